@@ -1,0 +1,92 @@
+"""What a service is: pure types that a core may import and a shell drives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from shared.contracts.base import Command, Event, Local, Model
+
+
+class Decision(NamedTuple):
+    """An event that a decider wants in its ledger, and what it follows from."""
+
+    event: Event
+    cause: str = ""
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An event at its place in a ledger: it has happened."""
+
+    event: Event
+    ledger: str
+    partition: int
+    seq: int
+    index: int
+    at: int
+    cause: str = ""
+    traceparent: str = ""
+
+    @property
+    def place(self) -> str:
+        """Allocation ids are made of it: worker r of a placed job holds `place/r`."""
+        return f"{self.partition}/{self.seq}/{self.index}"
+
+    @property
+    def id(self) -> str:
+        return f"{self.ledger}/{self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """Bytes of an input topic that are no message; the reader says so once, in its ledger."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing that `decide` may react to."""
+
+    source: str
+    id: str
+    message: Event | Command | Model | Local | Undecodable
+    at: int = 0
+    traceparent: str = ""
+    subject: str = ""
+    tenant: str = ""
+    place: str = ""
+
+    def leads_to(self, event: Event) -> Decision:
+        """The decision that follows from this input; it inherits the trace."""
+        return Decision(event, self.id, self.traceparent)
+
+
+S = TypeVar("S")
+
+
+class Decider(Protocol[S]):
+    """A service's core.
+
+    `decide` is a generator. The shell folds each yielded decision into `state` through `evolve`
+    before it resumes the generator, so the lines after a `yield` see its effect; `decide` itself
+    changes nothing. `evolve` never rejects: a fact has happened. Neither reads a clock, a random
+    source, a file or the network: `now` is the record's `at`, in milliseconds.
+    """
+
+    ledger: str
+
+    def initial(self, partition: int) -> S: ...
+
+    def decide(self, state: S, inputs: Sequence[Input], now: int) -> Iterator[Decision]: ...
+
+    def evolve(self, state: S, fact: Fact) -> None: ...
+
+    def next_wake(self, state: S) -> int | None: ...

@@ -1,0 +1,1 @@
+"""The only thing services share with each other and with integrators: messages and topics."""
