@@ -1,0 +1,82 @@
+"""What a service is told at its start: one frozen model, read once from `BERTH_` variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "BERTH_"
+FILE = "_FILE"
+
+
+class BadSettings(SystemExit):
+    """The environment does not fit; the process ends with this one line on stderr."""
+
+
+class Settings(BaseModel):
+    """The fields that every service has; a service adds its own by inheriting."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kafka: str = Field(
+        pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$",
+        description="Bootstrap servers, as host:port",
+    )
+    partitions: int = Field(default=4, ge=1, le=1024, description="Lanes; fixed at creation")
+    data: Path = Field(description="Folder for what is only a cache: snapshots, journals")
+    otlp: str = Field(
+        default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"
+    )
+    metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of /metrics and /health; 0 = none"
+    )
+    instance: str = Field(default="", description="Static member id; empty = a dynamic member")
+    idempotent: bool = Field(
+        default=True, description="Idempotent producer; the embedded broker has none"
+    )
+    window_ms: int = Field(
+        default=20, ge=0, le=10_000, description="How long inputs are gathered, in milliseconds"
+    )
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+def read(model: type[S], environ: Mapping[str, str]) -> S:
+    """The model from this service's variables; one that is wrong or unknown ends the start.
+
+    `BERTH_X_FILE` names a file that holds the value of `BERTH_X`, so that no secret has to stand
+    in an environment.
+    """
+    values: dict[str, str] = {}
+    for variable in sorted(name for name in environ if name.startswith(PREFIX)):
+        name, value = _field(model, variable, environ[variable])
+        if name in values:
+            raise BadSettings(f"{variable}: {name} is given twice, as a value and as a file")
+        values[name] = value
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise BadSettings(_line(error)) from None
+
+
+def _field(model: type[BaseModel], variable: str, value: str) -> tuple[str, str]:
+    name = variable.removeprefix(PREFIX).lower()
+    if name in model.model_fields:
+        return name, value
+    stem = name.removesuffix(FILE.lower())
+    if stem == name or stem not in model.model_fields:
+        raise BadSettings(f"{variable}: no such setting in {model.__module__}")
+    try:
+        return stem, Path(value).read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{variable}: {error}") from None
+
+
+def _line(error: ValidationError) -> str:
+    """Name and reason of each wrong value, never the value: it may be a secret."""
+    wrong = (f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
+    return "; ".join(wrong)
