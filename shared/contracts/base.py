@@ -10,7 +10,9 @@ Millis = int
 """Milliseconds since the Unix epoch; the only clock a core sees is the `at` of a record."""
 
 JobId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
-Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")]
+Name = Annotated[
+    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
+]
 """Tenants, pools, nodes and endpoints: lower case, so that they can be part of a topic's name."""
 
 Text = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]

@@ -1,0 +1,184 @@
+"""Who may do what, and which pools and endpoints there are."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Command, Event, Name, command, event
+from shared.contracts.nodes import Backend
+
+Role = Literal["viewer", "submitter", "operator", "admin"]
+
+
+class PoolSettings(Command):
+    """Fields that a pool has; shared by the wish and the fact."""
+
+    TYPE: ClassVar[str] = ""
+    OWNER: ClassVar[str] = "access"
+    pool: Name = Field(description="the pool")
+    time_scale: float = Field(
+        1.0, gt=0, le=1e7, description="cluster seconds per wall second; 1 in production"
+    )
+    backends: tuple[Backend, ...] = Field(
+        ("virtual",), description="how workers may run; `process` must be asked for"
+    )
+    lease_s: float = Field(30.0, gt=0, le=3600, description="wall s of silence before NodeLost")
+    round_ms: int = Field(100, ge=1, le=60000, description="at most one placement round per this")
+    start_timeout_s: float = Field(
+        60.0, gt=0, le=86400, description="wall s from JobPlaced to all workers ready"
+    )
+    base_policy: Literal["fcfs", "priority_class", "fair_share"] = Field(
+        "fair_share", description="the classic order of the queue"
+    )
+    half_life_s: float = Field(
+        604800.0, gt=0, le=1e9, description="cluster s in which past use counts half"
+    )
+    spot_gpus: float | None = Field(None, ge=0, description="static spot quota; absent: no bound")
+
+
+@command
+class ConfigurePool(PoolSettings):
+    """Make a pool, or change it; its lane is given once and for ever."""
+
+    TYPE: ClassVar[str] = "pool.configure.v1"
+
+
+@command
+class RegisterTenant(Command):
+    """Let a tenant in."""
+
+    TYPE: ClassVar[str] = "tenant.register.v1"
+    OWNER: ClassVar[str] = "access"
+    tenant: Name = Field(description="the tenant")
+    default_pool: Name = Field(description="where a submit goes that names none")
+    weight: float = Field(1.0, gt=0, le=1e6, description="share of a pool it should get")
+
+
+@command
+class RetireTenant(Command):
+    """Take no more of a tenant's submissions; what runs goes on."""
+
+    TYPE: ClassVar[str] = "tenant.retire.v1"
+    OWNER: ClassVar[str] = "access"
+    tenant: Name = Field(description="the tenant")
+
+
+@command
+class CreateKey(Command):
+    """Register an API key by its hash; the key itself is shown once, by who made it."""
+
+    TYPE: ClassVar[str] = "key.create.v1"
+    OWNER: ClassVar[str] = "access"
+    key_id: Name = Field(description="public first part of the key")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the secret part")
+    role: Role = Field(description="what its bearer may do")
+    tenant: Name | None = Field(None, description="whose; absent for operators and admins")
+
+
+@command
+class RevokeKey(Command):
+    """A key opens nothing from now on."""
+
+    TYPE: ClassVar[str] = "key.revoke.v1"
+    OWNER: ClassVar[str] = "access"
+    key_id: Name = Field(description="the key")
+
+
+@command
+class ConfigureEndpoint(Command):
+    """Make an LLM endpoint, or change it."""
+
+    TYPE: ClassVar[str] = "endpoint.configure.v1"
+    OWNER: ClassVar[str] = "access"
+    endpoint: Name = Field(description="a group of engine replicas")
+    tokens_per_s: float = Field(gt=0, le=1e9, description="decode speed of the emulated engine")
+    batch_tokens: int = Field(ge=1, le=10**9, description="tokens its running batch may hold")
+
+
+@event
+class PoolConfigured(Event):
+    """A pool and its lane; a decider restates it in its own ledger."""
+
+    TYPE: ClassVar[str] = "pool.configured.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = (
+        "access",
+        "admission",
+        "priority",
+        "placement",
+        "failslow",
+    )
+    SUBJECT: ClassVar[str] = "pool"
+    partition: int = Field(ge=0, description="its lane")
+    pool: Name = Field(description="the pool")
+    time_scale: float = Field(1.0, description="cluster seconds per wall second")
+    backends: tuple[Backend, ...] = Field(("virtual",), description="how workers may run")
+    lease_s: float = Field(30.0, description="wall s of silence before NodeLost")
+    round_ms: int = Field(100, description="at most one placement round per this")
+    start_timeout_s: float = Field(60.0, description="wall s from JobPlaced to all ready")
+    base_policy: Literal["fcfs", "priority_class", "fair_share"] = Field(
+        "fair_share", description="the classic order of the queue"
+    )
+    half_life_s: float = Field(604800.0, description="cluster s in which past use counts half")
+    spot_gpus: float | None = Field(None, description="static spot quota")
+
+
+@event
+class TenantRegistered(Event):
+    """A tenant may submit."""
+
+    TYPE: ClassVar[str] = "tenant.registered.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "tenant"
+    tenant: Name = Field(description="the tenant")
+    default_pool: Name = Field(description="where a submit goes that names none")
+    weight: float = Field(1.0, description="share of a pool it should get")
+
+
+@event
+class TenantRetired(Event):
+    """A tenant may submit no more."""
+
+    TYPE: ClassVar[str] = "tenant.retired.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "tenant"
+    tenant: Name = Field(description="the tenant")
+
+
+@event
+class KeyCreated(Event):
+    """An API key is good from now on."""
+
+    TYPE: ClassVar[str] = "key.created.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "key_id"
+    PUBLIC: ClassVar[bool] = False
+    key_id: Name = Field(description="public first part of the key")
+    sha256: str = Field(description="of the secret part")
+    role: Role = Field(description="what its bearer may do")
+    tenant: str | None = Field(None, description="whose")
+
+
+@event
+class KeyRevoked(Event):
+    """An API key opens nothing from now on."""
+
+    TYPE: ClassVar[str] = "key.revoked.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "key_id"
+    PUBLIC: ClassVar[bool] = False
+    key_id: Name = Field(description="the key")
+
+
+@event
+class EndpointConfigured(Event):
+    """An LLM endpoint and its lane."""
+
+    TYPE: ClassVar[str] = "endpoint.configured.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access", "throttle")
+    SUBJECT: ClassVar[str] = "endpoint"
+    endpoint: Name = Field(description="a group of engine replicas")
+    partition: int = Field(ge=0, description="its lane")
+    tokens_per_s: float = Field(description="decode speed of the emulated engine")
+    batch_tokens: int = Field(description="tokens its running batch may hold")

@@ -1,0 +1,249 @@
+"""Which GPUs a job gets, and its life on them."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Event, JobId, Model, event
+from shared.contracts.jobs import JobSpec
+from shared.contracts.ranking import Ranked
+
+
+class Allocation(Model):
+    """One worker's lease on named GPUs; its id is `place of JobPlaced/rank`."""
+
+    rank: int = Field(ge=0, description="of the worker in its gang")
+    node_id: str = Field(description="the node")
+    gpus: tuple[int, ...] = Field((), description="indices of its GPUs on the node")
+    gpu_milli: int = Field(1000, ge=0, le=1000, description="thousandths of each of these GPUs")
+    cpus: float = Field(0.0, ge=0, description="cores")
+    mem_gib: float = Field(0.0, ge=0, description="GiB")
+
+
+@event
+class JobEnqueued(Event):
+    """Placement knows the job; it waits for GPUs."""
+
+    TYPE: ClassVar[str] = "job.enqueued.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(1, ge=1, description="counts every time it waits anew")
+    submitted_at: int = Field(description="ms, when admission first met it")
+    array_index: int | None = Field(None, description="index in its array")
+    spec: JobSpec = Field(description="as asked for")
+    avoid_nodes: tuple[str, ...] = Field((), description="nodes where an attempt failed")
+
+
+@event
+class RanksNoted(Event):
+    """Placement took note of the order that priority advises."""
+
+    TYPE: ClassVar[str] = "ranks.noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    base_policy: str = Field("", description="who ranked")
+    model_sha256: str = Field("", description="of the learned policy; empty: the base decided")
+    ranked_at: int = Field(description="ms: `at` of the rank")
+    ranked: tuple[Ranked, ...] = Field(description="best first")
+
+
+@event
+class JobPlaced(Event):
+    """The gang has its GPUs: one allocation per worker. Executors prepare."""
+
+    TYPE: ClassVar[str] = "job.placed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it runs")
+    allocations: tuple[Allocation, ...] = Field(min_length=1, description="one per worker")
+    waited_ms: int = Field(ge=0, description="since it began to wait")
+    policy: str = Field(description="what decided: order and placement")
+    score: float | None = Field(None, description="its rank's score; absent: unranked")
+    terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
+
+
+HoldReason = Literal[
+    "no_capacity", "no_node_fits", "behind_reservation", "rank_missing", "draining"
+]
+
+
+@event
+class JobHeld(Event):
+    """The pool cannot place the job now; said when the reason changes, with its numbers."""
+
+    TYPE: ClassVar[str] = "job.held.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    reason: HoldReason = Field(description="machine-readable")
+    short_gpus: float = Field(0.0, ge=0, description="GPUs missing for the whole gang, in devices")
+    detail: dict[str, float | str] = Field(default_factory=dict, description="the numbers")
+
+
+@event
+class WorkersReady(Event):
+    """Some workers of a gang are prepared; the go comes when all are."""
+
+    TYPE: ClassVar[str] = "workers.ready.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the job")
+    attempt: int = Field(ge=1, description="which time it runs")
+    ranks: tuple[int, ...] = Field(description="workers that became ready")
+
+
+@event
+class JobStarted(Event):
+    """All workers are ready: this is the go."""
+
+    TYPE: ClassVar[str] = "job.started.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it runs")
+    gpus: float = Field(0.0, ge=0, description="GPUs of the gang as placed, in devices")
+
+
+@event
+class JobStartFailed(Event):
+    """A worker refused or the gang was not ready in time; all are stopped, the job waits again."""
+
+    TYPE: ClassVar[str] = "job.start-failed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it ran")
+    node_ids: tuple[str, ...] = Field(description="nodes to avoid")
+    reason: str = Field(description="machine-readable: snake_case")
+
+
+@event
+class JobPreempted(Event):
+    """A running job must stop; its GPUs are free only when the stop is reported."""
+
+    TYPE: ClassVar[str] = "job.preempted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job that stops")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it ran")
+    reason: Literal["higher_class", "spot_reclaimed", "node_drained", "node_lost"] = Field(
+        description="machine-readable"
+    )
+    by_job_id: str = Field("", description="the job it makes room for")
+    lost_work_s: float = Field(0.0, ge=0, description="cluster s since the last checkpoint")
+
+
+@event
+class JobStopRequested(Event):
+    """A placed job must stop for a reason other than preemption."""
+
+    TYPE: ClassVar[str] = "job.stop-requested.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it runs")
+    reason: Literal["cancelled", "start_failed", "worker_failed"] = Field(description="why")
+
+
+@event
+class AllocationReleased(Event):
+    """The worker is gone and its GPUs are free again."""
+
+    TYPE: ClassVar[str] = "allocation.released.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="whose worker")
+    tenant: str = Field("", description="whose job")
+    attempt: int = Field(ge=1, description="which time it ran")
+    allocation_id: str = Field(description="`partition/seq/index/rank`")
+    node_id: str = Field(description="the node")
+    reason: Literal["exited", "stopped", "refused", "lease_over"] = Field(description="why")
+    exit_code: int | None = Field(None, description="of the worker; absent: it never ran")
+
+
+@event
+class JobRequeued(Event):
+    """All GPUs of a preempted, lost or failed start are back; the job waits again."""
+
+    TYPE: ClassVar[str] = "job.requeued.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=2, description="the attempt it waits for")
+    reason: str = Field(description="machine-readable: snake_case")
+    avoid_nodes: tuple[str, ...] = Field((), description="nodes where an attempt failed")
+
+
+@event
+class JobAttemptFailed(Event):
+    """The program failed and the retry policy allows another attempt; admission decides when."""
+
+    TYPE: ClassVar[str] = "job.attempt-failed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it ran")
+    exit_code: int | None = Field(None, description="of the first worker that failed")
+    node_ids: tuple[str, ...] = Field((), description="where it ran")
+    reason: str = Field(description="machine-readable: snake_case")
+
+
+@event
+class JobSucceeded(Event):
+    """The end: every worker exited with 0."""
+
+    TYPE: ClassVar[str] = "job.succeeded.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="the attempt that did it")
+    ran_ms: int = Field(0, ge=0, description="wall ms from start to end")
+    gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+
+
+@event
+class JobFailed(Event):
+    """The end: no attempt is left."""
+
+    TYPE: ClassVar[str] = "job.failed.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="the last attempt")
+    exit_code: int | None = Field(None, description="of the first worker that failed")
+    reason: str = Field(description="machine-readable: snake_case")
+    ran_ms: int = Field(0, ge=0, description="wall ms of the last attempt")
+    gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+
+
+@event
+class JobCancelled(Event):
+    """The end: somebody asked for it. Admission says it of a job it had not let in yet."""
+
+    TYPE: ClassVar[str] = "job.cancelled.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "placement")
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(1, ge=1, description="the attempt that was cut short")
+    reason: str = Field("", description="as given")
+    ran_ms: int = Field(0, ge=0, description="wall ms of the last attempt")
+    gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")

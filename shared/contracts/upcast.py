@@ -1,0 +1,26 @@
+"""Old versions of a message, lifted one version at a time to the one that the code knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+Payload = dict[str, object]
+Upcaster = Callable[[Payload], Payload]
+
+UPCASTERS: dict[str, tuple[str, Upcaster]] = {}
+"""Old wire name -> (next wire name, how its data changes)."""
+
+
+def upcast(
+    type_: str, data: bytes, upcasters: dict[str, tuple[str, Upcaster]] = UPCASTERS
+) -> tuple[str, bytes]:
+    """Name and data in the newest version; unchanged, and not even parsed, when it is that."""
+    if type_ not in upcasters:
+        return type_, data
+    payload = msgspec.json.decode(data, type=dict[str, object])
+    while type_ in upcasters:
+        type_, lift = upcasters[type_]
+        payload = lift(payload)
+    return type_, msgspec.json.encode(payload)
