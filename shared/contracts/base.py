@@ -20,7 +20,7 @@ Text = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]
 
 
 class Model(BaseModel):
-    """Frozen; unknown fields are ignored, so that a reader of today accepts a writer of tomorrow."""
+    """Frozen; unknown fields are ignored: a reader of today accepts a writer of tomorrow."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 

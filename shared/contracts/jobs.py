@@ -1,4 +1,4 @@
-"""A job from the wish to its end: its specification, its commands, and what admission says of it."""
+"""A job: its specification, its commands, and what admission says of it."""
 
 from __future__ import annotations
 
