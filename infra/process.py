@@ -1,0 +1,110 @@
+"""One child process: in its own group, watched until ready, stopped with all it began."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_S = 0.05
+
+
+class DidNotStart(Exception):
+    """The process ended, or was not ready in time; the message carries the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process that was started; `stop` leaves nothing of its group behind."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
+        """Return once `is_ready()`; a process that ends before, or is too slow, is stopped."""
+        ends = time.monotonic() + timeout_s
+        while not is_ready():
+            if self.process.poll() is not None or time.monotonic() > ends:
+                self.stop(grace_s=0)
+                raise DidNotStart(f"{self.name}: {_tail(self.log)}")
+            time.sleep(POLL_S)
+
+    def stop(self, grace_s: float = 15) -> None:
+        """Ask, wait, then kill the whole group; stopping twice does nothing."""
+        if self.process.poll() is None:
+            self.process.send_signal(self.stop_signal)
+            try:
+                self.process.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._kill_group()
+
+    def kill(self) -> None:
+        self._kill_group()
+        self.process.wait()
+
+    def _kill_group(self) -> None:
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def spawn(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    stop_signal: signal.Signals = signal.SIGTERM,
+) -> Running:
+    """Start `command` with its output in `log`; it dies with the thread that started it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            [*_tied(), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=env,
+            start_new_session=True,
+        )
+    return Running(name, process, log, stop_signal)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on; all held until all are known."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(each.getsockname()[1]) for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def is_open(port: int) -> bool:
+    """Does somebody listen on this port of the loopback?"""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _tied() -> list[str]:
+    # A test run that is killed must not leave a broker behind; only Linux can promise that.
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig=KILL"] if setpriv else []
+
+
+def _tail(log: Path, size_bytes: int = 2000) -> str:
+    text = log.read_bytes()[-size_bytes:].decode(errors="replace").strip()
+    return text or "ended without a word"
