@@ -1,0 +1,63 @@
+"""What a span says about an event: ids, and the few values that decided. Never a body or a text."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from shared.bus.decider import Fact
+from shared.contracts.base import Event
+from shared.telemetry.names import AttributeKey, AttributeValue
+
+_FIELDS: tuple[tuple[AttributeKey, str], ...] = (
+    ("job.id", "job_id"),
+    ("tenant.id", "tenant"),
+    ("node.id", "node_id"),
+    ("pool.id", "pool"),
+    ("allocation.id", "allocation_id"),
+    ("decision.reason", "reason"),
+    ("decision.policy", "policy"),
+    ("decision.score", "score"),
+    ("decision.waited_ms", "waited_ms"),
+    ("decision.short_gpus", "short_gpus"),
+)
+_MACHINE_READABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_ALLOCATES = "allocations"
+
+Attributes = dict[str, AttributeValue]
+
+
+def attributes_of(fact: Fact) -> Attributes:
+    """`decision.id` is the accepted record, `event.id` the event in it."""
+    event, event_id = fact.event, fact.id
+    attributes: Attributes = {
+        "event.id": event_id,
+        "event.type": event.TYPE,
+        "decision.id": event_id.rpartition("/")[0],
+        "messaging.system": "kafka",
+        "messaging.operation.name": "decide",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": fact.ledger,
+        "messaging.destination.partition.id": str(fact.partition),
+    }
+    if fact.cause:
+        attributes["cause.id"] = fact.cause
+    for key, field in _present(type(event)):
+        _put(attributes, key, getattr(event, field))
+    if _ALLOCATES in type(event).model_fields:
+        attributes["allocation.id"] = fact.place
+    return attributes
+
+
+@cache
+def _present(kind: type[Event]) -> tuple[tuple[AttributeKey, str], ...]:
+    return tuple((key, field) for key, field in _FIELDS if field in kind.model_fields)
+
+
+def _put(attributes: Attributes, key: AttributeKey, value: object) -> None:
+    """A reason that a person wrote is left out: only snake_case is machine-readable."""
+    if not isinstance(value, (str, int, float)) or value == "":
+        return
+    if key == "decision.reason" and not _MACHINE_READABLE.fullmatch(str(value)):
+        return
+    attributes[key] = value

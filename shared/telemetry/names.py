@@ -1,0 +1,141 @@
+"""Every span, attribute and metric name of Berth, as closed lists: a typo fails type checking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+StartSpan = Literal["submit", "admit", "enqueue", "rank", "hold", "place", "ready", "start"]
+"""The spans of the one short trace from a job's submission to its start."""
+
+LaterSpan = Literal[
+    "access", "answer", "cancel", "decide", "fault", "finish", "llm", "node", "note", "preempt",
+    "quota", "rank_queue", "readmit", "reject_input", "release", "requeue", "start_failed", "stop",
+]  # fmt: skip
+"""What is decided later: each is the root of its own trace, with a link to its cause."""
+
+SpanName = Literal[StartSpan, LaterSpan]
+
+AttributeKey = Literal[
+    "allocation.id",
+    "cause.id",
+    "decision.id",
+    "decision.policy",
+    "decision.reason",
+    "decision.score",
+    "decision.short_gpus",
+    "decision.waited_ms",
+    "error.type",
+    "event.id",
+    "event.type",
+    "http.request.method",
+    "http.response.status_code",
+    "http.route",
+    "job.id",
+    "messaging.batch.message_count",
+    "messaging.destination.name",
+    "messaging.destination.partition.id",
+    "messaging.kafka.offset",
+    "messaging.operation.name",
+    "messaging.operation.type",
+    "messaging.system",
+    "node.id",
+    "pool.id",
+    "tenant.id",
+]
+"""The messaging conventions are still in development: their names stand here and nowhere else."""
+
+AttributeValue = str | int | float | bool
+
+MetricName = Literal[
+    "berth_append_seconds",
+    "berth_dead_letters",
+    "berth_decision_seconds",
+    "berth_decisions",
+    "berth_event_loop_stall_seconds",
+    "berth_fold_seconds",
+    "berth_ignored_records",
+    "berth_info",
+    "berth_inputs",
+    "berth_projection_lag_seconds",
+    "berth_queue_depth",
+    "berth_spans_dropped",
+    "berth_spans_exported",
+]
+
+START_EVENTS: Mapping[str, StartSpan] = MappingProxyType(
+    {
+        "job.admitted": "admit",
+        "job.deferred": "admit",
+        "job.rejected": "admit",
+        "job.enqueued": "enqueue",
+        "job.held": "hold",
+        "job.placed": "place",
+        "workers.ready": "ready",
+        "job.started": "start",
+    }
+)
+"""By wire name without its version, so that `v2` of an event keeps its span."""
+
+LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
+    {
+        "allocation.released": "release",
+        "attempt.noted": "note",
+        "capacity.noted": "note",
+        "command.accepted": "answer",
+        "command.refused": "answer",
+        "endpoint.configured": "access",
+        "fault.cleared": "fault",
+        "fault.dismissed": "fault",
+        "fault.suspected": "fault",
+        "gangs.noted": "note",
+        "input.rejected": "reject_input",
+        "job.attempt-failed": "finish",
+        "job.cancel-requested": "cancel",
+        "job.cancelled": "finish",
+        "job.failed": "finish",
+        "job.preempted": "preempt",
+        "job.readmitted": "readmit",
+        "job.requeued": "requeue",
+        "job.start-failed": "start_failed",
+        "job.stop-requested": "stop",
+        "job.succeeded": "finish",
+        "jobs.released": "release",
+        "key.created": "access",
+        "key.revoked": "access",
+        "llm.charged": "note",
+        "llm.finished": "llm",
+        "llm.queued": "llm",
+        "llm.rejected": "llm",
+        "llm.started": "llm",
+        "node.cordoned": "node",
+        "node.joined": "node",
+        "node.lost": "node",
+        "node.uncordoned": "node",
+        "pool.configured": "access",
+        "queue.changed": "note",
+        "queue.ranked": "rank_queue",
+        "quota.changed": "quota",
+        "ranks.noted": "note",
+        "tenant.noted": "note",
+        "tenant.registered": "access",
+        "tenant.retired": "access",
+    }
+)
+
+
+def span_of(wire_type: str) -> SpanName:
+    """An event without a name of its own here is a `decide`; its type is in the attributes."""
+    name = _unversioned(wire_type)
+    return START_EVENTS.get(name) or LATER_EVENTS.get(name, "decide")
+
+
+def continues_trace(wire_type: str) -> bool:
+    """True for the decisions of a job's start; all others begin a trace of their own."""
+    return _unversioned(wire_type) in START_EVENTS
+
+
+def _unversioned(wire_type: str) -> str:
+    name, _, version = wire_type.rpartition(".")
+    return name if version[:1] == "v" and version[1:].isdecimal() else wire_type

@@ -1,0 +1,90 @@
+"""Sends batches of spans to an OTLP/HTTP address; it may lose spans, never time or memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Literal
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from shared.telemetry.otlp_encode import Encoder
+
+REQUEST_TIMEOUT_S = 5.0
+RETRY_FOR_S = 10.0
+RETRY_EVERY_S = 0.25
+RETRYABLE = frozenset({429, 502, 503, 504})
+
+Outcome = Literal["sent", "again", "refused"]
+
+
+class OtlpExporter(SpanExporter):
+    """Runs in the batch processor's thread, over one kept connection."""
+
+    def __init__(
+        self, otlp_url: str, encoder: Encoder, on_batch: Callable[[int, bool], None]
+    ) -> None:
+        """`on_batch(spans, sent)` is told how each batch ended."""
+        self._address = urlsplit(otlp_url.rstrip("/") + "/v1/traces")
+        if self._address.scheme not in ("http", "https") or not self._address.hostname:
+            raise ValueError(f"not an OTLP/HTTP address: {otlp_url}")
+        self._encoder = encoder
+        self._on_batch = on_batch
+        self._connection: HTTPConnection | None = None
+        self._closing = threading.Event()
+        self._give_up_at = float("inf")
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        sent = self._send(self._encoder.encode(spans))
+        self._on_batch(len(spans), sent)
+        return SpanExportResult.SUCCESS if sent else SpanExportResult.FAILURE
+
+    def close_within(self, timeout_s: float) -> None:
+        """From now on nothing is retried, and nothing is sent after the timeout."""
+        self._give_up_at = time.monotonic() + timeout_s
+        self._closing.set()
+
+    def shutdown(self) -> None:
+        self._disconnect()
+
+    def _send(self, body: bytes) -> bool:
+        until = time.monotonic() + RETRY_FOR_S
+        while (remaining_s := self._give_up_at - time.monotonic()) > 0:
+            outcome = self._post(body, min(REQUEST_TIMEOUT_S, remaining_s))
+            if outcome != "again":
+                return outcome == "sent"
+            if time.monotonic() > until or self._closing.wait(RETRY_EVERY_S):
+                return False
+        return False
+
+    def _post(self, body: bytes, timeout_s: float) -> Outcome:
+        try:
+            connection = self._connected(timeout_s)
+            headers = {"Content-Type": "application/x-protobuf"}
+            connection.request("POST", self._address.path, body, headers)
+            response = connection.getresponse()
+            response.read()
+        except (OSError, HTTPException):
+            self._disconnect()
+            return "again"
+        if response.status < 300:
+            return "sent"
+        return "again" if response.status in RETRYABLE else "refused"
+
+    def _connected(self, timeout_s: float) -> HTTPConnection:
+        if self._connection is None:
+            kind = HTTPSConnection if self._address.scheme == "https" else HTTPConnection
+            self._connection = kind(self._address.netloc, timeout=timeout_s)
+        self._connection.timeout = timeout_s
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout_s)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,108 @@
+"""Builds SDK spans from traceparents and hands them to the SDK's batch processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from shared.telemetry.event_attributes import Attributes
+from shared.telemetry.names import SpanName
+from shared.telemetry.otlp_encode import Encoder
+from shared.telemetry.otlp_export import OtlpExporter
+from shared.telemetry.trace_ids import parse
+
+if TYPE_CHECKING:
+    from shared.telemetry.spans import SpanCounters
+
+QUEUE_SPANS = 20_000
+BATCH_SPANS = 512
+EXPORT_EVERY_MS = 500
+
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+OK = Status(StatusCode.UNSET)
+FAILED = Status(StatusCode.ERROR)
+
+
+class SpanSink:
+    """Counts what it hands over and what was taken, so that a full queue refuses and says so."""
+
+    def __init__(
+        self, service: str, otlp_url: str, instance: str, counters: SpanCounters | None
+    ) -> None:
+        names = {
+            "service.name": service,
+            "service.namespace": "berth",
+            "service.instance.id": instance or service,
+        }
+        self._resource = Resource(names)
+        self._counters = counters
+        self._closed = False
+        self._given = self._taken = 0
+        self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch)
+        self._processor = BatchSpanProcessor(
+            self._exporter, QUEUE_SPANS, EXPORT_EVERY_MS, BATCH_SPANS,
+            meter_provider=NoOpMeterProvider(),
+        )  # fmt: skip
+
+    def put(
+        self,
+        name: SpanName,
+        own: str,
+        parent: str,
+        attributes: Attributes,
+        started_ns: int,
+        ended_ns: int,
+        serves: bool = False,
+    ) -> None:
+        context = _context(own, is_remote=False)
+        if context is None:
+            return self._dropped(1, "malformed_traceparent")
+        if self._closed or self._given - self._taken >= QUEUE_SPANS:
+            return self._dropped(1, "shut_down" if self._closed else "queue_full")
+        cause = _context(parent, is_remote=True)
+        within = cause is not None and cause.trace_id == context.trace_id
+        span = ReadableSpan(
+            name=name,
+            context=context,
+            parent=cause if within else None,
+            resource=self._resource,
+            attributes=attributes,
+            links=() if within or cause is None else (Link(cause),),
+            kind=SpanKind.SERVER if serves else SpanKind.CONSUMER,
+            status=FAILED if "error.type" in attributes else OK,
+            start_time=started_ns,
+            end_time=max(started_ns, ended_ns),
+        )
+        self._given += 1
+        self._processor.on_end(span)
+
+    def shutdown(self, timeout_s: float) -> None:
+        self._exporter.close_within(timeout_s)
+        self._closed = True
+        shut_down: Callable[[], None] = self._processor.shutdown
+        shut_down()
+
+    def _on_batch(self, spans: int, sent: bool) -> None:
+        self._taken += spans
+        if not sent:
+            self._dropped(spans, "export_failed")
+        elif self._counters is not None:
+            self._counters.spans_exported(spans)
+
+    def _dropped(self, spans: int, reason: str) -> None:
+        if self._counters is not None:
+            self._counters.spans_dropped(spans, reason)
+
+
+def _context(traceparent: str, *, is_remote: bool) -> SpanContext | None:
+    """The processor passes over unsampled spans, so every span of ours is a sampled one."""
+    place = parse(traceparent)
+    if place is None:
+        return None
+    return SpanContext(int(place.trace_id, 16), int(place.span_id, 16), is_remote, SAMPLED)

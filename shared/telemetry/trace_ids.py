@@ -1,0 +1,63 @@
+"""W3C trace context as plain strings: made, continued and strictly parsed without the SDK."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from shared.telemetry.names import continues_trace
+
+MAX_CHARS = 512
+_TRACEPARENT = re.compile(
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})"
+    r"-([0-9a-f]{2})(?P<tail>-[\x20-\x7e]*)?"
+)
+
+
+class TraceParent(NamedTuple):
+    """Where a span stands: its trace and its own id, in lower-case hex."""
+
+    trace_id: str
+    span_id: str
+    flags: int
+
+    def __str__(self) -> str:
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags:02x}"
+
+
+def parse(traceparent: object) -> TraceParent | None:
+    """None for whatever is no traceparent; it never raises, whoever sent it."""
+    if not isinstance(traceparent, str) or len(traceparent) > MAX_CHARS:
+        return None
+    found = _TRACEPARENT.fullmatch(traceparent)
+    if found is None or (found["version"] == "00" and found["tail"] is not None):
+        return None
+    return TraceParent(found[2], found[3], int(found[4], 16))
+
+
+def new_traceparent() -> str:
+    """The root of a new trace."""
+    return f"00-{_nonzero_hex(16)}-{_nonzero_hex(8)}-01"
+
+
+def child_of(traceparent: str) -> str:
+    """A new span in the same trace; in a new one if `traceparent` is empty or malformed.
+
+    Always sampled, whatever the caller asked for: every job's trace must be complete.
+    """
+    parent = parse(traceparent)
+    if parent is None:
+        return new_traceparent()
+    return f"00-{parent.trace_id}-{_nonzero_hex(8)}-01"
+
+
+def for_event(wire_type: str, cause_traceparent: str) -> str:
+    """The traceparent of a decision: in its cause's trace if that is a job's start, else a root."""
+    return child_of(cause_traceparent) if continues_trace(wire_type) else new_traceparent()
+
+
+def _nonzero_hex(n_bytes: int) -> str:
+    while not any(drawn := os.urandom(n_bytes)):
+        continue
+    return drawn.hex()

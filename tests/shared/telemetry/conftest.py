@@ -1,0 +1,89 @@
+"""A real OTLP/HTTP endpoint on loopback, and facts to speak about."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from shared.bus.decider import Fact
+from shared.contracts.placement import Allocation, JobHeld, JobPlaced
+
+
+class Sink(ThreadingHTTPServer):
+    """Keeps every body; answers with the next of `answers`, then with 200."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.bodies: list[bytes] = []
+        self.answers: list[int] = []
+        self.delay_s = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def requests(self) -> list[ExportTraceServiceRequest]:
+        return [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
+
+    def spans(self) -> list[Span]:
+        return [
+            span
+            for request in self.requests()
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Sink
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        threading.Event().wait(self.server.delay_s)
+        status = self.server.answers.pop(0) if self.server.answers else 200
+        if status == 200 and self.path == "/v1/traces":
+            self.server.bodies.append(body)
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    server = Sink()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def placed(job_id: str = "j1", traceparent: str = "", seq: int = 7, score: float = 0.5) -> Fact:
+    event = JobPlaced(
+        job_id=job_id,
+        tenant="vision",
+        attempt=1,
+        allocations=(Allocation(rank=0, node_id="n1", gpus=(0, 1)),),
+        waited_ms=40,
+        policy="best_fit",
+        score=score,
+    )
+    return Fact(event, "placement", 2, seq, 0, 1_000, "admission/2/4/0", traceparent)
+
+
+def held(job_id: str = "j1", traceparent: str = "") -> Fact:
+    event = JobHeld(job_id=job_id, tenant="vision", reason="no_capacity", short_gpus=8)
+    return Fact(event, "placement", 2, 8, 1, 1_000, "", traceparent)
