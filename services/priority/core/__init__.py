@@ -1,0 +1,1 @@
+"""In what order the waiting jobs of a pool should go."""

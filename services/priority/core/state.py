@@ -1,0 +1,68 @@
+"""What priority knows of one pool: who waits, who runs, and what each tenant has used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from shared.contracts.access import PoolConfigured
+from shared.contracts.ranking import QueueEntry
+
+Phase = Literal["waiting", "running", "parked"]
+
+
+@dataclass(slots=True)
+class Job:
+    """A job from its admission to its end; `entry` is missing while only placement spoke of it."""
+
+    entry: QueueEntry | None
+    phase: Phase
+    tenant: str = ""
+    gpus: float = 0.0
+    since: int = 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """GPU-seconds that decay with the pool's half-life; `value` is as of `at` (ms)."""
+
+    value: float = 0.0
+    at: int = 0
+
+    def now(self, at: int, half_life_s: float) -> float:
+        age_s = max(0, at - self.at) / 1000
+        return float(self.value * 0.5 ** (age_s / half_life_s))
+
+    def add(self, gpu_s: float, at: int, half_life_s: float) -> None:
+        self.value = self.now(at, half_life_s) + gpu_s
+        self.at = at
+
+
+@dataclass(slots=True)
+class Queue:
+    """One pool's lane; only `evolve` changes it."""
+
+    SCHEMA: ClassVar[str] = "priority-1"
+    partition: int
+    pool: PoolConfigured | None = None
+    weights: dict[str, float] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    waiting: dict[str, QueueEntry] = field(default_factory=dict)
+    gone_early: set[str] = field(default_factory=set)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    ranked_at: int = 0
+    head: str = ""
+    dirty: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.pool.pool if self.pool else ""
+
+    @property
+    def half_life_wall_s(self) -> float:
+        """Policies speak cluster seconds, usage is counted in wall seconds."""
+        return self.pool.half_life_s / self.pool.time_scale if self.pool else 604800.0
+
+    @property
+    def time_scale(self) -> float:
+        return self.pool.time_scale if self.pool else 1.0

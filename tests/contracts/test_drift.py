@@ -1,0 +1,59 @@
+"""What integrators read says what the code says."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from shared.contracts.base import COMMANDS, EVENTS
+from shared.contracts.generate import ROOT, render, wire_models
+from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, TOPICS
+
+
+@pytest.mark.parametrize("path", sorted(render()))
+def test_generated_files_are_fresh(path: str) -> None:
+    assert (ROOT / path).read_text() == render()[path], "run make contracts"
+
+
+def test_no_schema_is_left_of_a_message_that_is_gone() -> None:
+    kept = {path.stem for path in (ROOT / "docs/contracts/schemas").glob("*.json")}
+    assert kept == set(wire_models())
+
+
+@pytest.mark.parametrize("name", sorted(wire_models()))
+def test_a_fixture_satisfies_the_published_schema(name: str) -> None:
+    schema = json.loads((ROOT / f"docs/contracts/schemas/{name}.json").read_text())
+    fixture = json.loads((ROOT / f"tests/contracts/fixtures/{name}.json").read_text())
+    jsonschema.validate(fixture, schema)
+
+
+@pytest.mark.parametrize("name", sorted(wire_models()))
+def test_every_field_is_described(name: str) -> None:
+    for field, info in wire_models()[name].model_fields.items():
+        assert info.description or field == "kind", f"{name}.{field}"
+
+
+def test_wire_names_are_hand_written_and_versioned() -> None:
+    for name in wire_models():
+        noun, verb, version = name.split(".")
+        assert noun and verb and version[0] == "v" and version[1:].isdigit(), name
+
+
+def test_every_event_has_a_subject_and_a_ledger() -> None:
+    for name, cls in EVENTS.items():
+        assert cls.SUBJECT in cls.model_fields, name
+        assert set(cls.LEDGERS) <= set(LEDGERS), name
+
+
+def test_every_command_has_one_owner_that_reads_its_topic() -> None:
+    for name, cls in COMMANDS.items():
+        topic = {"access": "access.commands", "throttle": "llm.requests"}.get(cls.OWNER, "commands")
+        assert topic in INPUTS[cls.OWNER], name
+
+
+def test_every_ledgered_topic_has_somebody_who_rejects_its_poison() -> None:
+    plain = {name for name, spec in TOPICS.items() if spec.kind == "ledgered"}
+    assert plain == set(CUSTODIAN)
+    assert all(topic in INPUTS[service] for topic, service in CUSTODIAN.items())
