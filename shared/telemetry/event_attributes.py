@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
-from shared.bus.decider import Fact
-from shared.contracts.base import Event
 from shared.telemetry.names import AttributeKey, AttributeValue
+
+if TYPE_CHECKING:
+    from shared.bus.decider import Fact
+    from shared.contracts.base import Event
 
 _FIELDS: tuple[tuple[AttributeKey, str], ...] = (
     ("job.id", "job_id"),

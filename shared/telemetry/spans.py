@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from shared.bus.decider import Fact
 from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.names import AttributeKey, AttributeValue, SpanName, span_of
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
+    from shared.bus.decider import Fact
+    from shared.telemetry.rank_spans import RankSpans
     from shared.telemetry.span_sink import SpanSink
 
 SHUTDOWN_TIMEOUT_S = 3.0
@@ -46,10 +47,13 @@ class Spans:
         self, service: str, otlp_url: str, instance: str, counters: SpanCounters | None = None
     ) -> None:
         self._sink: SpanSink | None = None
-        if otlp_url:
-            from shared.telemetry.span_sink import SpanSink  # the SDK costs 0.2 s and 10 MiB
+        self._ranks: RankSpans | None = None
+        if otlp_url:  # the SDK costs 0.2 s and 10 MiB
+            from shared.telemetry.rank_spans import RankSpans
+            from shared.telemetry.span_sink import SpanSink
 
             self._sink = SpanSink(service, otlp_url, instance, counters)
+            self._ranks = RankSpans(self._sink)
 
     def decided(
         self, facts: Sequence[Fact], parents: Sequence[str], started_ns: int, ended_ns: int
@@ -59,12 +63,13 @@ class Spans:
         In the same trace the cause is the parent, in another it is linked. A fact without a
         traceparent has no span.
         """
-        if self._sink is None:
+        if self._sink is None or self._ranks is None:
             return
         for fact, parent in zip(facts, parents, strict=True):
             if fact.traceparent:
                 name, attributes = span_of(fact.event.TYPE), attributes_of(fact)
                 self._sink.put(name, fact.traceparent, parent, attributes, started_ns, ended_ns)
+            self._ranks.note(fact, started_ns, ended_ns)
 
     @contextmanager
     def span(
