@@ -1,0 +1,1 @@
+"""Workloads: real and synthetic traces as one list of jobs, and a time scale to replay them."""
