@@ -1,0 +1,192 @@
+"""Writes the supervisor's configuration for a stack and starts what is in it, in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra import control, kafka, postgres, tansu
+from infra.process import DidNotStart, is_open
+from infra.running import Broker, RunningStack
+from infra.stack import SERVICES, STEPS, Service, Site, Step, environment, step_environment
+from infra.supervisor_conf import Program, render
+from infra.supervisord import STOPPED
+
+POLL_S = 0.1
+PART_S = 60.0
+STEP_S = 120.0
+KEPT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "XDG_CACHE_HOME",
+        "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE")  # fmt: skip
+"""All that a service sees of the environment of the one who starts the stack."""
+
+_SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
+"""Supervisors that are children of this process: only their parent can see them end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """How to start; `env` is service -> variables that are set or replaced, "*" for all."""
+
+    data_dir: Path = Path(".berth")
+    broker: Broker = "embedded"
+    partitions: int = 4
+    window_ms: int = 20
+    http_port: int = 0
+    foreground: bool = False
+    ready_timeout_s: float = 90
+    services: tuple[Service, ...] = SERVICES
+    steps: tuple[Step, ...] = STEPS
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def launch(options: StackOptions, stack: RunningStack) -> None:
+    """Start the parts, run the steps, begin to start the services; nobody is ready yet."""
+    prepare(stack)
+    _supervise(options, stack)
+    site = _site(options, stack)
+    with ThreadPoolExecutor() as pool:
+        done = {
+            "broker": pool.submit(_wait, stack, "broker", lambda: is_open(_port(stack))),
+            "postgres": pool.submit(_wait_for_postgres, stack),
+        }
+        for step in options.steps:
+            needs = [done[name] for name in step.needs]
+            done[step.name] = pool.submit(_run, stack, step, site, needs)
+        for service in options.services:
+            for name in service.needs:
+                done[name].result()
+            control.start(stack.data_dir, service.name)
+
+
+def prepare(stack: RunningStack) -> None:
+    """Folders and files of the parts; what belonged to a broker that forgot is thrown away."""
+    root = stack.state.parent
+    if stack.broker == "embedded":
+        shutil.rmtree(root, ignore_errors=True)
+    stack.state.mkdir(parents=True, exist_ok=True)
+    (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
+    (stack.data_dir / STOPPED).unlink(missing_ok=True)
+    postgres.prepare(root / "postgres")
+    if stack.broker == "kafka":
+        kafka.prepare(root / "kafka", _port(stack))
+
+
+def reap(data_dir: Path, timeout_s: float) -> None:
+    """Wait until the supervisor that this process started, if it did, has ended."""
+    process = _SUPERVISORS.get(data_dir)
+    if process is not None:
+        process.wait(timeout_s)
+        del _SUPERVISORS[data_dir]
+
+
+def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
+    """The end of a process's log."""
+    path = data_dir / "logs" / f"{name}.log"
+    text = path.read_bytes()[-size_bytes:].decode(errors="replace") if path.exists() else ""
+    return text.strip() or "it wrote nothing"
+
+
+def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
+    root, site = stack.state.parent, _site(options, stack)
+    is_kafka = stack.broker == "kafka"
+    broker = kafka.command(root / "kafka") if is_kafka else tansu.command(_port(stack))
+    database = postgres.command(root / "postgres")
+    return [
+        Program("broker", broker, is_part=True, restarts=is_kafka, stop_wait_s=20),
+        Program("postgres", database, is_part=True, stop_signal="INT"),
+        *(_program(options, stack, site, service) for service in options.services),
+    ]
+
+
+def _program(
+    options: StackOptions, stack: RunningStack, site: Site, service: Service
+) -> Program:  # fmt: skip
+    env = environment(service, site, stack.ports[service.name])
+    env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
+    (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
+    return Program(service.name, [sys.executable, "-P", *service.arguments], env)
+
+
+def _supervise(options: StackOptions, stack: RunningStack) -> None:
+    config = stack.data_dir / "supervisord.conf"
+    control.socket_path(stack.data_dir).parent.mkdir(exist_ok=True, mode=0o700)
+    socket = control.socket_path(stack.data_dir)
+    config.touch(mode=0o600)
+    config.write_text(render(stack.data_dir, socket, _programs(options, stack)))
+    forgetful = "broker" if stack.broker == "embedded" else ""
+    command = [sys.executable, "-P", "-m", "infra.supervisord", str(config), forgetful]
+    with (stack.data_dir / "logs" / "stack.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*_tie(options.foreground), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=None if options.foreground else log,
+            env={name: os.environ[name] for name in KEPT if name in os.environ},
+            start_new_session=True,
+        )
+    _SUPERVISORS[stack.data_dir] = process
+    _wait(stack, "stack", lambda: process.poll() is not None or control.is_up(stack.data_dir))
+    if process.returncode is not None:
+        raise DidNotStart(f"the supervisor ended: {last_words(stack.data_dir, 'stack')}")
+
+
+def _tie(foreground: bool) -> list[str]:
+    # Where the one who watches is killed, the stack ends as well instead of staying for ever.
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig=TERM"] if foreground and setpriv else []
+
+
+def _site(options: StackOptions, stack: RunningStack) -> Site:
+    is_kafka = stack.broker == "kafka"
+    return Site(
+        kafka=stack.kafka,
+        postgres=stack.postgres,
+        otlp=stack.otlp,
+        data=stack.state,
+        partitions=stack.partitions,
+        idempotent=is_kafka,
+        durable=is_kafka,
+        window_ms=options.window_ms,
+    )
+
+
+def _wait_for_postgres(stack: RunningStack) -> None:
+    folder = stack.state.parent / "postgres"
+    _wait(stack, "postgres", lambda: postgres.is_ready(folder))
+    postgres.create_database(folder)
+
+
+def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
+    ends = time.monotonic() + PART_S
+    while not is_ready():
+        if time.monotonic() > ends:
+            raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
+        time.sleep(POLL_S)
+
+
+def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]]) -> None:
+    for need in needs:
+        need.result()
+    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-P", *step.arguments],
+        env=env | step_environment(step, site),
+        cwd=stack.data_dir,
+        capture_output=True,
+        text=True,
+        timeout=STEP_S,
+        check=False,
+    )
+    if done.returncode:
+        raise DidNotStart(f"{step.name}: {(done.stdout + done.stderr).strip()}")
+
+
+def _port(stack: RunningStack) -> int:
+    return int(stack.kafka.rpartition(":")[2])

@@ -1,0 +1,54 @@
+"""What a started stack is known by: its addresses, saved beside its data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Broker = Literal["embedded", "kafka"]
+FILE = "stack.json"
+
+
+class NoStack(SystemExit):
+    """There is no stack in this folder, or it does not run."""
+
+
+class RunningStack(BaseModel):
+    """Addresses and ports of a stack; `ports` is service -> name of the port -> port."""
+
+    model_config = ConfigDict(frozen=True)
+
+    data_dir: Path
+    broker: Broker
+    partitions: int
+    kafka: str
+    postgres: str
+    gateway: str
+    llm: str
+    otlp: str
+    state: Path
+    ports: dict[str, dict[str, int]]
+
+    @property
+    def idempotent(self) -> bool:
+        return self.broker == "kafka"
+
+
+def save(stack: RunningStack) -> None:
+    """Write the file for this user's eyes only; a reader never sees half of it."""
+    path = stack.data_dir / FILE
+    scratch = path.with_suffix(".new")
+    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        out.write(stack.model_dump_json(indent=2) + "\n")
+    scratch.replace(path)
+
+
+def load(data_dir: Path) -> RunningStack:
+    """The stack that was started last in this folder."""
+    try:
+        return RunningStack.model_validate_json((data_dir / FILE).read_text())
+    except FileNotFoundError:
+        raise NoStack(f"no stack was ever started in {data_dir}") from None

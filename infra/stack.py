@@ -1,0 +1,128 @@
+"""The one list of what Berth consists of; supervisor, compose, Tilt and tests all read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+COMMON = (
+    "kafka", "partitions", "data", "otlp", "metrics_port", "instance", "idempotent", "window_ms",
+)  # fmt: skip
+"""Settings that every service takes; `shared/settings.py` says what they mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that we run and did not write."""
+
+    name: str
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A program that ends, and has to end well before what needs it starts."""
+
+    name: str
+    arguments: tuple[str, ...]
+    takes: tuple[str, ...]
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A process that runs for ever; `ports` are those beside the one for metrics and health."""
+
+    name: str
+    module: str
+    memory_mib: int
+    needs: tuple[str, ...] = ("topics",)
+    takes: tuple[str, ...] = COMMON
+    ports: tuple[str, ...] = ()
+    fixed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return "-m", self.module
+
+    @property
+    def all_ports(self) -> tuple[str, ...]:
+        return "metrics", *self.ports
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where this installation's parts are; what of it a program is told, its `takes` says."""
+
+    kafka: str
+    postgres: str
+    otlp: str
+    data: Path
+    partitions: int
+    idempotent: bool
+    durable: bool
+    window_ms: int = 20
+
+
+PARTS = (Part("broker", 1024), Part("postgres", 512), Part("collector", 256), Part("jaeger", 512))
+
+STEPS = (
+    Step("topics", ("-m", "infra.topics"), ("kafka", "partitions", "durable"), ("broker",)),
+    Step("migrate", ("-m", "shared.projections.migrate"), ("postgres",), ("postgres",)),
+)
+
+WITH_POSTGRES = (*COMMON, "postgres")
+AFTER_TABLES = ("topics", "migrate")
+
+SERVICES = (
+    Service("access", "services.access", 256),
+    Service("admission", "services.admission", 512),
+    Service("priority", "services.priority", 512),
+    Service("placement", "services.placement", 768),
+    Service("failslow", "services.failslow", 384),
+    Service("throttle", "services.throttle", 384, ports=("http",)),
+    Service(
+        "executor-virtual",
+        "services.executor",
+        384,
+        fixed=(("BERTH_BACKEND", "virtual"), ("BERTH_POOL", "virtual")),
+    ),
+    Service(
+        "executor-local",
+        "services.executor",
+        384,
+        fixed=(("BERTH_BACKEND", "process"), ("BERTH_POOL", "local")),
+    ),
+    Service("publisher", "services.publisher", 256),
+    Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
+    Service("gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http", "otlp")),
+)
+
+BY_NAME = {service.name: service for service in SERVICES}
+
+
+def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
+    """The variables of one service: its own, and no other's."""
+    known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
+    own = {f"BERTH_{port.upper()}_PORT": str(ports[port]) for port in service.all_ports}
+    taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
+    return {**taken, **own, **dict(service.fixed)}
+
+
+def step_environment(step: Step, site: Site) -> dict[str, str]:
+    """The variables of one step."""
+    known = _values(site)
+    return {f"BERTH_{name.upper()}": known[name] for name in step.takes}
+
+
+def _values(site: Site) -> dict[str, str]:
+    return {
+        "kafka": site.kafka,
+        "postgres": site.postgres,
+        "otlp": site.otlp,
+        "partitions": str(site.partitions),
+        "idempotent": str(int(site.idempotent)),
+        "durable": str(int(site.durable)),
+        "window_ms": str(site.window_ms),
+    }

@@ -1,0 +1,54 @@
+"""The supervisor's process: PyPI's supervisord, with a quick restart and a forgetful broker."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from supervisor import events
+from supervisor.medusa import asyncore_25
+from supervisor.options import ServerOptions
+from supervisor.states import SupervisorStates
+from supervisor.supervisord import Supervisor
+
+LOOK_EVERY_S = 0.2
+STOPPED = "stopped"
+FORGOT = "the embedded broker ended, and with it all it knew: the stack stops; start it again"
+
+
+class StackSupervisor(Supervisor):  # type: ignore[misc]
+    """Stops everything when a process dies whose memory the others depend on."""
+
+    def __init__(self, options: ServerOptions, forgetful: str) -> None:
+        super().__init__(options)
+        self._forgetful = forgetful
+        poll = options.poller.poll
+        # Its own loop looks once a second, which a killed service would have to wait for.
+        options.poller.poll = lambda timeout: poll(min(timeout, LOOK_EVERY_S))
+
+    def runforever(self) -> None:
+        events.subscribe(events.ProcessStateExitedEvent, self._on_exit)
+        super().runforever()
+
+    def _on_exit(self, event: events.ProcessStateExitedEvent) -> None:
+        running = self.options.mood == SupervisorStates.RUNNING
+        if running and event.process.config.name == self._forgetful:
+            self.options.mood = SupervisorStates.SHUTDOWN
+            (Path(self.options.logfile).parent.parent / STOPPED).write_text(FORGOT + "\n")
+            sys.stderr.write(f"berth: {FORGOT}\n")
+
+
+def main(config: str, forgetful: str) -> None:
+    """Run the supervisor in this process until it is told to stop."""
+    options = ServerOptions()
+    options.realize(["-c", config, "-n"], doc=__doc__)
+    options.first, options.test = True, False
+    with suppress(asyncore_25.ExitNow):
+        StackSupervisor(options, forgetful).main()
+    options.close_httpservers()
+    options.close_logger()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")
