@@ -1,0 +1,1 @@
+"""Read models: rows folded from ledgers, dropped and rebuilt at will. Nothing decides on them."""

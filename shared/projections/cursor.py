@@ -1,0 +1,32 @@
+"""Where each projection stands: the cursor moves in the transaction that writes the rows."""
+
+from __future__ import annotations
+
+from asyncpg import Connection
+
+from shared.bus.reader import Cursor
+from shared.projections.facts import Batch
+
+READ = "SELECT ledger, partition, state FROM cursor"
+BEGIN = "INSERT INTO cursor (ledger, partition, state) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+MOVE = "UPDATE cursor SET state = $3 WHERE ledger = $1 AND partition = $2 AND state = $4"
+
+
+class CursorMoved(Exception):
+    """Another projector wrote these rows: this one must read its cursors anew."""
+
+
+async def read(conn: Connection) -> dict[tuple[str, int], Cursor]:
+    rows = await conn.fetch(READ)
+    return {(r["ledger"], r["partition"]): Cursor.from_json(r["state"]) for r in rows}
+
+
+async def advance(conn: Connection, batch: Batch) -> None:
+    """Raises CursorMoved if the stored cursor is not exactly where the batch begins."""
+    before, after = batch.before.to_json().decode(), batch.after.to_json().decode()
+    if batch.before.next == 0:
+        done = await conn.execute(BEGIN, batch.ledger, batch.partition, after)
+    else:
+        done = await conn.execute(MOVE, batch.ledger, batch.partition, after, before)
+    if not done.endswith(" 1"):
+        raise CursorMoved(f"{batch.ledger}-{batch.partition} is not at offset {batch.before.next}")

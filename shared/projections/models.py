@@ -1,0 +1,134 @@
+"""Which event changes which row: the one map from wire names to read models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shared.projections import answers, faults, jobs, llm, nodes, queue, tenants
+from shared.projections.facts import Line
+from shared.projections.table import Table
+
+Fresh = Callable[[str, Line], Any]
+Fold = Callable[[Any, Line], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Rows of one table: the key of an event's row, a row that is new, and how an event folds."""
+
+    table: Table[Any]
+    key: Callable[[Line], str]
+    fresh: Fresh
+    fold: Fold
+
+
+def field(name: str) -> Callable[[Line], str]:
+    return lambda line: str(line.data[name])
+
+
+def per_lane(name: str) -> Callable[[Line], str]:
+    return lambda line: f"{line.partition}/{line.data[name]}"
+
+
+def lane(line: Line) -> str:
+    return str(line.partition)
+
+
+def with_partition(row: type[Any]) -> Fresh:
+    return lambda key, line: row(key, line.partition)
+
+
+def of_tenant(row: type[Any]) -> Fresh:
+    return lambda key, line: row(key, line.data["tenant"], line.partition)
+
+
+ADMISSION = Model(
+    jobs.ADMISSION, field("job_id"), with_partition(jobs.Admission), jobs.fold_admission
+)
+PLACEMENT = Model(
+    jobs.PLACEMENT, field("job_id"), with_partition(jobs.Placement), jobs.fold_placement
+)
+NODE = Model(nodes.NODE, field("node_id"), with_partition(nodes.Node), nodes.fold_node)
+RANK = Model(queue.RANK, lane, with_partition(queue.QueueRank), queue.fold_rank)
+TENANT = Model(
+    tenants.TENANT, field("tenant"), lambda k, line: tenants.Tenant(k), tenants.fold_tenant
+)
+POOL = Model(tenants.POOL, field("pool"), lambda k, line: tenants.Pool(k), tenants.fold_pool)
+ENDPOINT = Model(
+    tenants.ENDPOINT,
+    field("endpoint"),
+    lambda k, line: tenants.Endpoint(k),
+    tenants.fold_endpoint,
+)
+USAGE = Model(tenants.USAGE, per_lane("tenant"), of_tenant(tenants.Usage), tenants.fold_usage)
+QUOTA = Model(tenants.QUOTA, per_lane("tenant"), of_tenant(tenants.Quota), tenants.fold_quota)
+COMMAND = Model(
+    answers.COMMAND, field("command_id"), lambda k, line: answers.Answer(k), answers.fold_answer
+)
+FAULT = Model(faults.FAULT, field("fault_id"), with_partition(faults.Fault), faults.fold_fault)
+LLM_REQUEST = Model(
+    llm.LLM_REQUEST, field("request_id"), with_partition(llm.LlmRequest), llm.fold_request
+)
+LLM_TENANT = Model(
+    llm.LLM_TENANT,
+    per_lane("tenant"),
+    lambda k, line: llm.LlmTenant(k, line.partition, line.data["tenant"]),
+    llm.fold_account,
+)
+
+TABLES: tuple[Table[Any], ...] = (
+    *(
+        model.table
+        for model in (
+            ADMISSION, PLACEMENT, NODE, RANK, TENANT, POOL, ENDPOINT, USAGE, QUOTA, COMMAND, FAULT,
+            LLM_REQUEST, LLM_TENANT,
+        )
+    ),
+    nodes.LEASE,
+    answers.DEAD,
+)  # fmt: skip
+
+FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
+    ("access", "tenant.registered.v1"): (TENANT,),
+    ("access", "tenant.retired.v1"): (TENANT,),
+    ("access", "pool.configured.v1"): (POOL,),
+    ("access", "endpoint.configured.v1"): (ENDPOINT,),
+    ("admission", "job.admitted.v1"): (ADMISSION,),
+    ("admission", "job.deferred.v1"): (ADMISSION,),
+    ("admission", "job.rejected.v1"): (ADMISSION,),
+    ("admission", "job.cancelled.v1"): (ADMISSION,),
+    ("admission", "job.cancel-requested.v1"): (ADMISSION,),
+    ("admission", "quota.changed.v1"): (QUOTA,),
+    ("priority", "queue.ranked.v1"): (RANK,),
+    **{
+        ("placement", f"job.{verb}.v1"): (PLACEMENT,)
+        for verb in (
+            "enqueued", "requeued", "held", "placed", "started", "stop-requested", "start-failed",
+            "attempt-failed",
+        )
+    },
+    **{
+        ("placement", f"job.{verb}.v1"): (PLACEMENT, USAGE)
+        for verb in ("succeeded", "failed", "cancelled", "preempted")
+    },
+    **{
+        ("placement", f"node.{verb}.v1"): (NODE,)
+        for verb in ("joined", "lost", "cordoned", "uncordoned")
+    },
+    ("failslow", "fault.suspected.v1"): (FAULT,),
+    ("failslow", "fault.cleared.v1"): (FAULT,),
+    ("failslow", "fault.dismissed.v1"): (FAULT,),
+    ("throttle", "llm.queued.v1"): (LLM_REQUEST,),
+    ("throttle", "llm.started.v1"): (LLM_REQUEST,),
+    ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),
+    ("throttle", "llm.rejected.v1"): (LLM_REQUEST, LLM_TENANT),
+}  # fmt: skip
+ANSWERS = ("command.accepted.v1", "command.refused.v1")
+
+
+def touched(line: Line) -> Iterator[Model]:
+    yield from FOLDED.get((line.ledger, line.type), ())
+    if line.type in ANSWERS:
+        yield COMMAND

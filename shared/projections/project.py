@@ -1,0 +1,69 @@
+"""One batch of accepted records becomes rows: the cursor and all rows in one transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asyncpg import Connection
+
+from shared.projections import answers, cursor, nodes, timeline
+from shared.projections.facts import Batch, Line
+from shared.projections.models import Model, touched
+
+DEAD = "input.rejected.v1"
+PLACED = "job.placed.v1"
+RELEASED = "allocation.released.v1"
+
+Work = dict[str, tuple[Model, list[tuple[str, Line]]]]
+
+
+async def project(conn: Connection, batch: Batch) -> None:
+    """Raises CursorMoved, and writes nothing, unless the batch follows what is stored."""
+    async with conn.transaction():
+        await cursor.advance(conn, batch)
+        await timeline.project(conn, batch.lines)
+        for model, work in grouped(batch.lines).values():
+            await fold(conn, model, work)
+        await leases(conn, batch.lines)
+        await answers.DEAD.store(
+            conn, [answers.dead_letter(line) for line in batch.lines if line.type == DEAD]
+        )
+
+
+def grouped(lines: list[Line]) -> Work:
+    work: Work = {}
+    for line in lines:
+        for model in touched(line):
+            entry = work.setdefault(model.table.name, (model, []))
+            entry[1].append((model.key(line), line))
+    return work
+
+
+async def fold(conn: Connection, model: Model, work: list[tuple[str, Line]]) -> None:
+    rows: dict[str, Any] = await model.table.load(conn, {key for key, _ in work})
+    for key, line in work:
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = model.fresh(key, line)
+        model.fold(row, line)
+    await model.table.store(conn, rows.values())
+
+
+async def leases(conn: Connection, lines: list[Line]) -> None:
+    """A lease and its release often lie in one batch: only older ones are read back."""
+    made: dict[str, nodes.Lease] = {}
+    ended: dict[str, Line] = {}
+    for line in lines:
+        if line.ledger != "placement":
+            continue
+        if line.type == PLACED:
+            made.update((row.allocation_id, row) for row in nodes.leases_of(line))
+        elif line.type == RELEASED:
+            ended[line.data["allocation_id"]] = line
+    older = [key for key in ended if key not in made]
+    if older:
+        made.update(await nodes.LEASE.load(conn, older))
+    for key, line in ended.items():
+        if row := made.get(key):
+            nodes.release(row, line)
+    await nodes.LEASE.store(conn, made.values())

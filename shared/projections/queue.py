@@ -1,0 +1,47 @@
+"""`queue_rank`: the order that priority last advised, one row per lane; `queue` joins the jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from shared.projections.facts import Line
+from shared.projections.table import Table
+
+
+@dataclass(slots=True)
+class QueueRank:
+    lane: str
+    partition: int
+    base_policy: str = ""
+    model_sha256: str = ""
+    waiting: int = 0
+    ranked: str = "[]"
+    terms: str = "{}"
+    at: int = 0
+
+
+RANK = Table(
+    "queue_rank",
+    QueueRank,
+    "lane",
+    {
+        "lane": "text",
+        "partition": "int",
+        "base_policy": "text",
+        "model_sha256": "text",
+        "waiting": "int",
+        "ranked": "text",
+        "terms": "text",
+        "at": "bigint",
+    },
+)
+
+
+def fold_rank(row: QueueRank, line: Line) -> None:
+    data = line.data
+    row.base_policy, row.model_sha256 = data["base_policy"], data.get("model_sha256", "")
+    row.waiting, row.at = data.get("waiting", 0), line.at
+    row.ranked = msgspec.json.encode(data["ranked"]).decode()
+    row.terms = msgspec.json.encode(data.get("terms", {})).decode()

@@ -1,0 +1,50 @@
+"""`job_event`: every public event of every job; its history and why it waited are views."""
+
+from __future__ import annotations
+
+import msgspec
+from asyncpg import Connection
+
+from shared.contracts.base import EVENTS
+from shared.projections.facts import Line
+
+COLUMNS = (
+    "ledger", "partition", "seq", "idx", "at", "type", "job_id", "tenant", "data", "cause",
+    "traceparent",
+)  # fmt: skip
+JOB_TYPES = frozenset(
+    name
+    for name, cls in EVENTS.items()
+    if cls.PUBLIC and (cls.SUBJECT == "job_id" or "job_id" in cls.model_fields)
+)
+DROPPED = ("spec",)
+"""The job's row has it; a command line or an environment belongs in no history."""
+
+
+def data_of(line: Line) -> str:
+    if any(name in line.data for name in DROPPED):
+        kept = {k: v for k, v in line.data.items() if k not in DROPPED}
+        return msgspec.json.encode(kept).decode()
+    return line.raw.decode()
+
+
+def row_of(line: Line) -> tuple[object, ...]:
+    return (
+        line.ledger,
+        line.partition,
+        line.seq,
+        line.index,
+        line.at,
+        line.type,
+        line.data.get("job_id", ""),
+        line.data.get("tenant", ""),
+        data_of(line),
+        line.cause,
+        line.traceparent,
+    )
+
+
+async def project(conn: Connection, lines: list[Line]) -> None:
+    rows = [row_of(line) for line in lines if line.type in JOB_TYPES]
+    if rows:
+        await conn.copy_records_to_table("job_event", records=rows, columns=COLUMNS)
