@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Literal
 from urllib.parse import urlsplit
@@ -37,6 +39,7 @@ class OtlpExporter(SpanExporter):
         self._connection: HTTPConnection | None = None
         self._closing = threading.Event()
         self._give_up_at = float("inf")
+        self._cutter: threading.Timer | None = None
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         sent = self._send(self._encoder.encode(spans))
@@ -44,12 +47,24 @@ class OtlpExporter(SpanExporter):
         return SpanExportResult.SUCCESS if sent else SpanExportResult.FAILURE
 
     def close_within(self, timeout_s: float) -> None:
-        """From now on nothing is retried, and nothing is sent after the timeout."""
+        """From now on nothing is retried, and after the timeout a request under way is cut."""
         self._give_up_at = time.monotonic() + timeout_s
         self._closing.set()
+        self._cutter = threading.Timer(timeout_s, self._cut)
+        self._cutter.daemon = True
+        self._cutter.start()
 
     def shutdown(self) -> None:
+        if self._cutter is not None:
+            self._cutter.cancel()
         self._disconnect()
+
+    def _cut(self) -> None:
+        """Wakes the exporting thread, which may be waiting for an answer that never comes."""
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
 
     def _send(self, body: bytes) -> bool:
         until = time.monotonic() + RETRY_FOR_S

@@ -85,7 +85,7 @@ def _later(
     for span in spans:
         line = (
             f"{_clean(span.service):<{SERVICE_CHARS}} {_clean(span.name):<{NAME_CHARS}} "
-            f"{_time(span.start_ns - origin_ns, '+'):>11} {_said(span.attributes)}"
+            f"{_time(span.start_ns - origin_ns, '+'):>10} {_said(span.attributes)}"
         )
         yield " ".join([line.rstrip(), *_causes(span, known)])
 

@@ -1,0 +1,103 @@
+"""The endpoint, scraped over loopback as Prometheus and a health check would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Mapping
+from http.client import HTTPConnection
+
+import pytest
+
+from shared.telemetry.metrics import Metrics, loop_stall_probe
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text
+
+
+def test_a_scrape_shows_what_was_counted() -> None:
+    metrics = Metrics("placement", "p1")
+    metrics.decisions.labels("job.placed.v1").inc(3)
+    metrics.decision_s.observe(0.02)
+    metrics.spans_dropped(2, "queue_full")
+    endpoint = metrics.serve(0, lambda: True)
+    status, text = get(endpoint.port, "/metrics")
+    endpoint.close()
+    assert status == 200
+    assert 'berth_decisions_total{type="job.placed.v1"} 3.0' in text
+    assert 'berth_decision_seconds_bucket{le="0.025"} 1.0' in text
+    assert 'berth_spans_dropped_total{reason="queue_full"} 2.0' in text
+    assert 'berth_info{instance="p1",service="placement"} 1.0' in text
+
+
+def broken() -> bool:
+    raise RuntimeError("no broker at 10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("health", "status", "said"),
+    [
+        (lambda: True, 200, {"ready": True}),
+        (lambda: False, 503, {"ready": False, "reason": "not ready"}),
+        (lambda: {"ready": True, "lag": 3}, 200, {"ready": True, "lag": 3}),
+        (
+            lambda: {"ready": False, "reason": "folding", "seq": 7},
+            503,
+            {"ready": False, "reason": "folding", "seq": 7},
+        ),
+        (lambda: {"lag": 3}, 503, {"ready": False, "reason": "no reason given", "lag": 3}),
+        (broken, 503, {"ready": False, "reason": "the health check raised RuntimeError"}),
+    ],
+)
+def test_health_is_503_with_a_reason_unless_ready(
+    health: object, status: int, said: Mapping[str, object]
+) -> None:
+    endpoint = Metrics("placement").serve(0, health)  # type: ignore[arg-type]
+    answer = get(endpoint.port, "/health?verbose")
+    endpoint.close()
+    assert (answer[0], json.loads(answer[1])) == (status, said)
+
+
+def test_other_paths_are_404() -> None:
+    endpoint = Metrics("placement").serve(0, lambda: True)
+    assert get(endpoint.port, "/admin")[0] == 404
+    endpoint.close()
+
+
+def test_a_client_that_says_nothing_delays_nobody() -> None:
+    endpoint = Metrics("placement").serve(0, lambda: True)
+    with socket.create_connection(("127.0.0.1", endpoint.port)):
+        started = time.monotonic()
+        assert get(endpoint.port, "/health")[0] == 200
+        assert time.monotonic() - started < 2
+    endpoint.close()
+
+
+def test_the_port_is_free_again_after_close() -> None:
+    first = Metrics("placement").serve(0, lambda: True)
+    first.close()
+    second = Metrics("placement").serve(first.port, lambda: True)
+    assert get(first.port, "/health")[0] == 200
+    second.close()
+
+
+async def test_a_stalled_loop_is_seen() -> None:
+    metrics = Metrics("placement")
+    probe = asyncio.create_task(loop_stall_probe(metrics, every_s=0.01))
+    await asyncio.sleep(0.05)
+    time.sleep(0.3)
+    await asyncio.sleep(0.05)
+    probe.cancel()
+    samples = metrics.registry.get_sample_value
+    count = samples("berth_event_loop_stall_seconds_count") or 0
+    quick = samples("berth_event_loop_stall_seconds_bucket", {"le": "0.25"}) or 0
+    assert count > quick
+    assert (samples("berth_event_loop_stall_seconds_sum") or 0) > 0.2
