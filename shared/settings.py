@@ -37,6 +37,11 @@ class Settings(BaseModel):
     idempotent: bool = Field(
         default=True, description="Idempotent producer; the embedded broker has none"
     )
+    lanes: str = Field(
+        default="",
+        pattern=r"^([0-9]{1,4}(,[0-9]{1,4})*)?$",
+        description="Lanes to hold without a consumer group, like 0,1,2,3; empty = by group",
+    )
     window_ms: int = Field(
         default=20, ge=0, le=10_000, description="How long inputs are gathered, in milliseconds"
     )

@@ -1,0 +1,111 @@
+"""CloudEvents 1.0 as structured JSON, one per record, with Berth's extensions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+LIMIT_BYTES = 1024 * 1024
+CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
+
+
+class Malformed(ValueError):
+    """The bytes are no CloudEvent; the text says why, and quotes nothing of them."""
+
+
+class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The envelope; `data` stays JSON bytes."""
+
+    id: str
+    source: str
+    type: str
+    specversion: str = ""
+    subject: str = ""
+    time: str = ""
+    datacontenttype: str = ""
+    traceparent: str = ""
+    tenant: str = ""
+    pool: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self.data)
+
+    @property
+    def at(self) -> int:
+        """`time` in milliseconds, 0 when there is none."""
+        if not self.time:
+            return 0
+        return int(datetime.fromisoformat(self.time).timestamp() * 1000)
+
+
+_decoder = msgspec.json.Decoder(CloudEvent)
+_encoder = msgspec.json.Encoder()
+
+
+def encode(
+    *,
+    id: str,
+    source: str,
+    type: str,
+    data: bytes,
+    at_ms: int = 0,
+    subject: str = "",
+    traceparent: str = "",
+    tenant: str = "",
+    pool: str = "",
+) -> bytes:
+    return _encoder.encode(
+        CloudEvent(
+            id=id,
+            source=source,
+            type=type,
+            specversion="1.0",
+            subject=subject,
+            time=_rfc3339(at_ms) if at_ms else "",
+            datacontenttype="application/json",
+            traceparent=traceparent,
+            tenant=tenant,
+            pool=pool,
+            data=msgspec.Raw(data),
+        )
+    )
+
+
+def decode(value: bytes | None) -> CloudEvent:
+    """Strict: raises Malformed for whatever is not a whole CloudEvent 1.0."""
+    if value is None:
+        raise Malformed("the record is empty")
+    if len(value) > LIMIT_BYTES:
+        raise Malformed(f"{len(value)} bytes, at most {LIMIT_BYTES} are read")
+    try:
+        found = _decoder.decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(_reason(error)) from None
+    if found.specversion != "1.0":
+        raise Malformed("specversion is not 1.0")
+    for name in ("id", "source", "type"):
+        if not getattr(found, name):
+            raise Malformed(f"{name} is empty")
+    _check_time(found.time)
+    return found
+
+
+def _check_time(time: str) -> None:
+    try:
+        parsed = datetime.fromisoformat(time) if time else None
+    except ValueError:
+        raise Malformed("time is not RFC 3339") from None
+    if parsed is not None and parsed.tzinfo is None:
+        raise Malformed("time has no zone")
+
+
+def _reason(error: Exception) -> str:
+    return str(error)[:200] if isinstance(error, msgspec.ValidationError) else "not JSON"
+
+
+def _rfc3339(at_ms: int) -> str:
+    whole = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,36 @@
+"""The end of a process that must not go on: the supervisor starts it again, the log knows where."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+from shared.bus.errors import ProtocolViolation
+
+EXIT_ERROR = 70
+EXIT_PROTOCOL = 71
+
+log = logging.getLogger(__name__)
+
+
+def die(error: BaseException, where: str) -> NoReturn:
+    """One line of why, then out: no clean-up that could hang or write."""
+    code = EXIT_PROTOCOL if isinstance(error, ProtocolViolation) else EXIT_ERROR
+    log.critical("%s: %s: %s", where, type(error).__name__, error, exc_info=error)
+    logging.shutdown()
+    os._exit(code)
+
+
+def supervise(work: Coroutine[Any, Any, None], where: str) -> asyncio.Task[None]:
+    """Run it in the background; whatever it raises ends the process."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            die(error, where)
+
+    task = asyncio.get_running_loop().create_task(work, name=where)
+    task.add_done_callback(ended)
+    return task

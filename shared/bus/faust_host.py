@@ -1,0 +1,177 @@
+"""Faust as the host of the lanes: it spreads them over processes and delivers their inputs.
+
+Nothing depends on its offsets or acknowledgements: the input vector of the ledger decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import faust
+import faust.transport.drivers.aiokafka as driver
+
+from shared.bus.fatal import die, supervise
+from shared.bus.lanes import Lanes
+from shared.bus.log import TP
+from shared.settings import Settings
+
+SEEK_BACK_EVERY_S = 2.0
+READY = "ready"
+
+log = logging.getLogger(__name__)
+
+
+class FaustHost:
+    """One Faust app with one agent, which only hands records over."""
+
+    def __init__(
+        self,
+        service: str,
+        topics: tuple[str, ...],
+        lanes: Lanes[Any],
+        *,
+        settings: Settings,
+        partitions: int,
+        background: Callable[[Lanes[Any]], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        self._lanes = lanes
+        self._background = background
+        self._sought: dict[TP, float] = {}
+        self._started = False
+        self._ready_file = Path(settings.data) / f"{service}.{READY}"
+        self.app = _app(service, settings, partitions)
+        fixed = tuple(int(lane) for lane in settings.lanes.split(",") if lane)
+        self.app.transport = _transport(self.app, self.own, fixed)
+        self._listen(topics)
+
+    def run(self) -> None:
+        self._ready_file.parent.mkdir(parents=True, exist_ok=True)
+        self._ready_file.unlink(missing_ok=True)
+        worker = faust.Worker(self.app, loglevel="WARN", override_logging=False, quiet=True)
+        worker.execute_from_commandline()
+
+    async def own(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
+        """Called whenever Faust is about to seek: who is ours, and where do they go on?"""
+        try:
+            if not self._started:
+                self._started = True
+                await self._start()
+            return await self._lanes.own({tp.partition for tp in assigned})
+        except Exception as error:
+            die(error, "taking over lanes")
+
+    def _listen(self, topics: tuple[str, ...]) -> None:
+        source = self.app.topic(*topics, value_type=bytes, value_serializer="raw")
+
+        @self.app.agent(source, concurrency=1)  # type: ignore[untyped-decorator]
+        async def on_input(stream: Any) -> None:
+            async for event in stream.events():
+                await self._take(event.message)
+
+        self.app.on_before_shutdown.connect(self._stop)
+
+    async def _take(self, message: Any) -> None:
+        """Nothing may escape: Faust would acknowledge the record all the same."""
+        try:
+            tp = TP(message.topic, message.partition)
+            fed = await self._lanes.feed(tp, message.offset, message.value)
+            if fed == "gap":
+                await self._seek_back(tp, message.tp)
+        except Exception as error:
+            die(error, "feeding a lane")
+
+    async def _seek_back(self, tp: TP, faust_tp: Any) -> None:
+        now = time.monotonic()
+        if now - self._sought.get(tp, 0.0) < SEEK_BACK_EVERY_S:
+            return
+        self._sought[tp] = now
+        want = self._lanes.wants().get(tp)
+        if want is not None:
+            await self.app.consumer.seek(faust_tp, want)
+
+    async def _start(self) -> None:
+        await self._lanes.start()
+        supervise(self._tell_ready(), "readiness")
+        if self._background is not None:
+            supervise(self._background(self._lanes), "background")
+
+    async def _tell_ready(self) -> None:
+        await self._lanes.ready.wait()
+        self._ready_file.touch()
+
+    async def _stop(self, *_: Any, **__: Any) -> None:
+        self._ready_file.unlink(missing_ok=True)
+        if self._started:
+            await self._lanes.close()
+
+
+def _app(service: str, settings: Settings, partitions: int) -> Any:
+    return faust.App(
+        f"berth-{service}",
+        broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
+        store="memory://",
+        datadir=str(settings.data / "faust" / service),
+        processing_guarantee="at_least_once",
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.instance or None,
+        broker_session_timeout=6,
+        broker_heartbeat_interval=1,
+        broker_commit_interval=1,
+        stream_buffer_maxsize=1024,
+        stream_wait_empty=False,
+        table_standby_replicas=1,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        topic_partitions=partitions,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
+
+
+def _transport(app: Any, own: Callable[..., Any], fixed: tuple[int, ...]) -> Any:
+    """Faust's transport with our seek: fold, then go on where the ledger says."""
+
+    class LedgerConsumer(driver.Consumer):  # type: ignore[misc]
+        def _new_consumer_thread(self) -> Any:
+            kind = FixedLanes if fixed else driver.AIOKafkaConsumerThread
+            return kind(self, loop=self.loop, beacon=self.beacon)
+
+        async def seek_to_committed(self) -> dict[Any, int]:
+            offsets = dict(await super().seek_to_committed())
+            to = await own([TP(tp.topic, tp.partition) for tp in self.assignment()])
+            places = {driver._TopicPartition(*tp): offset for tp, offset in to.items()}
+
+            async def seek() -> None:
+                consumer = self._thread._ensure_consumer()
+                for tp, offset in places.items():
+                    consumer.seek(tp, offset)
+
+            await self._thread.call_thread(seek)
+            return offsets | places
+
+    class FixedLanes(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+        """Takes the lanes it is told, without a group: the embedded broker needs 6 s per join."""
+
+        async def subscribe(self, topics: Iterable[str]) -> None:
+            await self.call_thread(self._assign, sorted(topics))
+
+        async def _assign(self, topics: list[str]) -> None:
+            tps = [driver._TopicPartition(t, lane) for t in topics for lane in fixed]
+            self._ensure_consumer().assign(tps)
+            # Faust waits for `subscribe` to return before it takes an assignment.
+            self._announcing = asyncio.ensure_future(self._announce(driver.ensure_TPset(tps)))
+
+        async def _announce(self, tps: set[Any]) -> None:
+            self.app.on_rebalance_start()
+            await self.on_partitions_revoked(set())
+            await self.on_partitions_assigned(tps, self.app.consumer_generation_id)
+
+    class LedgerTransport(driver.Transport):  # type: ignore[misc]
+        Consumer = LedgerConsumer
+
+    return LedgerTransport(app.conf.broker, app)

@@ -1,0 +1,90 @@
+"""Runs a decider as a service: what every `services/<name>/app.py` calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from shared.bus.decider import Decider
+from shared.bus.domain import Domain, DomainSettings, OnAccepted
+from shared.bus.failpoints import Failpoints
+from shared.bus.faust_host import FaustHost
+from shared.bus.inputs import Decode, InputDecoder, commands_only
+from shared.bus.kafka import KafkaLog
+from shared.bus.lanes import ACCESS, Lanes, OnLane
+from shared.bus.log import TP
+from shared.bus.snapshots import Snapshots
+from shared.contracts.topics import INPUTS
+from shared.settings import Settings
+
+S = TypeVar("S")
+
+Background = Callable[[Lanes[Any]], Coroutine[Any, Any, None]]
+"""Work of the shell beside the lanes (an HTTP server, ...): it runs until the service ends."""
+
+
+def run_service(
+    decider: Decider[S],
+    *,
+    settings: Settings,
+    decode: Decode = commands_only,
+    on_accepted: OnAccepted | None = None,
+    on_lane: OnLane | None = None,
+    background: Background | None = None,
+) -> None:
+    """Host the decider under Faust until SIGTERM, which ends the process with 0.
+
+    `on_lane(domain)` runs while that lane is held and is cancelled when it is lost.
+    """
+    lanes = make_lanes(decider, settings, decode, on_accepted, on_lane)
+    host = FaustHost(
+        decider.ledger,
+        INPUTS[decider.ledger],
+        lanes,
+        settings=settings,
+        partitions=partitions_of(decider.ledger, settings.partitions),
+        background=background,
+    )
+    host.run()
+
+
+def partitions_of(ledger: str, partitions: int) -> int:
+    return 1 if ledger == ACCESS.topic else partitions
+
+
+def make_lanes(
+    decider: Decider[S],
+    settings: Settings,
+    decode: Decode = commands_only,
+    on_accepted: OnAccepted | None = None,
+    on_lane: OnLane | None = None,
+) -> Lanes[S]:
+    follows_access = decider.ledger != ACCESS.topic
+    client = f"berth-{decider.ledger}"
+    decoder = InputDecoder(decider.ledger, decode)
+    domain_settings = DomainSettings(
+        window_ms=settings.window_ms, failpoints=Failpoints.from_environment()
+    )
+
+    def make(lane: int) -> Domain[S]:
+        inputs = [TP(topic, lane) for topic in INPUTS[decider.ledger]]
+        return Domain(
+            decider,
+            lane,
+            KafkaLog(settings.kafka, idempotent=settings.idempotent, client=client),
+            inputs=[ACCESS, *inputs] if follows_access else inputs,
+            decoder=decoder,
+            snapshots=snapshots_of(decider, settings.data, lane),
+            settings=domain_settings,
+            on_accepted=on_accepted,
+        )
+
+    look = KafkaLog(settings.kafka, idempotent=False, client=client)
+    return Lanes(make, look, on_lane=on_lane, follows_access=follows_access)
+
+
+def snapshots_of(decider: Decider[S], data: Path, lane: int) -> Snapshots[S]:
+    """Keyed by the state's SCHEMA, which is bumped by hand when its shape changes."""
+    schema = str(getattr(decider.initial(lane), "SCHEMA", "0"))
+    return Snapshots(data / "snapshots", decider.ledger, lane, schema)

@@ -1,0 +1,138 @@
+"""The log on Apache Kafka, or on the embedded broker, through aiokafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
+
+from shared.bus.errors import OutcomeUnknown, TailLost, TooLarge
+from shared.bus.log import TP, Entry, Feed, Headers
+
+MAX_REQUEST_BYTES = 1_048_576
+FETCH_BYTES = 4 * 1024 * 1024
+REQUEST_TIMEOUT_MS = 5_000
+
+
+class KafkaFeed:
+    """A consumer without a group: positions are the caller's business."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
+        try:
+            found = await self._consumer.getmany(
+                timeout_ms=int(wait_s * 1000), max_records=max_records
+            )
+        except OffsetOutOfRangeError as error:
+            raise TailLost(f"the log no longer has what is due: {error}") from error
+        return {
+            TP(tp.topic, tp.partition): [
+                Entry(m.offset, m.key, m.value, tuple(m.headers or ()), m.timestamp)
+                for m in messages
+            ]
+            for tp, messages in found.items()
+        }
+
+    async def seek(self, tp: TP, offset: int) -> None:
+        self._consumer.seek(TopicPartition(*tp), offset)
+
+    async def close(self) -> None:
+        await self._consumer.stop()
+
+
+class KafkaLog:
+    """One producer with one record in flight, and consumers as they are asked for."""
+
+    def __init__(self, servers: str, *, idempotent: bool, client: str = "berth") -> None:
+        self._servers = servers
+        self._idempotent = idempotent
+        self._client = client
+        self._producer: AIOKafkaProducer | None = None
+        self._looker: AIOKafkaConsumer | None = None
+
+    async def start(self) -> None:
+        self._looker = self._consumer("none")
+        await self._looker.start()
+
+    async def stop(self) -> None:
+        await self._drop_producer()
+        if self._looker is not None:
+            looker, self._looker = self._looker, None
+            await looker.stop()
+
+    async def append(
+        self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
+    ) -> int:
+        try:
+            producer = await self._ensure_producer()
+            meta = await producer.send_and_wait(
+                tp.topic, value, key=key, partition=tp.partition, headers=list(headers)
+            )
+        except RecordTooLargeError as error:
+            raise TooLarge(f"{tp.key}: {len(value)} bytes are more than a record holds") from error
+        except (TimeoutError, KafkaError, OSError) as error:
+            await self._drop_producer()
+            raise OutcomeUnknown(f"{tp.key}: {error!r}") from error
+        return int(meta.offset)
+
+    async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
+        consumer = self._consumer("earliest" if lossy else "none")
+        await consumer.start()
+        partitions = {TopicPartition(*tp): offset for tp, offset in start.items()}
+        consumer.assign(list(partitions))
+        for tp, offset in partitions.items():
+            consumer.seek(tp, offset)
+        return KafkaFeed(consumer)
+
+    async def begin(self, tp: TP) -> int:
+        there = TopicPartition(*tp)
+        return int((await self._look().beginning_offsets([there]))[there])
+
+    async def end(self, tp: TP) -> int:
+        there = TopicPartition(*tp)
+        return int((await self._look().end_offsets([there]))[there])
+
+    def _look(self) -> AIOKafkaConsumer:
+        if self._looker is None:
+            raise RuntimeError("the log is not started")
+        return self._looker
+
+    def _consumer(self, reset: str) -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            bootstrap_servers=self._servers,
+            client_id=self._client,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset=reset,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=500,
+        )
+
+    async def _ensure_producer(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            producer = AIOKafkaProducer(
+                bootstrap_servers=self._servers,
+                client_id=self._client,
+                acks="all",
+                enable_idempotence=self._idempotent,
+                linger_ms=0,
+                max_request_size=MAX_REQUEST_BYTES,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+            )
+            await producer.start()
+            self._producer = producer
+        return self._producer
+
+    async def _drop_producer(self) -> None:
+        """After an error: the outcome is unknown, and so is what this producer still holds."""
+        if self._producer is None:
+            return
+        producer, self._producer = self._producer, None
+        try:
+            await asyncio.wait_for(producer.stop(), 1.0)
+        except (TimeoutError, KafkaError, OSError):
+            return

@@ -1,0 +1,190 @@
+"""The lanes that this process holds now: opened when gained, given up when lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from shared.bus.domain import Domain
+from shared.bus.errors import Stalled, TailLost
+from shared.bus.fatal import supervise
+from shared.bus.inbox import Fed
+from shared.bus.log import TP, Log
+
+S = TypeVar("S")
+
+ACCESS = TP("access", 0)
+CLOSE_S = 1.5
+LOOK_EVERY_S = 5.0
+STALLED_S = 30.0
+FOLLOW_WAIT_S = 1.0
+
+OnLane: TypeAlias = Callable[[Domain[Any]], Coroutine[Any, Any, None]]
+
+log = logging.getLogger(__name__)
+
+
+class Held(Generic[S]):
+    """A lane with the tasks that live as long as it is held."""
+
+    def __init__(self, domain: Domain[S], tasks: list[asyncio.Task[None]]) -> None:
+        self.domain = domain
+        self.run, *self.others = tasks
+        self.primed = asyncio.Event()
+
+    async def close(self) -> None:
+        for task in self.others:
+            task.cancel()
+        await self.domain.close()
+        await asyncio.wait([self.run], timeout=CLOSE_S)
+        self.run.cancel()
+        await asyncio.wait([self.run, *self.others])
+        await self.domain.finish()
+
+
+class Lanes(Generic[S]):
+    """Opens a `Domain` per lane and hands each input record to its lane."""
+
+    def __init__(
+        self,
+        make: Callable[[int], Domain[S]],
+        client: Log,
+        *,
+        on_lane: OnLane | None = None,
+        follows_access: bool = True,
+    ) -> None:
+        self._make = make
+        self._client = client
+        self._on_lane = on_lane
+        self._follows_access = follows_access
+        self._held: dict[int, Held[S]] = {}
+        self._changed = asyncio.Event()
+        self._changing = asyncio.Lock()
+        self.ready = asyncio.Event()
+
+    @property
+    def domains(self) -> dict[int, Domain[S]]:
+        return {lane: held.domain for lane, held in self._held.items()}
+
+    async def start(self) -> None:
+        await self._client.start()
+        supervise(self._watch(), "watchdog")
+        if self._follows_access:
+            supervise(self._follow_access(), "access")
+
+    async def own(self, lanes: Collection[int]) -> dict[TP, int]:
+        """From now on exactly these; says where every input has to be read from."""
+        async with self._changing:
+            lost = [lane for lane in self._held if lane not in lanes]
+            gained = [lane for lane in sorted(lanes) if lane not in self._held]
+            await asyncio.gather(*(self._lose(lane) for lane in lost))
+            await asyncio.gather(*(self._gain(lane) for lane in gained))
+        self._changed.set()
+        self._note_ready()
+        return self.wants()
+
+    def wants(self) -> dict[TP, int]:
+        return {
+            tp: offset
+            for held in self._held.values()
+            for tp, offset in held.domain.wants().items()
+            if tp != ACCESS
+        }
+
+    async def feed(self, tp: TP, offset: int, value: bytes | None) -> Fed:
+        """Blocks while the lane has enough to do, or has not yet heard who may do what."""
+        held = self._held.get(tp.partition)
+        if held is None:
+            return "old"
+        await held.primed.wait()
+        return await held.domain.feed(tp, offset, value)
+
+    async def close(self) -> None:
+        async with self._changing:
+            await asyncio.gather(*(self._lose(lane) for lane in list(self._held)))
+        await self._client.stop()
+
+    async def _gain(self, lane: int) -> None:
+        domain = self._make(lane)
+        await domain.open()
+        await self._check_inputs(domain)
+        tasks = [supervise(domain.run(), f"lane {domain.tp.key}")]
+        if self._on_lane is not None:
+            tasks.append(supervise(self._on_lane(domain), f"shell of {domain.tp.key}"))
+        held = Held(domain, tasks)
+        if not self._follows_access:
+            held.primed.set()
+        self._held[lane] = held
+        log.info("lane gained", extra={"lane": domain.tp.key, "seq": domain.cursor.seq})
+
+    async def _lose(self, lane: int) -> None:
+        held = self._held.pop(lane)
+        held.primed.set()
+        await held.close()
+        log.info("lane given up", extra={"lane": held.domain.tp.key})
+
+    async def _check_inputs(self, domain: Domain[S]) -> None:
+        """An input shorter than what was used of it would be dropped as old, in silence."""
+        for tp, want in domain.wants().items():
+            if await self._client.end(tp) >= want:
+                continue
+            feed = await self._client.feed({tp: want})
+            try:
+                await feed.poll(FOLLOW_WAIT_S)
+            except TailLost as error:
+                raise TailLost(f"{tp.key} is shorter than the {want} used of it") from error
+            finally:
+                await feed.close()
+
+    # ---- access ----------------------------------------------------------------------------
+
+    async def _follow_access(self) -> None:
+        """Every lane hears every fact of `access`, once and in order; first of all inputs."""
+        feed = await self._client.feed({ACCESS: 0})
+        end = await self._client.end(ACCESS)
+        position = 0
+        while True:
+            position = await self._move(feed, position)
+            for entry in (await feed.poll(FOLLOW_WAIT_S)).get(ACCESS, []):
+                for held in list(self._held.values()):
+                    await held.domain.feed(ACCESS, entry.offset, entry.value)
+                position = entry.offset + 1
+            self._prime(end)
+
+    async def _move(self, feed: Any, position: int) -> int:
+        wants = [held.domain.wants()[ACCESS] for held in self._held.values()]
+        if not wants:
+            self._changed.clear()
+            await self._changed.wait()
+            return await self._move(feed, position)
+        if min(wants) != position:
+            await feed.seek(ACCESS, min(wants))
+        return min(wants)
+
+    def _prime(self, end: int) -> None:
+        for held in self._held.values():
+            if held.domain.wants()[ACCESS] >= end:
+                held.primed.set()
+        self._note_ready()
+
+    def _note_ready(self) -> None:
+        if self._held and all(held.primed.is_set() for held in self._held.values()):
+            self.ready.set()
+
+    # ---- liveness --------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """An input that moves while we do not follow it: a dead consumer looks alive."""
+        since: dict[TP, tuple[int, float]] = {}
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            wants = {tp: n for h in list(self._held.values()) for tp, n in h.domain.wants().items()}
+            now = time.monotonic()
+            for tp, want in wants.items():
+                if since.get(tp, (-1, 0.0))[0] != want or await self._client.end(tp) <= want:
+                    since[tp] = (want, now)
+                elif now - since[tp][1] > STALLED_S:
+                    raise Stalled(f"{tp.key} goes on, and we stand at {want}")

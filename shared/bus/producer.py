@@ -1,0 +1,94 @@
+"""Writes to plain topics; ledgers are written by `domain` alone."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.kafka import MAX_REQUEST_BYTES
+from shared.bus.log import Headers
+from shared.contracts.topics import LEDGERS
+
+DELIVERY_MS = 10_000
+
+
+class TopicProducer:
+    """Batches what is sent within `linger_ms`; acknowledged by all replicas, in order."""
+
+    def __init__(
+        self, servers: str, *, idempotent: bool, linger_ms: int = 5, client: str = "berth"
+    ) -> None:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=servers,
+            client_id=client,
+            acks="all",
+            enable_idempotence=idempotent,
+            linger_ms=linger_ms,
+            max_batch_size=256 * 1024,
+            max_request_size=MAX_REQUEST_BYTES,
+            request_timeout_ms=DELIVERY_MS,
+        )
+
+    async def start(self) -> None:
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        await self._producer.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def send(
+        self,
+        topic: str,
+        partition: int,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+    ) -> int:
+        """The offset, once all replicas have it. Raises OutcomeUnknown: send it again, if the
+        record carries an id by which its reader knows it."""
+        return await (await self.post(topic, partition, value, key=key, headers=headers))
+
+    async def post(
+        self,
+        topic: str,
+        partition: int,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+    ) -> asyncio.Task[int]:
+        """As `send`, but only queued (blocks when the buffer is full); await the answer later."""
+        if topic in LEDGERS:
+            raise ValueError(f"{topic} is a ledger: only its decider writes there")
+        try:
+            sent = await self._producer.send(
+                topic, value, key=key, partition=partition, headers=list(headers)
+            )
+        except KafkaError as error:
+            raise OutcomeUnknown(f"{topic}-{partition}: {error!r}") from error
+        return asyncio.ensure_future(_offset(sent, topic, partition))
+
+
+async def _offset(sent: asyncio.Future[object], topic: str, partition: int) -> int:
+    try:
+        meta = await sent
+    except KafkaError as error:
+        raise OutcomeUnknown(f"{topic}-{partition}: {error!r}") from error
+    return int(getattr(meta, "offset"))  # noqa: B009

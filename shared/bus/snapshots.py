@@ -1,0 +1,80 @@
+"""Snapshots of a fold: a local cache that may vanish at any time."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from shared.bus.reader import Cursor
+
+S = TypeVar("S")
+KEEP = 2
+DIGEST_BYTES = 32
+UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, EOFError)
+"""What unpickling raises when the classes are no longer those that were stored."""
+
+log = logging.getLogger(__name__)
+
+
+class Snapshot(NamedTuple, Generic[S]):
+    cursor: Cursor
+    state: S
+
+
+class Snapshots(Generic[S]):
+    """The newest two of one lane; missing, corrupt or of another schema means: fold from 0.
+
+    The folder is this service's own: a pickle is code, so nobody else may write there.
+    """
+
+    def __init__(self, folder: Path, ledger: str, partition: int, schema: str) -> None:
+        self._folder = folder
+        self._prefix = f"{ledger}-{partition}-{schema}-"
+
+    def pack(self, cursor: Cursor, state: S) -> bytes:
+        """What `store` writes; the state is copied here, so that it may move on meanwhile."""
+        body = pickle.dumps((cursor.to_json(), state), protocol=pickle.HIGHEST_PROTOCOL)
+        return hashlib.sha256(body).digest() + body
+
+    def store(self, seq: int, packed: bytes) -> None:
+        """Atomic: a crash leaves the old ones. Blocks; call it from a thread."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{self._prefix}{seq:015d}.snapshot"
+        half = path.with_suffix(f".{os.getpid()}.half")
+        with half.open("wb") as file:
+            file.write(packed)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+        for old in self._paths()[KEEP:]:
+            old.unlink(missing_ok=True)
+
+    def load(self) -> Snapshot[S] | None:
+        for path in self._paths():
+            found = self._read(path)
+            if found is not None:
+                return found
+        return None
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{self._prefix}*.snapshot"), reverse=True)
+
+    def _read(self, path: Path) -> Snapshot[S] | None:
+        try:
+            packed = path.read_bytes()
+        except OSError:
+            return None
+        digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
+        if hashlib.sha256(body).digest() != digest:
+            log.warning("snapshot is damaged, passed over", extra={"path": path.name})
+            return None
+        try:
+            cursor, state = pickle.loads(body)
+        except UNREADABLE:
+            log.warning("snapshot is of other code, passed over", extra={"path": path.name})
+            return None
+        return Snapshot(Cursor.from_json(cursor), state)

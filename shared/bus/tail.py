@@ -1,0 +1,141 @@
+"""Readers without a group: they keep their own place, and begin where they are told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from shared.bus.errors import TailLost
+from shared.bus.log import TP, Entry, Feed, Log
+from shared.bus.reader import Accepted, Cursor, Reader
+from shared.bus.record import decode
+
+WAIT_S = 1.0
+MAX_RECORDS = 1_000
+
+
+class LedgerTail:
+    """Accepted records of some ledgers, each partition from its cursor, for as long as wanted.
+
+    Call `start` once; then `poll`, or iterate, which yields batches (also empty ones, when
+    `WAIT_S` passed without a record, so that a caller may do other things in between).
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        ledgers: Mapping[str, Iterable[int]],
+        cursors: Mapping[TP, Cursor] | None = None,
+    ) -> None:
+        self._log = log
+        known = cursors or {}
+        self._readers = {
+            tp: Reader(tp.topic, tp.partition, known.get(tp))
+            for topic, partitions in ledgers.items()
+            for tp in (TP(topic, partition) for partition in partitions)
+        }
+        self._anchors = {tp: r.cursor for tp, r in self._readers.items() if r.cursor.offset >= 0}
+        self._ends: dict[TP, int] = {}
+        self._feed: Feed | None = None
+
+    async def start(self) -> None:
+        """Raises TailLost when a log no longer reaches to its cursor."""
+        await self._log.start()
+        for tp, reader in self._readers.items():
+            self._ends[tp] = await self._log.end(tp)
+            if self._ends[tp] < reader.cursor.next:
+                raise TailLost(f"{tp.key} ends before {reader.cursor.next}: tail lost")
+        starts = {tp: max(r.cursor.offset, 0) for tp, r in self._readers.items()}
+        self._feed = await self._log.feed(starts)
+
+    async def stop(self) -> None:
+        if self._feed is not None:
+            await self._feed.close()
+        await self._log.stop()
+
+    @property
+    def caught_up(self) -> bool:
+        """Everything that was there at `start` has been handed out."""
+        return all(self._readers[tp].cursor.next >= end for tp, end in self._ends.items())
+
+    def cursor(self, topic: str, partition: int) -> Cursor:
+        """Store it with what came of the records handed out so far."""
+        return self._readers[TP(topic, partition)].cursor
+
+    @property
+    def ignored(self) -> int:
+        return sum(reader.ignored for reader in self._readers.values())
+
+    async def end(self, topic: str, partition: int) -> int:
+        return await self._log.end(TP(topic, partition))
+
+    async def poll(self, wait_s: float = WAIT_S, max_records: int = MAX_RECORDS) -> list[Accepted]:
+        """The next accepted records; in order within a partition, in no order between them."""
+        if self._feed is None:
+            raise RuntimeError("the tail is not started")
+        batch: list[Accepted] = []
+        for tp, entries in (await self._feed.poll(wait_s, max_records)).items():
+            for entry in entries:
+                accepted = self._accept(tp, entry)
+                if accepted is not None:
+                    batch.append(accepted)
+        return batch
+
+    async def __aiter__(self) -> AsyncIterator[list[Accepted]]:
+        while True:
+            yield await self.poll()
+
+    def _accept(self, tp: TP, entry: Entry) -> Accepted | None:
+        reader = self._readers[tp]
+        anchor = self._anchors.get(tp)
+        if anchor is not None and entry.offset == anchor.offset:
+            record = decode(entry.value)
+            if record is None or record.id != anchor.id:
+                raise TailLost(f"{tp.key} has another record at {entry.offset} than before")
+            del self._anchors[tp]
+        if entry.offset < reader.cursor.next:
+            return None
+        return reader.offer(entry.offset, entry.value)
+
+
+class TopicTail:
+    """Records of plain topics, from given offsets, from the oldest, or from the newest.
+
+    `lossy` is for soft topics: what retention took is passed over. Without it a gap raises.
+    """
+
+    def __init__(self, log: Log, *, lossy: bool = False) -> None:
+        self._log = log
+        self._lossy = lossy
+        self._feed: Feed | None = None
+
+    async def start(self, starts: Mapping[TP, int]) -> None:
+        await self._log.start()
+        self._feed = await self._log.feed(starts, lossy=self._lossy)
+
+    async def start_at_end(self, tps: Iterable[TP]) -> None:
+        """On the embedded broker this may hand out a few records that were there before."""
+        await self._log.start()
+        starts = {tp: await self._log.end(tp) for tp in tps}
+        self._feed = await self._log.feed(starts, lossy=self._lossy)
+
+    async def start_at_begin(self, tps: Iterable[TP]) -> None:
+        await self._log.start()
+        starts = {tp: await self._log.begin(tp) for tp in tps}
+        self._feed = await self._log.feed(starts, lossy=self._lossy)
+
+    async def poll(
+        self, wait_s: float = WAIT_S, max_records: int = MAX_RECORDS
+    ) -> dict[TP, list[Entry]]:
+        if self._feed is None:
+            raise RuntimeError("the tail is not started")
+        return await self._feed.poll(wait_s, max_records)
+
+    async def seek(self, tp: TP, offset: int) -> None:
+        if self._feed is None:
+            raise RuntimeError("the tail is not started")
+        await self._feed.seek(tp, offset)
+
+    async def stop(self) -> None:
+        if self._feed is not None:
+            await self._feed.close()
+        await self._log.stop()

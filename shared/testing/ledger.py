@@ -1,0 +1,120 @@
+"""A small decider for the tests of the bus: it never answers twice the same, so a fork shows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from shared.bus import cloudevents
+from shared.bus.decider import Decision, Fact, Input, Undecodable
+from shared.bus.log import TP, Entry
+from shared.bus.reader import Accepted, Reader
+from shared.contracts.base import Event
+from shared.contracts.codec import encode
+from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.contracts.rejected import InputRejected
+
+SILENT = "silent"
+BURST = "burst "
+
+
+@dataclass(slots=True)
+class Seats:
+    """Who sits where. Two jobs on one seat, or a job answered twice, is a broken bus."""
+
+    SCHEMA: ClassVar[str] = "seats1"
+    taken: dict[int, str] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
+    rejected: list[str] = field(default_factory=list)
+    wake_at: int | None = None
+
+    def problems(self) -> list[str]:
+        return [f"{who} answered {n} times" for who, n in self.answers.items() if n != 1]
+
+
+class SeatDecider:
+    """Each command gets a free seat, drawn at random; it trusts the bus not to repeat inputs."""
+
+    ledger = "admission"
+
+    def initial(self, partition: int) -> Seats:
+        return Seats()
+
+    def decide(self, state: Seats, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        for item in inputs:
+            match item.message:
+                case CancelJob(reason="silent"):
+                    continue
+                case CancelJob(reason=reason) if reason.startswith(BURST):
+                    for n in range(int(reason.removeprefix(BURST))):
+                        yield item.leads_to(_answer(f"{item.id}+{n}", "x" * 256, state))
+                case CancelJob(job_id=job_id):
+                    yield item.leads_to(_answer(item.id, job_id, state))
+                case Undecodable(topic, partition, offset, reason, sha256):
+                    yield item.leads_to(
+                        InputRejected(
+                            topic=topic,
+                            partition=partition,
+                            offset=offset,
+                            reason=reason,
+                            sha256=sha256,
+                        )
+                    )
+                case Event():
+                    yield item.leads_to(_answer(item.id, item.place, state))
+        if state.wake_at is not None and state.wake_at <= now:
+            yield Decision(_answer(f"wake {state.wake_at}", "wake", state))
+
+    def evolve(self, state: Seats, fact: Fact) -> None:
+        match fact.event:
+            case CommandAccepted(command_id=who, command_type=seat):
+                state.answers[who] = state.answers.get(who, 0) + 1
+                if int(seat) in state.taken:
+                    state.answers[f"seat {seat} given twice"] = 2
+                state.taken[int(seat)] = who
+                if who.startswith("wake"):
+                    state.wake_at = None
+            case InputRejected(offset=offset, reason=reason):
+                state.rejected.append(f"{offset} {reason}")
+
+    def next_wake(self, state: Seats) -> int | None:
+        return state.wake_at
+
+
+def _answer(who: str, of: str, state: Seats) -> CommandAccepted:
+    """Seats are drawn above the highest: free in this state, and maybe not in a rival's."""
+    seat = len(state.taken) + random.randrange(2)
+    while seat in state.taken:
+        seat += 1
+    return CommandAccepted(command_id=who, command_type=str(seat), of=of)
+
+
+def command(id: str, job_id: str = "job", reason: str = "", traceparent: str = "") -> bytes:
+    """A CloudEvent as it lies on `commands`."""
+    message = CancelJob(job_id=job_id, reason=reason)
+    return cloudevents.encode(
+        id=id,
+        source="/test",
+        type=message.TYPE,
+        data=encode(message),
+        at_ms=1_700_000_000_000,
+        traceparent=traceparent,
+    )
+
+
+def accepted(tp: TP, entries: Iterable[Entry]) -> list[Accepted]:
+    """What an honest reader of a whole partition believes."""
+    reader = Reader(tp.topic, tp.partition)
+    found = (reader.offer(entry.offset, entry.value) for entry in entries)
+    return [record for record in found if record is not None]
+
+
+def fold(tp: TP, entries: Iterable[Entry]) -> Seats:
+    decider = SeatDecider()
+    state = decider.initial(tp.partition)
+    for record in accepted(tp, entries):
+        for fact in record.facts(own=True):
+            decider.evolve(state, fact)
+    return state
