@@ -18,7 +18,7 @@ from simulator.workload.names import (
     spread,
     text_of,
 )
-from simulator.workload.rows import WorkloadJob, gang
+from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, gang
 
 REQUIRED = ("job_id", "submit_s", "duration_s", "gpus")
 NUMBERS = ("submit_s", "duration_s", "gpus", "cpus", "mem_gib")
@@ -26,10 +26,6 @@ TEXTS = ("job_id", "tenant", "user", "gpu_type", "state", "job_name")
 
 NEVER_STARTED = "pending_at_end"
 """State of a job that was still waiting when its trace ended: it alone may lack a duration."""
-
-UNKNOWN_CPUS = 1.0
-UNKNOWN_MEM_GIB = 1.0
-"""Per worker, where the trace does not say: what a submit gets that does not say it either."""
 
 # The bounds of the job contract: a row beyond them could not even be submitted.
 MIN_GPUS = 0.01

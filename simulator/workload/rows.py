@@ -11,6 +11,10 @@ NODE_GPUS = 8
 
 WORKER_SIZES = (8, 4, 2, 1)
 
+UNKNOWN_CPUS = 1.0
+UNKNOWN_MEM_GIB = 1.0
+"""Per worker, where a workload does not say: what a submit gets that does not say it either."""
+
 
 class GangShape(NamedTuple):
     workers: int

@@ -41,14 +41,14 @@ def auto_scale(jobs: Sequence[WorkloadJob], capacity_gpus: float, target_wall_s:
 
     Three things take wall time: the makespan over the scale, pacing (jobs / 100 s at most) and
     handing GPUs over between jobs. The last two do not shrink with the scale: where they take over
-    half of the target, the target gives way and the replay takes about twice as long as they do.
+    two thirds of the target, the target gives way and the replay takes half as long again as they.
     A longer target never gives a larger scale.
     """
     if capacity_gpus <= 0 or target_wall_s <= 0:
         raise ValueError("capacity and target must be above zero")
     fitting = _fitting(jobs, capacity_gpus)
     fixed_s = len(jobs) / SUBMITS_PER_S + _handover_s(fitting, capacity_gpus)
-    running_s = max(target_wall_s - fixed_s, fixed_s)
+    running_s = max(target_wall_s - fixed_s, fixed_s / 2)
     return max(1.0, MARGIN * makespan_s(fitting, capacity_gpus) / running_s)
 
 
@@ -59,16 +59,17 @@ def plan_replay(
     time_scale: float | None = None,
 ) -> ReplayPlan:
     """The plan at `time_scale`, or at the one that `auto_scale` picks."""
-    scale = time_scale or auto_scale(jobs, capacity_gpus, target_wall_s)
+    if time_scale is None:
+        time_scale = auto_scale(jobs, capacity_gpus, target_wall_s)
     fitting = _fitting(jobs, capacity_gpus)
     span_s = makespan_s(fitting, capacity_gpus)
-    offsets_s = submit_offsets_s(jobs, scale)
+    offsets_s = submit_offsets_s(jobs, time_scale)
     arrival_s = offsets_s[-1] if offsets_s else 0.0
-    slower_s = _lateness_s(jobs, offsets_s, scale) + _handover_s(fitting, capacity_gpus)
+    slower_s = _lateness_s(jobs, offsets_s, time_scale) + _handover_s(fitting, capacity_gpus)
     return ReplayPlan(
-        time_scale=scale,
+        time_scale=time_scale,
         cluster_span_s=span_s,
-        expected_wall_s=max(MARGIN * span_s / scale + slower_s, arrival_s),
+        expected_wall_s=max(MARGIN * span_s / time_scale + slower_s, arrival_s),
         arrival_wall_s=arrival_s,
         mean_submits_per_s=len(jobs) / max(arrival_s, 1.0),
         peak_submits_per_s=max(Counter(int(at) for at in offsets_s).values(), default=0),
@@ -78,6 +79,8 @@ def plan_replay(
 
 def submit_offsets_s(jobs: Sequence[WorkloadJob], time_scale: float) -> list[float]:
     """Wall second of each submit from the start, for jobs ordered by time: no burst above 100/s."""
+    if time_scale <= 0:
+        raise ValueError("a time scale must be above zero")
     offsets_s: list[float] = []
     earliest_s = 0.0
     for job in jobs:

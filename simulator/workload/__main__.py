@@ -1,0 +1,79 @@
+"""`python -m simulator.workload describe TRACE`: a workload's numbers, for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from simulator.workload.describe import Summary, summarize
+from simulator.workload.parquet import TraceError
+from simulator.workload.source import load
+
+SHOWN = 8
+BAD_TRACE = 2
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def workload() -> None:
+    """Look at job traces before replaying them."""
+
+
+@app.command()
+def describe(
+    trace: Annotated[str, typer.Argument(help="a path, a name of a shared trace, or `synthetic`")],
+    jobs: Annotated[int | None, typer.Option(min=1, help="only the first N by time")] = None,
+    seed: Annotated[int, typer.Option(help="of the synthetic generator")] = 0,
+    capacity_gpus: Annotated[float, typer.Option(min=0.01, help="GPUs of the pool")] = 256,
+    target_wall_s: Annotated[float, typer.Option(min=1, help="wall seconds to end within")] = 160,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
+) -> None:
+    """Say what TRACE holds and how its replay would go."""
+    try:
+        found = load(trace, jobs, seed=seed)
+    except TraceError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD_TRACE) from error
+    summary = summarize(found.jobs, capacity_gpus, target_wall_s, found.never_started)
+    if as_json:
+        typer.echo(json.dumps(asdict(summary)))
+    else:
+        Console().print(_table(trace, summary))
+
+
+def _table(title: str, summary: Summary) -> Table:
+    table = Table(title=title, show_header=False)
+    for name, value in asdict(summary).items():
+        rows = value.items() if name == "plan" else ((name, value),)
+        for label, shown in rows:
+            table.add_row(label, _shown(shown))
+    return table
+
+
+def _shown(value: object) -> str:
+    match value:
+        case dict():
+            return _cut([f"{key}: {count:,}" for key, count in value.items()])
+        case tuple():
+            return _cut([str(item) for item in value]) or "none"
+        case float():
+            return f"{value:,.2f}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)
+
+
+def _cut(items: list[str]) -> str:
+    more = f", and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return ", ".join(items[:SHOWN]) + more
+
+
+if __name__ == "__main__":
+    app()
