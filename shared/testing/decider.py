@@ -1,0 +1,77 @@
+"""Given facts, when inputs come, then these events: drives a decider as the real shell does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+from shared.bus.decider import Decider, Decision, Fact, Input
+from shared.contracts.base import Event, Model
+
+S = TypeVar("S")
+
+AT = 1_700_000_000_000
+"""The moment at which a test's history happened, ms."""
+
+_ids = count(1)
+
+
+def given(decider: Decider[S], *events: Event, partition: int = 0, at: int = AT) -> S:
+    """The state after this history."""
+    return fold(decider, decider.initial(partition), events, partition=partition, at=at)
+
+
+def fold(
+    decider: Decider[S], state: S, events: Iterable[Event], *, partition: int = 0, at: int = AT
+) -> S:
+    """The same state, with these events folded in, each in a record of its own."""
+    for event in events:
+        decider.evolve(state, Fact(event, decider.ledger, partition, next(_ids), 0, at))
+    return state
+
+
+def an_input(message: Model, source: str = "commands", **more: Any) -> Input:
+    """An input with an id that no other has; `more` are further fields of `Input`."""
+    given_id = more.pop("id", f"input-{next(_ids)}")
+    return Input(source, given_id, message, **more)
+
+
+def run(decider: Decider[S], state: S, inputs: Sequence[Input], now: int = AT) -> list[Event]:
+    """What the decider answers; each decision is folded into `state` before the next is asked."""
+    return [fact.event for fact in run_facts(decider, state, inputs, now)]
+
+
+def run_facts(
+    decider: Decider[S], state: S, inputs: Sequence[Input], now: int = AT, partition: int = 0
+) -> list[Fact]:
+    """As `run`, with causes, traces and places: one record holds all the facts."""
+    seq = next(_ids)
+    facts: list[Fact] = []
+    for decision in decider.decide(state, inputs, now):
+        facts.append(_folded(decider, state, decision, (partition, seq, len(facts)), now))
+    return facts
+
+
+def wake(decider: Decider[S], state: S, now: int) -> list[Event]:
+    """What the shell would get when it sleeps until `next_wake`: nothing when it is not due."""
+    due = decider.next_wake(state)
+    return run(decider, state, [], now) if due is not None and due <= now else []
+
+
+def _folded(
+    decider: Decider[S], state: S, decision: Decision, place: tuple[int, int, int], now: int
+) -> Fact:
+    partition, seq, index = place
+    fact = Fact(
+        decision.event,
+        decider.ledger,
+        partition,
+        seq,
+        index,
+        now,
+        decision.cause,
+        decision.traceparent,
+    )
+    decider.evolve(state, fact)
+    return fact
