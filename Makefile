@@ -1,0 +1,67 @@
+# Everything a person or a machine does with Berth; see README.md.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo test lint check lock contracts kafka clean
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
+	&& command -v "$$p" && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+OURS := services shared simulator infra
+
+help: ## Say what can be made.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+install: .venv/installed ## Make .venv with the berth command.
+
+dev: .venv/developed ## Add what the tests need.
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Berth needs Python 3.11, 3.12 or 3.13" >&2; exit 1; }
+	"$(PYTHON)" -m venv .venv
+
+.venv/installed: .venv/bin/python requirements.lock pyproject.toml
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q $(OURS)
+	touch $@
+
+.venv/developed: .venv/installed requirements-dev.lock
+	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	touch $@
+
+demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER=
+	@$(BIN)/berth demo $(if $(TRACE),--trace "$(TRACE)") $(if $(JOBS),--jobs "$(JOBS)") \
+		$(if $(SPEED),--speed "$(SPEED)") $(if $(filter-out 0,$(CHECK)),--check) \
+		$(if $(BROKER),--broker "$(BROKER)")
+
+lint: dev ## Rules of style, types and imports.
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## All that must hold before a commit; the last line is pytest's.
+	$(BIN)/pytest $(PYTEST)
+
+check: test ## The same as test.
+
+lock: dev ## Resolve the dependencies anew, with hashes.
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-header --no-emit-index-url --no-emit-find-links --extra build \
+		-o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra dev \
+		-c requirements.lock -o requirements-dev.lock pyproject.toml
+
+contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
+	$(BIN)/python -m shared.contracts.generate
+
+kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
+	$(BIN)/python -m infra.kafka --fetch
+
+clean: ## Remove what was built; data of a running stack in .berth stays.
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find $(OURS) tests -name __pycache__ -prune -exec rm -rf {} +

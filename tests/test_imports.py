@@ -1,0 +1,85 @@
+"""Who may import whom: the rules hold, and each of them goes red when it is broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("services", "shared", "simulator", "infra")
+BROKEN = [
+    ("core", "services/priority/core/broken_clock.py", "time"),
+    ("core", "services/priority/core/broken_broker.py", "aiokafka"),
+    ("core", "services/priority/core/broken_bus.py", "shared.bus.kafka"),
+    ("core", "shared/contracts/broken_log.py", "logging"),
+    ("independence", "services/publisher/broken_peer.py", "services.gateway.settings"),
+    ("shared", "shared/telemetry/broken_service.py", "services.gateway.settings"),
+    ("shared", "shared/bus/broken_infra.py", "infra.stack"),
+    ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
+    ("shells", "infra/broken_shell.py", "services.gateway.settings"),
+    ("faust", "shared/telemetry/broken_faust.py", "faust"),
+    ("faust", "services/priority/core/broken_faust.py", "faust"),
+    ("asyncpg", "services/publisher/broken_sql.py", "asyncpg"),
+    ("asyncpg", "infra/broken_sql.py", "asyncpg"),
+    ("kafka-python", "services/publisher/broken_kafka.py", "kafka"),
+    ("kafka-python", "shared/bus/broken_kafka.py", "kafka"),
+]
+
+
+def _contracts() -> dict[str, str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return {each["id"]: each["name"] for each in settings["tool"]["importlinter"]["contracts"]}
+
+
+def _lint(folder: Path) -> str:
+    tool = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [tool, "--no-logo", "--no-cache"],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the linter says of a copy in which every rule is broken: contract's id -> its part."""
+    copy = tmp_path_factory.mktemp("copy")
+    only_code = shutil.ignore_patterns("__pycache__", "*.json", "*.sql", "*.html")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, copy / package, ignore=only_code)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for _, path, module in BROKEN:
+        (copy / path).write_text(f"import {module}\n")
+    details = _lint(copy).partition("Broken contracts")[2]
+    contracts = _contracts()
+    starts = {key: details.find(f"\n{name}\n") for key, name in contracts.items()}
+    ends = sorted([*starts.values(), len(details)])
+    return {key: details[at : ends[ends.index(at) + 1]] for key, at in starts.items() if at >= 0}
+
+
+def test_nobody_breaks_a_rule() -> None:
+    result = _lint(ROOT)
+    assert f"{len(_contracts())} kept, 0 broken" in result, result
+
+
+@pytest.mark.parametrize(("contract", "path", "module"), BROKEN)
+def test_a_broken_rule_is_caught(
+    said: dict[str, str], contract: str, path: str, module: str
+) -> None:
+    importer = path.removesuffix(".py").replace("/", ".")
+    assert f"{importer} -> {module}" in said.get(contract, ""), said
+
+
+def test_every_rule_is_broken_once() -> None:
+    assert {contract for contract, _, _ in BROKEN} == set(_contracts())
