@@ -42,8 +42,11 @@ class OtlpExporter(SpanExporter):
         self._cutter: threading.Timer | None = None
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        sent = self._send(self._encoder.encode(spans))
-        self._on_batch(len(spans), sent)
+        sent = False
+        try:
+            sent = self._send(self._encoder.encode(spans))
+        finally:
+            self._on_batch(len(spans), sent)
         return SpanExportResult.SUCCESS if sent else SpanExportResult.FAILURE
 
     def close_within(self, timeout_s: float) -> None:

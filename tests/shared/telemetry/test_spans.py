@@ -11,8 +11,10 @@ from shared.bus.decider import Fact
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked, Ranked, Running
 from shared.telemetry import span_sink
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.ring import OtlpRing
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent, parse
+from shared.telemetry.waterfall import waterfall
 
 from .conftest import Sink, held, placed
 
@@ -211,6 +213,42 @@ def test_after_shutdown_spans_are_counted_as_lost(sink: Sink) -> None:
     spans.shutdown()
     spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     assert value(metrics, "berth_spans_dropped_total", reason="shut_down") == 1
+
+
+def test_a_batch_that_cannot_be_encoded_is_counted_and_the_next_one_goes(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = Metrics("placement")
+    spans = Spans("placement", sink.url, "p1", metrics)
+    with spans.span("submit", "", {"job.id": object()}):  # type: ignore[dict-item]
+        pass
+    until = time.monotonic() + 5
+    while not value(metrics, "berth_spans_dropped_total", reason="export_failed"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+    spans.shutdown()
+    assert [span.name for span in sink.spans()] == ["place"]
+    assert "no attribute value: object" in caplog.text
+
+
+def test_what_a_service_sends_the_gateway_keeps_and_draws(sink: Sink) -> None:
+    submit = new_traceparent()
+    gateway, placement = Spans("gateway", sink.url, "g1"), Spans("placement", sink.url, "p1")
+    with gateway.span("submit", "", {"job.id": "j1"}) as span:
+        submit = span.traceparent
+    now_ns = time.time_ns()
+    place = placed(traceparent=child_of(submit))
+    placement.decided([place], [submit], now_ns, now_ns + 1_000_000)
+    gateway.shutdown()
+    placement.shutdown()
+    ring = OtlpRing(100)
+    assert sum(ring.ingest(body, "application/x-protobuf") for body in sink.bodies) == 2
+    header, first, second = waterfall(ring.by_job("j1"))
+    assert submit[3:35] in header
+    assert first.split()[:2] == ["gateway", "submit"]
+    assert second.startswith("placement    place")
+    assert "policy=best_fit score=0.5" in second
 
 
 def priority(event: QueueChanged | QueueRanked, seq: int) -> Fact:
