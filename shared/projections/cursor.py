@@ -24,7 +24,7 @@ async def read(conn: Connection) -> dict[tuple[str, int], Cursor]:
 async def advance(conn: Connection, batch: Batch) -> None:
     """Raises CursorMoved if the stored cursor is not exactly where the batch begins."""
     before, after = batch.before.to_json().decode(), batch.after.to_json().decode()
-    if batch.before.next == 0:
+    if batch.before.seq == 0:
         done = await conn.execute(BEGIN, batch.ledger, batch.partition, after)
     else:
         done = await conn.execute(MOVE, batch.ledger, batch.partition, after, before)

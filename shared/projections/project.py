@@ -1,4 +1,4 @@
-"""One batch of accepted records becomes rows: the cursor and all rows in one transaction."""
+"""Batches of accepted records become rows: cursors and all rows in one transaction."""
 
 from __future__ import annotations
 
@@ -17,17 +17,33 @@ RELEASED = "allocation.released.v1"
 Work = dict[str, tuple[Model, list[tuple[str, Line]]]]
 
 
-async def project(conn: Connection, batch: Batch) -> None:
-    """Raises CursorMoved, and writes nothing, unless the batch follows what is stored."""
+LOCK = 0x7072_6F6A
+"""Held shared by whoever projects, exclusively by a rebuild that swaps the schema."""
+SHARE = f"SELECT pg_advisory_xact_lock_shared({LOCK})"
+
+
+async def project(conn: Connection, batches: list[Batch], *, locked: bool = False) -> None:
+    """Raises CursorMoved, and writes nothing, unless each batch follows what is stored.
+
+    Each column comes from one ledger, so batches of several ledgers may be folded together.
+    `locked`: the caller holds LOCK exclusively, on another connection.
+    """
+    lines = [line for batch in batches for line in batch.lines]
     async with conn.transaction():
-        await cursor.advance(conn, batch)
-        await timeline.project(conn, batch.lines)
-        for model, work in grouped(batch.lines).values():
-            await fold(conn, model, work)
-        await leases(conn, batch.lines)
-        await answers.DEAD.store(
-            conn, [answers.dead_letter(line) for line in batch.lines if line.type == DEAD]
-        )
+        if not locked:
+            await conn.execute(SHARE)
+        for batch in batches:
+            await cursor.advance(conn, batch)
+        await write(conn, lines)
+
+
+async def write(conn: Connection, lines: list[Line]) -> None:
+    await timeline.project(conn, lines)
+    for model, work in grouped(lines).values():
+        await fold(conn, model, work)
+    await leases(conn, lines)
+    dead = [answers.dead_letter(line) for line in lines if line.type == DEAD]
+    await answers.DEAD.store(conn, dead)
 
 
 def grouped(lines: list[Line]) -> Work:

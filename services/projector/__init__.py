@@ -1,0 +1,1 @@
+"""Folds all ledgers into the read models of Postgres."""

@@ -1,0 +1,79 @@
+"""The projector's shell: read, project, repeat; on any doubt begin again at the stored cursors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import asyncpg
+
+from services.projector.settings import ProjectorSettings
+from shared.bus.clock import now_ms
+from shared.bus.kafka import KafkaLog
+from shared.projections import cursor
+from shared.projections.cursor import CursorMoved
+from shared.projections.facts import Batch
+from shared.projections.project import project
+from shared.projections.rebuild import connect
+from shared.projections.source import Source
+from shared.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 1.0
+POLL_S = 1.0
+DATABASE_DOWN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+
+class Projector:
+    """Scheduling never waits for it: while Postgres is down it tries again, for ever."""
+
+    def __init__(self, settings: ProjectorSettings, metrics: Metrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self.ready = False
+        self._lag = metrics.projection_lag_s.labels("all")
+        self._events: Callable[[float], None] = metrics.inputs.labels("ledgers").inc
+
+    async def run(self) -> None:
+        """Ends only by cancellation or a broken ledger, which must end the process."""
+        while True:
+            try:
+                await self._session()
+            except (*DATABASE_DOWN, CursorMoved) as error:
+                self.ready = False
+                log.warning("projecting paused", extra={"reason": repr(error)})
+                await asyncio.sleep(RETRY_S)
+
+    async def _session(self) -> None:
+        """One connection, one reader; both begin where the stored cursors say."""
+        settings = self._settings
+        conn = await connect(settings.postgres, settings.schema_name)
+        client = KafkaLog(settings.kafka, idempotent=False, client="projector")
+        try:
+            source = Source(client, settings.partitions, await cursor.read(conn))
+            await source.start()
+            try:
+                await self._follow(conn, source)
+            finally:
+                await source.stop()
+        finally:
+            await conn.close(timeout=2)
+
+    async def _follow(self, conn: asyncpg.Connection, source: Source) -> None:
+        while True:
+            batches = await source.poll(POLL_S, self._settings.batch_records)
+            if batches:
+                await project(conn, batches)
+                self._observe(batches)
+            self.ready = True
+            if sum(len(batch.lines) for batch in batches) < self._settings.batch_records:
+                await asyncio.sleep(self._settings.gather_ms / 1000)
+
+    def _observe(self, batches: list[Batch]) -> None:
+        now = now_ms()
+        for batch in batches:
+            self._events(len(batch.lines))
+            if batch.lines:
+                self._lag.observe(max(0, now - batch.lines[0].at) / 1000)

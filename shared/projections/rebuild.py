@@ -1,0 +1,110 @@
+"""Builds all read models anew beside the live ones, compares them by hash, and swaps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import asyncpg
+from asyncpg import Connection
+
+from shared.bus.log import Log
+from shared.bus.reader import Cursor
+from shared.projections import cursor
+from shared.projections.migrate import SCHEMA, migrate
+from shared.projections.models import TABLES
+from shared.projections.project import LOCK, project
+from shared.projections.source import Place, Source
+
+BESIDE = "berth_rebuild"
+TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
+RECORDS = 2000
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """Events folded, and each table's content hash before and after."""
+
+    events: int
+    live: dict[str, str]
+    rebuilt: dict[str, str]
+    swapped: bool
+
+    @property
+    def different(self) -> list[str]:
+        return sorted(t for t in self.live if self.live[t] != self.rebuilt[t])
+
+
+async def connect(dsn: str, schema: str = SCHEMA) -> Connection:
+    return await asyncpg.connect(dsn, server_settings={"search_path": schema})
+
+
+async def hashes(conn: Connection, schema: str) -> dict[str, str]:
+    """Row count and sum of row hashes of each table: equal contents, equal text, in any order."""
+    found: dict[str, str] = {}
+    for table in TABLE_NAMES:
+        row = await conn.fetchrow(
+            f"SELECT count(*) AS n, sum(hashtextextended(t::text, 0)::numeric) AS h "  # noqa: S608
+            f'FROM "{schema}".{table} t'
+        )
+        found[table] = f"{row['n']}:{row['h']}"
+    return found
+
+
+async def rebuild(
+    dsn: str, log: Log, partitions: int, *, swap: bool, progress: Progress = lambda _: None
+) -> Rebuilt:
+    """Folds all ledgers from offset 0 to exactly where the live read models stand.
+
+    The live projector waits only while the last records are folded and the tables compared.
+    """
+    live = await connect(dsn)
+    try:
+        await live.execute(f'DROP SCHEMA IF EXISTS "{BESIDE}" CASCADE')
+        await migrate(dsn, BESIDE)
+        beside = await connect(dsn, BESIDE)
+        source = Source(log, partitions)
+        await source.start()
+        try:
+            await beside.execute("SET synchronous_commit = off")
+            events = await fold_to(beside, source, await cursor.read(live), progress)
+            await live.execute("SELECT pg_advisory_lock($1)", LOCK)
+            events += await fold_to(beside, source, await cursor.read(live), progress, shared=False)
+            result = await compare(live, events, swap)
+        finally:
+            await source.stop()
+            await beside.close()
+        return result
+    finally:
+        await live.close()
+
+
+async def fold_to(
+    conn: Connection,
+    source: Source,
+    limits: Mapping[Place, Cursor],
+    progress: Progress,
+    *,
+    shared: bool = True,
+) -> int:
+    events = 0
+    while not source.reached(limits):
+        batches = await source.poll(1.0, RECORDS, limits)
+        if batches:
+            await project(conn, batches, locked=not shared)
+            count = sum(len(batch.lines) for batch in batches)
+            events += count
+            progress(count)
+    return events
+
+
+async def compare(live: Connection, events: int, swap: bool) -> Rebuilt:
+    before, after = await hashes(live, SCHEMA), await hashes(live, BESIDE)
+    if swap:
+        async with live.transaction():
+            await live.execute(f'DROP SCHEMA "{SCHEMA}" CASCADE')
+            await live.execute(f'ALTER SCHEMA "{BESIDE}" RENAME TO "{SCHEMA}"')
+    else:
+        await live.execute(f'DROP SCHEMA "{BESIDE}" CASCADE')
+    return Rebuilt(events, before, after, swap)

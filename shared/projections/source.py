@@ -1,0 +1,99 @@
+"""Accepted records of all ledgers in batches that a projection can store with their cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shared.bus.log import TP, Log
+from shared.bus.reader import Accepted, Cursor
+from shared.bus.tail import LedgerTail
+from shared.contracts.topics import LEDGERS, TOPICS
+from shared.projections.facts import Batch, lines_of
+
+Place = tuple[str, int]
+Limits = Mapping[Place, Cursor]
+
+
+def places(partitions: int) -> list[Place]:
+    """Every ledger partition of an installation with that many lanes."""
+    return [
+        (name, partition)
+        for name in LEDGERS
+        for partition in range(1 if TOPICS[name].single_partition else partitions)
+    ]
+
+
+def after(accepted: Accepted) -> Cursor:
+    """Where a reader stands that has just accepted this record."""
+    record = accepted.record
+    return Cursor(
+        accepted.offset + 1, record.seq, record.id, accepted.offset, record.at, record.inputs
+    )
+
+
+class Source:
+    """Reads from stored cursors on; what lies behind a limit is kept for a later call."""
+
+    def __init__(self, log: Log, partitions: int, cursors: Limits | None = None) -> None:
+        self._at: dict[Place, Cursor] = {
+            place: (cursors or {}).get(place, Cursor()) for place in places(partitions)
+        }
+        ledgers: dict[str, list[int]] = {}
+        for name, partition in self._at:
+            ledgers.setdefault(name, []).append(partition)
+        start = {TP(*place): cursor for place, cursor in self._at.items()}
+        self._tail = LedgerTail(log, ledgers, start)
+        self._held: dict[Place, list[Accepted]] = {}
+
+    async def start(self) -> None:
+        """Raises TailLost when a log no longer reaches to its cursor."""
+        await self._tail.start()
+
+    async def stop(self) -> None:
+        await self._tail.stop()
+
+    @property
+    def caught_up(self) -> bool:
+        return self._tail.caught_up
+
+    def reached(self, limits: Limits) -> bool:
+        return all(self._at[place].seq >= limit.seq for place, limit in limits.items())
+
+    async def poll(
+        self, wait_s: float, max_records: int, limits: Limits | None = None
+    ) -> list[Batch]:
+        """At most one batch per ledger partition, none of it behind the limits."""
+        ready = self._ready(limits)
+        if not ready:
+            for accepted in await self._tail.poll(wait_s, max_records):
+                place = (accepted.ledger, accepted.partition)
+                self._held.setdefault(place, []).append(accepted)
+            ready = self._ready(limits)
+        return [self._batch(place, records) for place, records in ready.items()]
+
+    def _ready(self, limits: Limits | None) -> dict[Place, list[Accepted]]:
+        ready: dict[Place, list[Accepted]] = {}
+        for place, held in list(self._held.items()):
+            now, later = self._split(place, held, limits)
+            if now:
+                ready[place] = now
+            if later:
+                self._held[place] = later
+            else:
+                del self._held[place]
+        return ready
+
+    @staticmethod
+    def _split(
+        place: Place, held: list[Accepted], limits: Limits | None
+    ) -> tuple[list[Accepted], list[Accepted]]:
+        if limits is None:
+            return held, []
+        last = limits.get(place, Cursor()).seq
+        now = [accepted for accepted in held if accepted.record.seq <= last]
+        return now, held[len(now) :]
+
+    def _batch(self, place: Place, records: list[Accepted]) -> Batch:
+        before, end = self._at[place], after(records[-1])
+        self._at[place] = end
+        return Batch(*place, before, end, lines_of(records))

@@ -1,0 +1,52 @@
+"""Ledgers written by hand: records with a valid chain, from plain events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker
+from shared.bus.record import Record, StoredEvent, encode, pack
+from shared.contracts.base import Event
+from shared.contracts.codec import encode_event
+
+
+class LedgerPen:
+    """Writes one ledger partition; `at` moves on by `step_ms` with each record."""
+
+    def __init__(
+        self, broker: MemoryBroker, ledger: str, partition: int = 0, *, step_ms: int = 10
+    ) -> None:
+        self._broker = broker
+        self._tp = TP(ledger, partition)
+        self._seq = 0
+        self._id = ""
+        self._step_ms = step_ms
+        self.at = 1_700_000_000_000
+
+    def write(self, events: Sequence[Event], *, at: int | None = None, trace: str = "") -> str:
+        """Appends one accepted record; the place of its first event is `partition/seq/0`."""
+        self._seq += 1
+        self.at = at if at is not None else self.at + self._step_ms
+        previous, self._id = self._id, f"{self._tp.key}-{self._seq}"
+        record = Record(
+            id=self._id, seq=self._seq, prev=previous, w="pen", at=self.at, inputs={},
+            ev=pack([stored(event, trace) for event in events]),
+        )  # fmt: skip
+        self._broker.append(self._tp, encode(record))
+        return f"{self._tp.partition}/{self._seq}/0"
+
+    def scribble(self, value: bytes) -> None:
+        """A record that no reader accepts."""
+        self._broker.append(self._tp, value)
+
+
+def stored(event: Event, trace: str = "") -> StoredEvent:
+    return StoredEvent(
+        type=event.TYPE,
+        subject=event.subject,
+        data=msgspec.Raw(encode_event(event)),
+        traceparent=trace,
+    )
