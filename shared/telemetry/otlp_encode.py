@@ -80,14 +80,17 @@ def _ids(context: SpanContext) -> bytes:
 
 
 def _attribute(key: str, value: object) -> bytes:
-    """Most are short texts: three lengths of one byte each, so one concatenation."""
+    """Most are short: then every length is one byte, and there is nothing to nest."""
+    name = _key(key)
     if type(value) is str:
-        text, name = value.encode(errors="replace"), _key(key)
+        text = value.encode(errors="replace")
         size = len(text)
         if size + len(name) < 0x7C:
             lengths = bytes((0x12, size + 2, 0x0A, size))
             return bytes((0x4A, size + len(name) + 4)) + name + lengths + text
-    return _field(0x4A, _pair(key, value))
+    elif type(value) is float and len(name) < 0x70:
+        return bytes((0x4A, len(name) + 11)) + name + b"\x12\x09\x21" + _double(value)
+    return _field(0x4A, name + _field(0x12, _value(value)))
 
 
 _constant = lru_cache(maxsize=4096)(_attribute)
