@@ -1,0 +1,154 @@
+"""Ledgers in, public events out: at least once, with ids that tell a repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from aiokafka.errors import KafkaError
+
+from services.publisher.core.lane import Lane, Published
+from services.publisher.core.place import HEADER
+from services.publisher.dead import DeadLetters
+from services.publisher.resume import places_in
+from services.publisher.settings import PublisherSettings
+from services.publisher.shipper import Outgoing, Shipper
+from shared.bus.clock import now_ms
+from shared.bus.cloudevents import CONTENT_TYPE
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.log import TP, Log
+from shared.bus.reader import Accepted
+from shared.bus.tail import LedgerTail
+from shared.contracts.topics import LEDGERS, TOPICS, tenant_events
+from shared.telemetry.metrics import Metrics
+
+EVENTS = "events"
+DEAD = "dead"
+CONTENT = ("content-type", CONTENT_TYPE.encode())
+RETRY_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Publisher:
+    """`open_log` makes a client of its own for each reader."""
+
+    def __init__(
+        self,
+        settings: PublisherSettings,
+        open_log: Callable[[], Log],
+        open_shipper: Callable[[], Shipper],
+        metrics: Metrics,
+    ) -> None:
+        self._settings = settings
+        self._open_log = open_log
+        self._open_shipper = open_shipper
+        self._metrics = metrics
+        self._topics: dict[str, int] = {}
+        self._topics_at = 0.0
+        self.lanes: dict[int, Lane] = {}
+        self.published = 0
+        self.ready = False
+
+    async def run(self) -> None:
+        """Until it is cancelled. After an unknown outcome it begins again at what is written; a
+        broken ledger ends it."""
+        while True:
+            try:
+                await self.session()
+            except (OutcomeUnknown, KafkaError, OSError) as error:
+                log.warning("publishing starts again", extra={"reason": str(error)[:200]})
+            self.ready = False
+            await asyncio.sleep(RETRY_S)
+
+    async def session(self) -> None:
+        bus, shipper = self._open_log(), self._open_shipper()
+        dead = DeadLetters(bus)
+        await bus.start()
+        try:
+            await shipper.start()
+            await self._follow(bus, shipper, dead)
+        finally:
+            await dead.close()
+            await shipper.stop()
+            await bus.stop()
+
+    async def _follow(self, bus: Log, shipper: Shipper, dead: DeadLetters) -> None:
+        tail = await self._tail(bus)
+        await tail.start()
+        try:
+            self.ready = True
+            while True:
+                await self._refresh(shipper)
+                batch = await tail.poll(max_records=self._settings.max_records)
+                await self._publish(batch, shipper, dead)
+                if 0 < len(batch) < self._settings.max_records:
+                    await asyncio.sleep(self._settings.window_ms / 1000)
+        finally:
+            await tail.stop()
+
+    async def _tail(self, bus: Log) -> LedgerTail:
+        partitions = range(self._settings.partitions)
+        found = await places_in(bus, EVENTS, partitions)
+        self.lanes = {lane: Lane(found.get(lane, {})) for lane in partitions}
+        cursors = {
+            TP(ledger, lane): place.cursor
+            for lane, places in found.items()
+            for ledger, place in places.items()
+        }
+        ledgers = {
+            name: range(1) if TOPICS[name].single_partition else partitions for name in LEDGERS
+        }
+        return LedgerTail(self._open_log(), ledgers, cursors)
+
+    async def _refresh(self, shipper: Shipper) -> None:
+        if time.monotonic() - self._topics_at >= self._settings.refresh_s:
+            self._topics = await shipper.topics()
+            self._topics_at = time.monotonic()
+
+    async def _publish(self, batch: list[Accepted], shipper: Shipper, dead: DeadLetters) -> None:
+        """`events` last: its records say that all the others are written."""
+        events: dict[TP, list[Outgoing]] = defaultdict(list)
+        others: dict[TP, list[Outgoing]] = defaultdict(list)
+        for accepted in batch:
+            lane = accepted.partition
+            for event in self.lanes[lane].publish(accepted):
+                events[TP(EVENTS, lane)].append(_public(event))
+                await self._add_others(others, lane, event, dead)
+        if others:
+            await shipper.ship(others)
+        if events:
+            await shipper.ship(events)
+            self._count(batch, sum(map(len, events.values())))
+
+    async def _add_others(
+        self, others: dict[TP, list[Outgoing]], lane: int, event: Published, dead: DeadLetters
+    ) -> None:
+        topic = tenant_events(event.tenant).name if event.tenant else ""
+        if partitions := self._topics.get(topic):
+            out = Outgoing(event.key, event.value, _headers(event))
+            others[TP(topic, lane % partitions)].append(out)
+        if event.rejected is not None:
+            letter = await dead.letter(event)
+            others[TP(DEAD, lane)].append(Outgoing(letter.key, letter.value, letter.headers))
+            self._metrics.dead_letters.labels("all").inc()
+
+    def _count(self, batch: list[Accepted], events: int) -> None:
+        self.published += events
+        self._metrics.decisions.labels("published").inc(events)
+        lag_s = max(0.0, (now_ms() - batch[-1].record.at) / 1000)
+        self._metrics.projection_lag_s.labels(EVENTS).observe(lag_s)
+
+
+def _public(event: Published) -> Outgoing:
+    headers = (*_headers(event), (HEADER, event.cursor))
+    return Outgoing(event.key, event.value, headers)
+
+
+def _headers(event: Published) -> tuple[tuple[str, bytes], ...]:
+    if not event.traceparent:
+        return (CONTENT,)
+    return (CONTENT, ("traceparent", event.traceparent.encode()))

@@ -1,0 +1,97 @@
+"""Accepted records of one lane become public CloudEvents, each with the place behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from services.publisher.core.place import Place, Places, after, encode
+from services.publisher.core.private import PRIVATE, strip
+from shared.bus import cloudevents
+from shared.bus.reader import Accepted, RawFact
+from shared.contracts.access import EndpointConfigured, PoolConfigured
+from shared.contracts.base import EVENTS
+from shared.contracts.rejected import InputRejected
+from shared.contracts.upcast import upcast
+
+
+class Peek(msgspec.Struct):
+    """The few fields that say where an event goes."""
+
+    tenant: str | None = None
+    pool: str | None = None
+    endpoint: str | None = None
+
+
+class Published(NamedTuple):
+    """One event on its way out; `cursor` is true once this and all before it are written."""
+
+    id: str
+    key: bytes
+    value: bytes
+    traceparent: str
+    tenant: str
+    at: int
+    cursor: bytes
+    rejected: bytes | None = None
+
+
+_peek = msgspec.json.Decoder(Peek)
+NAMES_LANE = {PoolConfigured.TYPE, EndpointConfigured.TYPE}
+
+
+class Lane:
+    """Deterministic: the same records give the same bytes, wherever a restart begins."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.unknown = 0
+        self._cursor = encode(places)
+
+    def publish(self, accepted: Accepted) -> list[Published]:
+        """Events of one record. Only the last carries the place behind the record: a restart in
+        the midst of it begins at the record again."""
+        place = self.places.setdefault(accepted.ledger, Place())
+        before, out = self._cursor, list(self._events(accepted, place))
+        place.cursor = after(accepted)
+        self._cursor = encode(self.places)
+        return [
+            event._replace(cursor=self._cursor if event is out[-1] else before) for event in out
+        ]
+
+    def _events(self, accepted: Accepted, place: Place) -> Iterator[Published]:
+        for raw in accepted.raw():
+            kind, data = upcast(raw.type, raw.data)
+            event = EVENTS.get(kind)
+            if event is None:
+                self.unknown += 1
+                continue
+            peek = _peek.decode(data)
+            if kind in NAMES_LANE and accepted.ledger != "access":
+                place.pool = peek.pool or peek.endpoint or ""
+            if event.PUBLIC:
+                yield _published(accepted, raw, kind, data, peek.tenant or "", place.pool)
+
+
+def _published(
+    accepted: Accepted, raw: RawFact, kind: str, data: bytes, tenant: str, pool: str
+) -> Published:
+    id = accepted.fact_id(raw.index)
+    hidden = PRIVATE.get(kind)
+    value = cloudevents.encode(
+        id=id,
+        source=f"/berth/{accepted.ledger}/{pool}" if pool else f"/berth/{accepted.ledger}",
+        type=kind,
+        data=strip(data, hidden) if hidden else data,
+        at_ms=raw.at,
+        subject=raw.subject,
+        traceparent=raw.traceparent,
+        tenant=tenant,
+        pool=pool,
+    )
+    rejected = data if kind == InputRejected.TYPE else None
+    return Published(
+        id, raw.subject.encode(), value, raw.traceparent, tenant, raw.at, b"", rejected
+    )

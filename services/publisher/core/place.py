@@ -1,0 +1,47 @@
+"""Where the publisher stands in the ledgers of one lane, as it travels with what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shared.bus.reader import Accepted, Cursor
+
+HEADER = "berth-cursor"
+
+
+@dataclass(slots=True)
+class Place:
+    """A reader's state in one ledger, and the pool or endpoint that this ledger last named."""
+
+    cursor: Cursor = field(default_factory=Cursor)
+    pool: str = ""
+
+
+Places = dict[str, Place]
+"""By ledger: all of one lane."""
+
+Wire = dict[str, tuple[int, int, str, int, int, str]]
+
+
+def after(accepted: Accepted) -> Cursor:
+    """The reader's state behind this record; its input vector is not needed to go on."""
+    record = accepted.record
+    return Cursor(accepted.offset + 1, record.seq, record.id, accepted.offset, record.at)
+
+
+def encode(places: Places) -> bytes:
+    return msgspec.json.encode(
+        {
+            ledger: (c.next, c.seq, c.id, c.offset, c.at, place.pool)
+            for ledger, place in places.items()
+            if (c := place.cursor).next
+        }
+    )
+
+
+def decode(value: bytes) -> Places:
+    """Raises msgspec.MsgspecError for what no publisher wrote."""
+    found = msgspec.json.decode(value, type=Wire)
+    return {ledger: Place(Cursor(*wire[:5]), wire[5]) for ledger, wire in found.items()}

@@ -1,0 +1,110 @@
+"""Dead letters: the bytes that a ledger says nobody can read, fetched from where they lie."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from services.publisher.core.lane import Published
+from shared.bus.errors import TailLost
+from shared.bus.log import TP, Feed, Log
+
+LONGEST_BYTES = 900 * 1024
+MOST_FEEDS = 16
+WAIT_S = 1.0
+TRIES = 5
+AHEAD = 200
+
+
+class Rejection(msgspec.Struct):
+    """The fields of `InputRejected` that a dead letter needs."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    sha256: str
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Raw bytes with their story in the headers; `missing` says why there are no bytes."""
+
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class DeadLetters:
+    """Keeps a few readers open: a flood of bad input is read in one go, not one by one."""
+
+    def __init__(self, bus: Log) -> None:
+        self._bus = bus
+        self._feeds: dict[TP, Feed] = {}
+        self._ahead: dict[TP, dict[int, bytes]] = {}
+
+    async def letter(self, event: Published) -> DeadLetter:
+        rejection = msgspec.json.decode(event.rejected or b"", type=Rejection)
+        value, missing = await self._bytes(rejection)
+        told = {
+            "berth-id": event.id,
+            "berth-topic": rejection.topic,
+            "berth-partition": str(rejection.partition),
+            "berth-offset": str(rejection.offset),
+            "berth-reason": rejection.reason,
+            "berth-sha256": rejection.sha256,
+            "berth-tenant": rejection.tenant,
+            "berth-missing": missing,
+        }
+        headers = tuple((name, text.encode()) for name, text in told.items() if text)
+        return DeadLetter(event.id.encode(), value, headers)
+
+    async def close(self) -> None:
+        for feed in self._feeds.values():
+            await feed.close()
+        self._feeds.clear()
+        self._ahead.clear()
+
+    async def _bytes(self, rejection: Rejection) -> tuple[bytes, str]:
+        try:
+            value = await self._fetch(TP(rejection.topic, rejection.partition), rejection.offset)
+        except TailLost:
+            return b"", "gone"
+        if value is None:
+            return b"", "gone"
+        if hashlib.sha256(value).hexdigest() != rejection.sha256:
+            return b"", "other_bytes"
+        return (value, "") if len(value) <= LONGEST_BYTES else (b"", "too_large")
+
+    async def _fetch(self, tp: TP, offset: int) -> bytes | None:
+        if offset not in self._ahead.get(tp, {}):
+            await self._read_on(tp, offset)
+        return self._ahead.get(tp, {}).get(offset)
+
+    async def _read_on(self, tp: TP, offset: int) -> None:
+        feed = await self._feed(tp, offset)
+        try:
+            await feed.seek(tp, offset)
+            for _ in range(TRIES):
+                if entries := (await feed.poll(WAIT_S, AHEAD)).get(tp):
+                    self._ahead[tp] = {e.offset: e.value or b"" for e in entries}
+                    return
+        except TailLost:
+            await self._forget(tp)
+            raise
+
+    async def _feed(self, tp: TP, offset: int) -> Feed:
+        if tp not in self._feeds:
+            if len(self._feeds) >= MOST_FEEDS:
+                await self._forget(next(iter(self._feeds)))
+            self._feeds[tp] = await self._bus.feed({tp: offset})
+        return self._feeds[tp]
+
+    async def _forget(self, tp: TP) -> None:
+        self._ahead.pop(tp, None)
+        feed = self._feeds.pop(tp, None)
+        if feed is not None:
+            await feed.close()

@@ -1,0 +1,18 @@
+"""What the publisher is told at its start."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from shared.settings import Settings
+
+
+class PublisherSettings(Settings):
+    """`BERTH_` variables of this service."""
+
+    max_records: int = Field(
+        default=1000, ge=1, le=100_000, description="Ledger records that are published at once"
+    )
+    refresh_s: float = Field(
+        default=2.0, gt=0, le=3600, description="How often it looks for new topics of tenants"
+    )

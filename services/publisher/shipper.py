@@ -1,0 +1,121 @@
+"""Writes whole batches, one in flight per partition: what comes later never overtakes a loss."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from shared.bus.errors import OutcomeUnknown, TooLarge
+from shared.bus.log import TP, Headers, Log
+
+BATCH_BYTES = 512 * 1024
+MAX_REQUEST_BYTES = 1_048_576
+REQUEST_TIMEOUT_MS = 10_000
+
+
+class Outgoing(NamedTuple):
+    key: bytes
+    value: bytes
+    headers: Headers = ()
+
+
+Shipment = Mapping[TP, Sequence[Outgoing]]
+
+
+class Shipper(Protocol):
+    """Where public records go."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def ship(self, shipment: Shipment) -> None:
+        """Returns once all of it is acknowledged; raises OutcomeUnknown otherwise."""
+        ...
+
+    async def topics(self) -> dict[str, int]:
+        """Every topic there is, with the number of its partitions."""
+        ...
+
+
+class KafkaShipper:
+    """Builds record batches itself: a quarter of the cost of sending one by one."""
+
+    def __init__(self, servers: str, *, idempotent: bool) -> None:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=servers,
+            client_id="berth-publisher",
+            acks="all",
+            enable_idempotence=idempotent,
+            linger_ms=0,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=MAX_REQUEST_BYTES,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+
+    async def start(self) -> None:
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        await self._producer.stop()
+
+    async def ship(self, shipment: Shipment) -> None:
+        await asyncio.gather(*(self._fill(tp, records) for tp, records in shipment.items()))
+
+    async def topics(self) -> dict[str, int]:
+        client = self._producer.client
+        metadata = await client.fetch_all_metadata()
+        return {
+            topic: len(metadata.partitions_for_topic(topic) or ()) for topic in metadata.topics()
+        }
+
+    async def _fill(self, tp: TP, records: Sequence[Outgoing]) -> None:
+        batch = self._producer.create_batch()
+        for record in records:
+            if _add(batch, record):
+                continue
+            await self._send(tp, batch)
+            batch = self._producer.create_batch()
+            if not _add(batch, record):
+                raise TooLarge(f"{tp.key}: {len(record.value)} bytes are more than a batch holds")
+        if batch.record_count():
+            await self._send(tp, batch)
+
+    async def _send(self, tp: TP, batch: object) -> None:
+        try:
+            sent = await self._producer.send_batch(batch, tp.topic, partition=tp.partition)
+            await sent
+        except KafkaError as error:
+            raise OutcomeUnknown(f"{tp.key}: {error!r}") from error
+
+
+class LogShipper:
+    """The same over any `Log`, one record at a time: for the in-memory twin."""
+
+    def __init__(self, bus: Log, topics: Mapping[str, int]) -> None:
+        self._bus = bus
+        self._topics = dict(topics)
+
+    async def start(self) -> None:
+        await self._bus.start()
+
+    async def stop(self) -> None:
+        await self._bus.stop()
+
+    async def ship(self, shipment: Shipment) -> None:
+        for tp, records in shipment.items():
+            for record in records:
+                await self._bus.append(tp, record.value, key=record.key, headers=record.headers)
+
+    async def topics(self) -> dict[str, int]:
+        return dict(self._topics)
+
+
+def _add(batch: object, record: Outgoing) -> bool:
+    append = batch.append  # type: ignore[attr-defined]
+    added = append(timestamp=None, key=record.key, value=record.value, headers=list(record.headers))
+    return added is not None

@@ -1,0 +1,101 @@
+"""The publisher as a process on the embedded broker: killed in the middle, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from infra import tansu, topics
+from infra.process import Running, free_ports, spawn
+from services.publisher.shipper import KafkaShipper, Outgoing
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP, Entry
+from shared.bus.record import Record, encode, new_id
+from shared.contracts.topics import TOPICS, tenant_events
+from tests.services.publisher.ledgers import _packed, accepted, admitted, succeeded
+
+RECORDS = 400
+
+
+@pytest.fixture
+async def kafka(tmp_path: Path) -> AsyncIterator[str]:
+    [port] = free_ports(1)
+    running = tansu.start(tmp_path, port)
+    address = f"127.0.0.1:{port}"
+    specs = (*TOPICS.values(), tenant_events("ada"))
+    await asyncio.to_thread(topics.create, address, 1, False, specs)
+    yield address
+    running.stop()
+
+
+def publisher(kafka: str, tmp_path: Path) -> Running:
+    env = {
+        "PATH": os.environ["PATH"],
+        "BERTH_KAFKA": kafka,
+        "BERTH_DATA": str(tmp_path),
+        "BERTH_PARTITIONS": "1",
+        "BERTH_IDEMPOTENT": "0",
+        "BERTH_MAX_RECORDS": "20",
+    }
+    command = [sys.executable, "-m", "services.publisher"]
+    return spawn("publisher", command, tmp_path / "publisher.log", env)
+
+
+async def fill(kafka: str, records: int) -> None:
+    """One record per append, as a ledger is written."""
+    bus = KafkaShipper(kafka, idempotent=False)
+    await bus.start()
+    prev = ""
+    for n in range(records):
+        events = (accepted(f"c{n}"), admitted(f"j{n}"), succeeded(f"j{n}"))
+        record = Record(new_id(), n + 1, prev, "w", 1000 + n, {}, _packed(events))
+        prev = record.id
+        await bus.ship({TP("admission", 0): [Outgoing(b"", encode(record))]})
+    await bus.stop()
+
+
+async def read(kafka: str, topic: str) -> list[Entry]:
+    bus = KafkaLog(kafka, idempotent=False)
+    feed = await bus.feed({TP(topic, 0): 0}, lossy=True)
+    entries: list[Entry] = []
+    while found := await feed.poll(1.0, 5000):
+        entries.extend(found[TP(topic, 0)])
+    await feed.close()
+    return entries
+
+
+async def test_kills_lose_no_event_and_repeat_only_the_same_bytes(
+    kafka: str, tmp_path: Path
+) -> None:
+    await fill(kafka, RECORDS)
+    for pause_s in (1.0, 1.2):
+        running = publisher(kafka, tmp_path)
+        await asyncio.sleep(pause_s)
+        os.kill(running.pid, signal.SIGKILL)
+        running.stop()
+    running = publisher(kafka, tmp_path)
+    try:
+        for topic in ("events", "events.ada"):
+            await complete(kafka, topic)
+    finally:
+        running.stop()
+
+
+async def complete(kafka: str, topic: str) -> None:
+    expected = {f"admission/0/{seq}/{i}" for seq in range(1, RECORDS + 1) for i in range(3)}
+    async with asyncio.timeout(30):
+        while True:
+            values: dict[str, set[bytes]] = {}
+            for entry in await read(kafka, topic):
+                value = entry.value or b""
+                values.setdefault(json.loads(value)["id"], set()).add(value)
+            if set(values) == expected:
+                break
+    assert all(len(same) == 1 for same in values.values())
