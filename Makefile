@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint check lock contracts kafka clean
+.PHONY: help install dev demo test lint check lock contracts kafka secrets clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -61,6 +61,9 @@ contracts: dev ## Generate schemas, AsyncAPI and the event table from the contra
 
 kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 	$(BIN)/python -m infra.kafka --fetch
+
+secrets: install ## Make the secrets of docker-compose.yml, once.
+	$(BIN)/python -m infra.compose_secrets .berth/secrets
 
 clean: ## Remove what was built; data of a running stack in .berth stays.
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

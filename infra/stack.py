@@ -11,6 +11,9 @@ COMMON = (
 )  # fmt: skip
 """Settings that every service takes; `shared/settings.py` says what they mean."""
 
+PORTS = {"metrics": "BERTH_METRICS_PORT", "http": "BERTH_PORT"}
+"""The variable that tells a service each of its ports."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -96,7 +99,7 @@ SERVICES = (
     ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
-    Service("gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http", "otlp")),
+    Service("gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http",)),
 )
 
 BY_NAME = {service.name: service for service in SERVICES}
@@ -105,7 +108,7 @@ BY_NAME = {service.name: service for service in SERVICES}
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
     """The variables of one service: its own, and no other's."""
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
-    own = {f"BERTH_{port.upper()}_PORT": str(ports[port]) for port in service.all_ports}
+    own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
     return {**taken, **own, **dict(service.fixed)}
 

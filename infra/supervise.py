@@ -175,7 +175,7 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         postgres=postgres.dsn(root / "postgres"),
         gateway=_url(ports, "gateway", "http"),
         llm=_url(ports, "throttle", "http"),
-        otlp=_url(ports, "gateway", "otlp"),
+        otlp=_url(ports, "gateway", "http"),
         state=root / "state",
         ports=ports,
     )

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from pydantic import BaseModel
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+
+from shared.settings import read
 
 SCHEMA = "berth"
 LOCK = 0x6265727468
@@ -43,8 +46,14 @@ async def migrate(dsn: str, schema: str = SCHEMA) -> None:
         await engine.dispose()
 
 
+class MigrateSettings(BaseModel):
+    """Compose gives the address as a file, because it holds a password."""
+
+    postgres: str
+
+
 def main() -> None:
-    asyncio.run(migrate(os.environ["BERTH_POSTGRES"]))
+    asyncio.run(migrate(read(MigrateSettings, os.environ).postgres))
 
 
 if __name__ == "__main__":
