@@ -1,0 +1,91 @@
+"""Carries out what the core of one lane wants: backends on one side, reports on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from services.executor.backends import Backend
+from services.executor.core.membership import (
+    configure,
+    leave,
+    register_again,
+    rejoin,
+    take_over,
+)
+from services.executor.core.orders import (
+    Effect,
+    Ended,
+    Forget,
+    Go,
+    Outcome,
+    Prepare,
+    Say,
+    Stop,
+)
+from services.executor.core.outcomes import on_outcome
+from services.executor.core.react import react
+from services.executor.core.state import Lane
+from services.executor.reporter import Reporter
+from shared.bus.decider import Fact
+from shared.contracts.access import PoolConfigured
+
+
+class Agent:
+    """One lane. Until `take_over` it only folds; nothing is done and nothing is said."""
+
+    def __init__(self, lane: Lane, reporter: Reporter) -> None:
+        self.lane = lane
+        self._reporter = reporter
+        self._backends: Mapping[str, Backend] = {}
+        self._acts = False
+        self._ran_by: dict[str, Backend] = {}
+
+    def use(self, backends: Mapping[str, Backend]) -> None:
+        """By name; a backend tells its outcomes to `on_outcome`."""
+        self._backends = backends
+
+    def on_facts(self, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            effects = react(self.lane, fact)
+            if self._acts and effects:
+                self._perform(effects)
+
+    def on_outcome(self, outcome: Outcome) -> None:
+        self._perform(on_outcome(self.lane, outcome))
+
+    def on_pool(self, pool: PoolConfigured) -> None:
+        self._perform(configure(self.lane, pool))
+
+    def take_over(self, incarnation: str, ends: Mapping[str, Ended]) -> None:
+        self._acts = True
+        self._perform(take_over(self.lane, incarnation, ends))
+
+    def rejoin(self) -> None:
+        self._perform(rejoin(self.lane, self.lane.lease_s / 4))
+
+    def register_again(self) -> None:
+        self._perform(register_again(self.lane))
+
+    def leave(self, at_most_s: float) -> None:
+        self._perform(leave(self.lane, at_most_s))
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Say(report=report):
+                    self._reporter.say(report)
+                case Prepare(order=order):
+                    backend = self._backends[self.lane.nodes[order.node_id].backend]
+                    self._ran_by[order.allocation_id] = backend
+                    backend.prepare(order)
+                case Go(allocation_id=allocation_id):
+                    self._ran_by[allocation_id].go(allocation_id)
+                case Stop(allocation_id=allocation_id, grace_s=grace_s):
+                    self._ran_by[allocation_id].stop(allocation_id, grace_s)
+                case Forget(allocation_id=allocation_id):
+                    self._forget(allocation_id)
+
+    def _forget(self, allocation_id: str) -> None:
+        self._ran_by.pop(allocation_id, None)
+        for backend in self._backends.values():
+            backend.forget(allocation_id)

@@ -1,0 +1,32 @@
+"""What every way of running workers offers to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from services.executor.core.orders import Order, Outcome
+
+Tell: TypeAlias = Callable[[Outcome], None]
+
+
+class Backend(Protocol):
+    """Called from the event loop only; outcomes may be told before a call returns."""
+
+    def prepare(self, order: Order) -> None:
+        """Answered by Ready or Refused."""
+        ...
+
+    def go(self, allocation_id: str) -> None:
+        """Of a ready worker; answered by Ended, some day."""
+        ...
+
+    def stop(self, allocation_id: str, grace_s: float) -> None:
+        """Answered by Ended; of a worker it never knew, too."""
+        ...
+
+    def forget(self, allocation_id: str) -> None: ...
+
+    async def close(self) -> None:
+        """Nothing is left running."""
+        ...

@@ -1,0 +1,1 @@
+"""Pure: what an executor does about each fact of its pool's ledger."""

@@ -1,0 +1,109 @@
+"""Which nodes an executor serves: the file of `BERTH_NODES`, made whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ConfigDict, Field, TypeAdapter, model_validator
+
+from shared.contracts.base import Model, Name
+from shared.contracts.nodes import Backend
+
+RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+ADDRESS_LABEL = "berth.address"
+"""Label under which a node publishes where its workers can be reached by their peers."""
+
+
+class NodeGroup(Model):
+    """Equal nodes: `id` may hold one range, as in `a100-{00..15}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(min_length=1, max_length=80, description="name, or names by a range")
+    count: int | None = Field(None, ge=1, le=10000, description="checked against the range")
+    gpu_type: Name = Field(description="GPU type of each")
+    gpus: int = Field(ge=0, le=64, description="GPUs of each, in devices")
+    cpus: float = Field(ge=0, le=4096, description="cores of each")
+    mem_gib: float = Field(ge=0, le=65536, description="memory of each, GiB")
+    rack: str = Field("", max_length=64, description="their rack")
+    labels: dict[str, str] = Field(default_factory=dict, description="what selectors match")
+    address: str = Field("127.0.0.1", description="where peers reach a worker there")
+
+    @model_validator(mode="after")
+    def _range_has_count(self) -> NodeGroup:
+        found = len(list(names(self.id)))
+        if self.count is not None and self.count != found:
+            raise ValueError(f"{self.id} names {found} nodes, count says {self.count}")
+        return self
+
+
+class PoolNodes(Model):
+    """The nodes of one pool."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pool: Name = Field(description="the pool")
+    backend: Backend = Field("virtual", description="how workers run there")
+    nodes: tuple[NodeGroup, ...] = Field(min_length=1, description="groups of equal nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of this executor."""
+
+    node_id: str
+    pool: str
+    backend: Backend
+    gpu_type: str
+    gpus: int
+    cpus: float
+    mem_gib: float
+    rack: str
+    labels: tuple[tuple[str, str], ...]
+
+
+_file: TypeAdapter[PoolNodes | list[PoolNodes]] = TypeAdapter(PoolNodes | list[PoolNodes])
+_name: TypeAdapter[str] = TypeAdapter(Name)
+
+
+def parse(text: str) -> tuple[Node, ...]:
+    """All nodes, in the order of the file. Raises ValueError for what is no inventory."""
+    read = _file.validate_python(json.loads(text))
+    pools = read if isinstance(read, list) else [read]
+    nodes = tuple(node for pool in pools for group in pool.nodes for node in _nodes(pool, group))
+    seen: set[str] = set()
+    for node in nodes:
+        if node.node_id in seen:
+            raise ValueError(f"{node.node_id} is named twice")
+        seen.add(node.node_id)
+    return nodes
+
+
+def _nodes(pool: PoolNodes, group: NodeGroup) -> Iterator[Node]:
+    labels = {**group.labels, ADDRESS_LABEL: group.address}
+    for name in names(group.id):
+        yield Node(
+            _name.validate_python(name),
+            pool.pool,
+            pool.backend,
+            group.gpu_type,
+            group.gpus,
+            group.cpus,
+            group.mem_gib,
+            group.rack,
+            tuple(sorted(labels.items())),
+        )
+
+
+def names(pattern: str) -> Iterator[str]:
+    """`n{08..10}` is n08, n09, n10: the width is that of the first number."""
+    found = RANGE.search(pattern)
+    if found is None:
+        yield pattern
+        return
+    first, last = found.groups()
+    for number in range(int(first), int(last) + 1):
+        yield RANGE.sub(f"{number:0{len(first)}d}", pattern, count=1)

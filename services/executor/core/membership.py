@@ -1,0 +1,120 @@
+"""An own node's coming and going, and what becomes of the workers on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from services.executor.core.inventory import Node
+from services.executor.core.orders import Effect, Ended, Say
+from services.executor.core.state import Lane, Worker
+from services.executor.core.stopping import stop
+from shared.contracts.access import PoolConfigured
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.reports import NodeLeaving, NodeRegistered, WorkerExited, WorkerStopped
+
+LOST_GRACE_S = 5.0
+"""After a lost lease placement waits `lease_s` from its NodeLost; a stop must be over by then."""
+
+
+def configure(lane: Lane, pool: PoolConfigured) -> list[Effect]:
+    """The pool as its people want it; nodes whose backend it begins to allow join now."""
+    lane.time_scale = pool.time_scale
+    lane.lease_s = pool.lease_s
+    lane.backends = frozenset(pool.backends)
+    absent = [name for name in lane.nodes if name not in lane.mine and name not in lane.usurped]
+    return _register(lane, absent) if lane.base else []
+
+
+def take_over(lane: Lane, base: str, ends: Mapping[str, Ended]) -> list[Effect]:
+    """The fold has reached the end and no process of an earlier incarnation is left.
+
+    Ends that the earlier one had noted are said before the nodes join anew, so that a job which
+    was done stays done; what nobody knows the end of is stopped after it, and waits again.
+    """
+    lane.base, lane.rejoins, lane.use, lane.mine = base, 0, {}, {}
+    lane.usurped.clear()
+    known: list[Effect] = []
+    unknown: list[Effect] = []
+    for worker in lane.workers.values():
+        lane.vacate(worker)
+        end = ends.get(worker.allocation_id)
+        worker.last = _end(worker, end)
+        (known if end else unknown).append(Say(worker.last))
+    return [*known, *_register(lane, lane.nodes), *unknown]
+
+
+def rejoin(lane: Lane, at_most_s: float) -> list[Effect]:
+    """The lease of this whole executor is in doubt: stop everything, join anew."""
+    workers = [w for w in lane.living() if w.node_id not in lane.usurped]
+    nodes = [name for name in lane.nodes if name not in lane.usurped]
+    return [*_register(lane, nodes), *stop(workers, at_most_s)]
+
+
+def leave(lane: Lane, at_most_s: float) -> list[Effect]:
+    """Say goodbye, then stop what runs: placement moves the jobs as soon as each is stopped."""
+    effects: list[Effect] = [
+        Say(NodeLeaving(node_id=name, incarnation=lane.mine[name])) for name in sorted(lane.mine)
+    ]
+    lane.mine, lane.base = {}, ""
+    return [*effects, *stop(lane.living(), at_most_s)]
+
+
+def register_again(lane: Lane) -> list[Effect]:
+    """Nodes whose join the ledger has not shown yet; saying it twice is harmless."""
+    late = [name for name, mine in lane.mine.items() if lane.joined.get(name) != mine]
+    return [Say(_registration(lane.nodes[name], lane.mine[name])) for name in late]
+
+
+def on_joined(lane: Lane, e: NodeJoined) -> None:
+    if e.node_id in lane.nodes:
+        lane.joined[e.node_id] = e.incarnation
+
+
+def on_lost(lane: Lane, e: NodeLost) -> list[Effect]:
+    """Only the loss of the present incarnation matters; older ones were left behind on purpose."""
+    if lane.joined.get(e.node_id) == e.incarnation:
+        del lane.joined[e.node_id]
+    if lane.mine.get(e.node_id) != e.incarnation:
+        return []
+    workers = [w for w in lane.living() if w.node_id == e.node_id]
+    if e.reason == "replaced":
+        del lane.mine[e.node_id]
+        lane.usurped.add(e.node_id)
+        return stop(workers, LOST_GRACE_S)
+    return [*_register(lane, [e.node_id]), *stop(workers, LOST_GRACE_S)]
+
+
+def _register(lane: Lane, node_ids: Iterable[str]) -> list[Effect]:
+    effects: list[Effect] = []
+    incarnation = f"{lane.base}.{lane.rejoins}"
+    lane.rejoins += 1
+    for node in lane.owned(node_ids):
+        if node.backend in lane.backends:
+            lane.mine[node.node_id] = incarnation
+            effects.append(Say(_registration(node, incarnation)))
+    return effects
+
+
+def _registration(node: Node, incarnation: str) -> NodeRegistered:
+    return NodeRegistered(
+        node_id=node.node_id,
+        incarnation=incarnation,
+        backend=node.backend,
+        gpu_type=node.gpu_type,
+        gpus=node.gpus,
+        cpus=node.cpus,
+        mem_gib=node.mem_gib,
+        rack=node.rack,
+        labels=dict(node.labels),
+    )
+
+
+def _end(worker: Worker, end: Ended | None) -> WorkerExited | WorkerStopped:
+    if end is None or end.exit_code is None:
+        return WorkerStopped(allocation_id=worker.allocation_id, job_id=worker.job_id)
+    return WorkerExited(
+        allocation_id=worker.allocation_id,
+        job_id=worker.job_id,
+        exit_code=end.exit_code,
+        ran_ms=end.ran_ms,
+    )

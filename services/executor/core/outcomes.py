@@ -1,0 +1,59 @@
+"""What backends tell of their workers, folded, and what placement is to hear of it."""
+
+from __future__ import annotations
+
+from services.executor.core.orders import Effect, Ended, Forget, Outcome, Ready, Refused, Say
+from services.executor.core.state import Lane, Phase, Worker
+from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
+
+
+def on_outcome(lane: Lane, outcome: Outcome) -> list[Effect]:
+    worker = lane.workers.get(outcome.allocation_id)
+    if worker is None or not worker.lives:
+        return []
+    match outcome:
+        case Ready():
+            return _on_ready(worker)
+        case Refused(reason=reason):
+            return _on_refused(lane, worker, reason)
+        case Ended():
+            return _on_ended(lane, worker, outcome)
+
+
+def _on_ready(worker: Worker) -> list[Effect]:
+    if worker.phase is not Phase.PREPARING:
+        return []
+    worker.phase = Phase.READY
+    ready = WorkerReady(allocation_id=worker.allocation_id, job_id=worker.job_id)
+    return [Say(ready)]
+
+
+def _on_refused(lane: Lane, worker: Worker, reason: str) -> list[Effect]:
+    lane.vacate(worker)
+    worker.last = WorkerRefused(
+        allocation_id=worker.allocation_id, job_id=worker.job_id, reason=reason[:1024]
+    )
+    return [Say(worker.last)]
+
+
+def _on_ended(lane: Lane, worker: Worker, end: Ended) -> list[Effect]:
+    asked = worker.phase is Phase.STOPPING
+    lane.vacate(worker)
+    if worker.released:
+        lane.drop(worker)
+        return [Forget(worker.allocation_id)]
+    worker.last = _report(worker, end, asked)
+    return [Say(worker.last)]
+
+
+def _report(worker: Worker, end: Ended, asked: bool) -> WorkerExited | WorkerStopped:
+    if asked or end.exit_code is None:
+        return WorkerStopped(
+            allocation_id=worker.allocation_id, job_id=worker.job_id, exit_code=end.exit_code
+        )
+    return WorkerExited(
+        allocation_id=worker.allocation_id,
+        job_id=worker.job_id,
+        exit_code=end.exit_code,
+        ran_ms=end.ran_ms,
+    )

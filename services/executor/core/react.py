@@ -1,0 +1,196 @@
+"""Each fact of the placement ledger, folded, and what is to be done about it here."""
+
+from __future__ import annotations
+
+from services.executor.core.checkpoint import kept_work_s
+from services.executor.core.inventory import ADDRESS_LABEL
+from services.executor.core.membership import on_joined, on_lost
+from services.executor.core.orders import Effect, Forget, Go, Order, Prepare, Say, Stop
+from services.executor.core.state import Job, Lane, Phase, Worker
+from services.executor.core.stopping import stop
+from shared.bus.decider import Fact
+from shared.contracts.base import Event
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import (
+    Allocation,
+    AllocationReleased,
+    JobCancelled,
+    JobEnqueued,
+    JobFailed,
+    JobPlaced,
+    JobPreempted,
+    JobStarted,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+)
+from shared.contracts.reports import WorkerRefused, WorkerStopped
+
+ACTED_ON = frozenset(
+    cls.TYPE.rpartition(".")[0]
+    for cls in (
+        AllocationReleased,
+        JobCancelled,
+        JobEnqueued,
+        JobFailed,
+        JobPlaced,
+        JobPreempted,
+        JobStarted,
+        JobStartFailed,
+        JobStopRequested,
+        JobSucceeded,
+        NodeJoined,
+        NodeLost,
+    )  # fmt: skip
+)
+
+
+def acts_on(wire_type: str) -> bool:
+    """Whether it matters here, in any version; all else need not even be decoded."""
+    return wire_type.rpartition(".")[0] in ACTED_ON
+
+
+def react(lane: Lane, fact: Fact) -> list[Effect]:
+    """Fold the fact. While a process only catches up it drops what this returns."""
+    match fact.event:
+        case JobPlaced() as e:
+            return _on_placed(lane, fact, e)
+        case JobStarted() as e:
+            return _on_started(lane, fact, e)
+        case JobPreempted() as e:
+            return _on_preempted(lane, fact, e)
+        case JobStopRequested() | JobStartFailed() as e:
+            return stop(lane.of(e.job_id, e.attempt))
+        case AllocationReleased() as e:
+            return _on_released(lane, e)
+        case NodeLost() as e:
+            return on_lost(lane, e)
+        case other:
+            _note(lane, other)
+    return []
+
+
+def _note(lane: Lane, event: Event) -> None:
+    """Facts that ask for nothing now, but must be known later."""
+    match event:
+        case JobEnqueued() as e:
+            lane.jobs[e.job_id] = Job(e.tenant, e.spec, e.array_index)
+        case JobSucceeded() | JobFailed() | JobCancelled() as e:
+            lane.jobs.pop(e.job_id, None)
+        case NodeJoined() as e:
+            on_joined(lane, e)
+            lane.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
+        case _:
+            pass
+
+
+def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
+    job = lane.jobs.get(e.job_id)
+    effects: list[Effect] = []
+    for allocation in e.allocations:
+        allocation_id = f"{fact.place}/{allocation.rank}"
+        if allocation.node_id not in lane.nodes or allocation_id in lane.workers:
+            continue
+        worker = Worker(
+            allocation_id,
+            e.job_id,
+            e.attempt,
+            allocation.node_id,
+            allocation.gpus,
+            allocation.gpu_milli,
+            job.spec.grace_s if job else 0.0,
+        )
+        lane.add(worker)
+        effects.append(_take(lane, worker, e, allocation, job))
+    return effects
+
+
+def _take(
+    lane: Lane, worker: Worker, e: JobPlaced, allocation: Allocation, job: Job | None
+) -> Effect:
+    """Prepare the worker, or say why not."""
+    mine = lane.mine.get(worker.node_id)
+    if mine is None or lane.joined.get(worker.node_id) != mine:
+        # Placed before this incarnation joined: whoever placed it will learn of the new one.
+        return _gone(lane, worker, WorkerStopped(**_of(worker)))
+    problem = _problem(lane, worker, job)
+    if job is None or problem:
+        return _gone(lane, worker, WorkerRefused(**_of(worker), reason=problem))
+    lane.occupy(worker)
+    return Prepare(_order(lane, worker, e, allocation, job))
+
+
+def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
+    node = lane.nodes[worker.node_id]
+    if job is None:
+        return "job_unknown: its JobEnqueued is not in the ledger"
+    if node.backend not in lane.backends:
+        return f"backend_not_allowed: the pool does not let workers run as {node.backend}"
+    if any(gpu < 0 or gpu >= node.gpus for gpu in worker.gpus):
+        return f"no_such_gpu: the node has {node.gpus}"
+    busy = sorted(lane.busy(worker))
+    return f"gpu_busy: {busy}" if busy else ""
+
+
+def _gone(lane: Lane, worker: Worker, report: WorkerStopped | WorkerRefused) -> Effect:
+    worker.phase = Phase.GONE
+    worker.last = report
+    return Say(report)
+
+
+def _of(worker: Worker) -> dict[str, str]:
+    return {"allocation_id": worker.allocation_id, "job_id": worker.job_id}
+
+
+def _order(lane: Lane, worker: Worker, e: JobPlaced, a: Allocation, job: Job) -> Order:
+    master = min(e.allocations, key=lambda allocation: allocation.rank)
+    return Order(
+        allocation_id=worker.allocation_id,
+        job_id=e.job_id,
+        tenant=e.tenant,
+        attempt=e.attempt,
+        array_index=job.array_index,
+        rank=a.rank,
+        world_size=len(e.allocations),
+        local_rank=sum(o.node_id == a.node_id and o.rank < a.rank for o in e.allocations),
+        node_id=a.node_id,
+        gpus=a.gpus,
+        gpu_milli=a.gpu_milli,
+        gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
+        master_address=lane.addresses.get(master.node_id, "127.0.0.1"),
+        spec=job.spec,
+        done_s=job.done_s,
+    )
+
+
+def _on_started(lane: Lane, fact: Fact, e: JobStarted) -> list[Effect]:
+    if job := lane.jobs.get(e.job_id):
+        job.started_at = fact.at
+    effects: list[Effect] = []
+    for worker in lane.of(e.job_id, e.attempt):
+        if worker.phase is Phase.READY:
+            worker.phase = Phase.RUNNING
+            effects.append(Go(worker.allocation_id))
+    return effects
+
+
+def _on_preempted(lane: Lane, fact: Fact, e: JobPreempted) -> list[Effect]:
+    job = lane.jobs.get(e.job_id)
+    if job and job.started_at:
+        ran_s = (fact.at - job.started_at) / 1000 * lane.time_scale
+        job.done_s = kept_work_s(job.spec, job.done_s, ran_s)
+        job.started_at = 0
+    return stop(lane.of(e.job_id, e.attempt))
+
+
+def _on_released(lane: Lane, e: AllocationReleased) -> list[Effect]:
+    worker = lane.workers.get(e.allocation_id)
+    if worker is None:
+        return []
+    if worker.lives:
+        # The lease ran out before the stop was reported: nobody waits for it any more.
+        worker.released = True
+        worker.phase = Phase.STOPPING
+        return [Stop(worker.allocation_id, 0.0)]
+    lane.drop(worker)
+    return [Forget(worker.allocation_id)]

@@ -1,0 +1,118 @@
+"""What an executor knows of one lane: the jobs of the pool, and the workers on its own nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from services.executor.core.inventory import Node
+from shared.contracts.jobs import JobSpec
+from shared.contracts.reports import Report
+
+
+class Phase(StrEnum):
+    PREPARING = "preparing"
+    READY = "ready"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
+class Job:
+    """A job that has not ended, as its last JobEnqueued told it."""
+
+    tenant: str
+    spec: JobSpec
+    array_index: int | None
+    started_at: int = 0
+    done_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Worker:
+    """One allocation on an own node, until the ledger releases it."""
+
+    allocation_id: str
+    job_id: str
+    attempt: int
+    node_id: str
+    gpus: tuple[int, ...]
+    gpu_milli: int
+    grace_s: float
+    phase: Phase = Phase.PREPARING
+    released: bool = False
+    last: Report | None = None
+    """What was said of its end; said again when placement asks again."""
+
+    @property
+    def lives(self) -> bool:
+        return self.phase is not Phase.GONE
+
+
+@dataclass(slots=True)
+class Lane:
+    """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
+
+    SCHEMA: ClassVar[str] = "1"
+
+    partition: int
+    nodes: dict[str, Node]
+    time_scale: float = 1.0
+    lease_s: float = 30.0
+    backends: frozenset[str] = frozenset()
+    jobs: dict[str, Job] = field(default_factory=dict)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    of_job: dict[str, list[str]] = field(default_factory=dict)
+    use: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
+    """Thousandths of an own GPU by the living workers on it."""
+    joined: dict[str, str] = field(default_factory=dict)
+    """Incarnation of each own node, as the ledger has it."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    mine: dict[str, str] = field(default_factory=dict)
+    """Incarnation of each own node, as this process has it; empty while it only folds."""
+    base: str = ""
+    rejoins: int = 0
+    usurped: set[str] = field(default_factory=set)
+    """Own nodes that another executor took over."""
+
+    def of(self, job_id: str, attempt: int) -> list[Worker]:
+        ids = self.of_job.get(job_id, ())
+        return [w for w in map(self.workers.__getitem__, ids) if w.attempt == attempt]
+
+    def living(self) -> list[Worker]:
+        return [worker for worker in self.workers.values() if worker.lives]
+
+    def add(self, worker: Worker) -> None:
+        self.workers[worker.allocation_id] = worker
+        self.of_job.setdefault(worker.job_id, []).append(worker.allocation_id)
+
+    def drop(self, worker: Worker) -> None:
+        del self.workers[worker.allocation_id]
+        rest = self.of_job[worker.job_id]
+        rest.remove(worker.allocation_id)
+        if not rest:
+            del self.of_job[worker.job_id]
+
+    def occupy(self, worker: Worker) -> None:
+        for gpu in worker.gpus:
+            on_gpu = self.use.setdefault((worker.node_id, gpu), {})
+            on_gpu[worker.allocation_id] = worker.gpu_milli
+
+    def vacate(self, worker: Worker) -> None:
+        worker.phase = Phase.GONE
+        for gpu in worker.gpus:
+            on_gpu = self.use.get((worker.node_id, gpu), {})
+            on_gpu.pop(worker.allocation_id, None)
+
+    def busy(self, worker: Worker) -> Iterator[int]:
+        """GPUs of this worker on which others leave too little room."""
+        for gpu in worker.gpus:
+            used = sum(self.use.get((worker.node_id, gpu), {}).values())
+            if used + worker.gpu_milli > 1000:
+                yield gpu
+
+    def owned(self, node_ids: Iterable[str]) -> list[Node]:
+        return [self.nodes[name] for name in node_ids if name in self.nodes]

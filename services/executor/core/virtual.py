@@ -1,0 +1,143 @@
+"""Virtual workers: they only take time, and end when it is over. The caller brings the clock."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from statistics import NormalDist
+
+from services.executor.core.orders import Ended, Order
+from shared.contracts.jobs import JobSpec, Simulated
+from shared.contracts.reports import IterationTimes
+
+MEDIAN_S = 600.0
+SIGMA = 1.0
+STOPPED = 143
+SAMPLES = 16
+"""Iteration times of one worker in one report, at most: the newest."""
+SAMPLED_WORKERS = 1000
+"""Workers in one report, at most; the others come first in the next."""
+JITTER = 0.02
+
+_normal = NormalDist()
+_plain = Simulated()
+
+
+def work_s(job_id: str, spec: JobSpec) -> float:
+    """Cluster seconds of work: as the spec says, or log-normal (median 600, sigma 1) by job id."""
+    if spec.simulated is not None and spec.simulated.duration_s is not None:
+        return spec.simulated.duration_s
+    drawn = int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) / 2**64
+    return float(MEDIAN_S * 2.718281828459045 ** (SIGMA * _normal.inv_cdf(max(drawn, 1e-9))))
+
+
+@dataclass(slots=True)
+class Running:
+    """A worker at work; times on the caller's clock, in wall seconds."""
+
+    order: Order
+    started_s: float
+    due_s: float
+    scale: float
+    slowest: float
+    reported: int = 0
+
+
+class VirtualWorkers:
+    """A heap of ends. `slow` maps a node to the factor by which its workers take longer."""
+
+    def __init__(self, slow: Mapping[str, float]) -> None:
+        self._slow = slow
+        self._prepared: dict[str, Order] = {}
+        self._running: dict[str, Running] = {}
+        self._gangs: dict[str, Running] = {}
+        self._heap: list[tuple[float, str]] = []
+
+    def prepare(self, order: Order) -> None:
+        self._prepared[order.allocation_id] = order
+
+    def go(self, allocation_id: str, now_s: float, scale: float) -> None:
+        """A gang waits for its slowest worker in each iteration, so all end together."""
+        order = self._prepared.pop(allocation_id)
+        slowest = max(self._slow.get(node, 1.0) for node in order.gang_nodes)
+        left_s = max(0.0, work_s(order.job_id, order.spec) - order.done_s) * slowest / scale
+        running = Running(order, now_s, now_s + left_s, scale, slowest)
+        self._running[allocation_id] = running
+        if order.world_size > 1:
+            self._gangs[allocation_id] = running
+        heapq.heappush(self._heap, (running.due_s, allocation_id))
+
+    def stop(self, allocation_id: str, now_s: float) -> Ended:
+        self._prepared.pop(allocation_id, None)
+        running = self._take(allocation_id)
+        self._compact()
+        if running is None:
+            return Ended(allocation_id, None)
+        return Ended(allocation_id, STOPPED, round((now_s - running.started_s) * 1000))
+
+    def _compact(self) -> None:
+        """Ends of stopped workers may lie years ahead; they must not pile up."""
+        if len(self._heap) > 2 * len(self._running) + 1000:
+            self._heap = [(r.due_s, name) for name, r in self._running.items()]
+            heapq.heapify(self._heap)
+
+    def due(self, now_s: float) -> list[Ended]:
+        """The workers whose time is over; they are forgotten here."""
+        ended: list[Ended] = []
+        while self._heap and self._heap[0][0] <= now_s:
+            due_s, allocation_id = heapq.heappop(self._heap)
+            running = self._running.get(allocation_id)
+            if running is None or running.due_s != due_s:
+                continue
+            self._take(allocation_id)
+            code = (running.order.spec.simulated or _plain).exit_code
+            ended.append(Ended(allocation_id, code, round((due_s - running.started_s) * 1000)))
+        return ended
+
+    @property
+    def next_due_s(self) -> float | None:
+        return self._heap[0][0] if self._heap else None
+
+    def iterations(self, now_s: float) -> list[IterationTimes]:
+        """New iteration times of gang workers, bounded; those left out come first next time."""
+        chosen = list(islice(self._gangs, SAMPLED_WORKERS))
+        found: list[IterationTimes] = []
+        for allocation_id in chosen:
+            running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
+            times = self._new_times(running, now_s)
+            if times:
+                found.append(_sample(running.order, times))
+        return found
+
+    def _new_times(self, running: Running, now_s: float) -> tuple[float, ...]:
+        order = running.order
+        base_s = (order.spec.simulated or _plain).iteration_s
+        ran_s = (now_s - running.started_s) * running.scale
+        count = int(ran_s / (base_s * running.slowest))
+        first = max(running.reported, count - SAMPLES)
+        running.reported = count
+        own_s = base_s * self._slow.get(order.node_id, 1.0)
+        return tuple(own_s * _jitter(order.allocation_id, n) for n in range(first, count))
+
+    def _take(self, allocation_id: str) -> Running | None:
+        self._gangs.pop(allocation_id, None)
+        return self._running.pop(allocation_id, None)
+
+
+def _jitter(allocation_id: str, iteration: int) -> float:
+    drawn = zlib.crc32(f"{allocation_id}#{iteration}".encode()) / 2**32
+    return 1 + JITTER * (drawn - 0.5)
+
+
+def _sample(order: Order, times: tuple[float, ...]) -> IterationTimes:
+    return IterationTimes(
+        job_id=order.job_id,
+        allocation_id=order.allocation_id,
+        node_id=order.node_id,
+        rank=order.rank,
+        iteration_s=times,
+    )

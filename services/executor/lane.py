@@ -1,0 +1,141 @@
+"""One pool of one executor: reads its ledger, keeps its lease, and goes in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from time import monotonic
+
+from aiokafka.errors import KafkaError
+
+from services.executor.agent import Agent
+from services.executor.core.inventory import Node
+from services.executor.core.orders import Ended
+from services.executor.core.react import acts_on
+from services.executor.core.state import Lane
+from services.executor.lease import Lease
+from shared.bus.decider import Fact
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.log import TP, Log
+from shared.bus.reader import Accepted
+from shared.bus.snapshots import Snapshots
+from shared.bus.tail import LedgerTail
+from shared.contracts.base import UnknownType
+from shared.contracts.codec import decode_event
+
+LEDGER = "placement"
+SNAPSHOT_EVERY_S = 30.0
+SNAPSHOT_RECORDS = 1_000
+
+log = logging.getLogger(__name__)
+
+
+def snapshots_of(folder: Path, partition: int, nodes: Mapping[str, Node]) -> Snapshots[Lane]:
+    """Another inventory would have folded another state."""
+    inventory = hashlib.sha256(repr(sorted(nodes.items())).encode()).hexdigest()[:16]
+    return Snapshots(folder, LEDGER, partition, f"{Lane.SCHEMA}.{inventory}")
+
+
+class LaneReader:
+    """Hands accepted facts to the agent, in order, and knows how fresh they are."""
+
+    def __init__(self, log: Log, agent: Agent, snapshots: Snapshots[Lane]) -> None:
+        self._log = log
+        self._agent = agent
+        self._snapshots = snapshots
+        self._partition = agent.lane.partition
+        self._tail = LedgerTail(log, {LEDGER: [self._partition]})
+        self._lease = Lease(monotonic())
+        self._stored_seq = 0
+        self.unknown = 0
+        self.acting = False
+
+    @property
+    def lapsed(self) -> bool:
+        return self._lease.lapsed
+
+    async def catch_up(self, incarnation: str, ends: Mapping[str, Ended]) -> None:
+        """Fold up to the end that is there now; only then act."""
+        self._restore()
+        await self._tail.start()
+        while not self._tail.caught_up:
+            self._fold(await self._tail.poll())
+        self._lease = Lease(monotonic())
+        self._agent.take_over(incarnation, ends)
+        self.acting = True
+
+    async def run(self) -> None:
+        """Reads until it is cancelled."""
+        while True:
+            batch = await self._tail.poll()
+            self.check_lease()
+            self._fold(batch)
+            self._lease.read_to(self._next)
+
+    def check_lease(self) -> None:
+        """Nothing may go on running that placement might give to somebody else meanwhile."""
+        if self._lease.lapses(monotonic(), self._agent.lane.lease_s):
+            log.warning("ledger cannot be read, workers stop", extra={"partition": self._partition})
+            self._agent.rejoin()
+
+    async def keep_lease(self) -> None:
+        """Asks the broker how far the ledger goes, several times per lease."""
+        while True:
+            every_s = self._agent.lane.lease_s / 10
+            asked_s = monotonic()
+            try:
+                async with asyncio.timeout(every_s):
+                    self._lease.asked(asked_s, await self._tail.end(LEDGER, self._partition))
+                self._lease.read_to(self._next)
+            except (TimeoutError, KafkaError, OutcomeUnknown, OSError) as error:
+                log.warning("broker does not answer", extra={"error": repr(error)})
+            self.check_lease()
+            await asyncio.sleep(max(0.0, every_s - (monotonic() - asked_s)))
+
+    async def keep_snapshots(self) -> None:
+        while True:
+            await asyncio.sleep(SNAPSHOT_EVERY_S)
+            cursor = self._tail.cursor(LEDGER, self._partition)
+            if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
+                packed = self._snapshots.pack(cursor, self._agent.lane)
+                await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
+                self._stored_seq = cursor.seq
+
+    async def stop(self) -> None:
+        await self._tail.stop()
+
+    @property
+    def _next(self) -> int:
+        return self._tail.cursor(LEDGER, self._partition).next
+
+    def _restore(self) -> None:
+        found = self._snapshots.load()
+        if found is None:
+            return
+        pool = self._agent.lane
+        found.state.mine, found.state.base = {}, ""
+        found.state.time_scale, found.state.lease_s = pool.time_scale, pool.lease_s
+        found.state.backends = pool.backends
+        self._agent.lane = found.state
+        self._stored_seq = found.cursor.seq
+        cursors = {TP(LEDGER, self._partition): found.cursor}
+        self._tail = LedgerTail(self._log, {LEDGER: [self._partition]}, cursors)
+
+    def _fold(self, batch: list[Accepted]) -> None:
+        for accepted in batch:
+            self._agent.on_facts(self._facts(accepted))
+
+    def _facts(self, accepted: Accepted) -> Iterator[Fact]:
+        """Decodes only what matters here; a type newer than this code is counted and passed."""
+        for raw in accepted.raw():
+            if not acts_on(raw.type):
+                continue
+            try:
+                event = decode_event(raw.type, raw.data)
+            except UnknownType:
+                self.unknown += 1
+                continue
+            yield Fact(event, LEDGER, self._partition, raw.seq, raw.index, raw.at)

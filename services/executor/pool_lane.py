@@ -1,0 +1,183 @@
+"""One pool's nodes at work: what runs side by side for them, from the fold to the last report."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+
+from services.executor.agent import Agent
+from services.executor.backends import Backend
+from services.executor.core.inventory import Node
+from services.executor.core.orders import Ended
+from services.executor.core.state import Lane
+from services.executor.lane import LaneReader, snapshots_of
+from services.executor.pools import PoolWatch
+from services.executor.process.backend import ProcessBackend
+from services.executor.process.journal import Journal
+from services.executor.reporter import Reporter
+from services.executor.settings import ExecutorSettings
+from services.executor.soft import SoftOutbox
+from services.executor.virtual import VirtualBackend
+from shared.bus.clock import now_ms
+from shared.bus.log import TP, Log
+from shared.contracts.access import PoolConfigured
+from shared.contracts.reports import Heartbeats, TelemetryReported
+
+HEARTBEAT_S = 1.0
+TELEMETRY_S = 1.0
+REGISTER_AGAIN_S = 5.0
+STOP_GRACE_S = 10.0
+GONE_EVERY_S = 0.02
+DRAIN_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What all lanes of an executor have in common."""
+
+    settings: ExecutorSettings
+    connect: Callable[[], Log]
+    soft: SoftOutbox
+    incarnation: str
+    processes: ProcessBackend | None
+    journal: Journal | None
+    ends: Mapping[str, Ended]
+
+
+class PoolLane:
+    """Serves the nodes of one pool until it is told to leave."""
+
+    def __init__(self, machine: Machine, pool: PoolConfigured, nodes: tuple[Node, ...]) -> None:
+        self._machine = machine
+        self.pool = pool.pool
+        self.partition = pool.partition
+        own = {node.node_id: node for node in nodes if node.pool == pool.pool}
+        settings = machine.settings
+        self._report_log, self._ledger_log = machine.connect(), machine.connect()
+        self._reporter = Reporter(
+            self._report_log,
+            TP("reports", self.partition),
+            settings.executor_id,
+            self.pool,
+            settings.report_window_ms / 1000,
+        )
+        self.agent = Agent(Lane(self.partition, own), self._reporter)
+        self._virtual = VirtualBackend(
+            self.agent.on_outcome, lambda: self.agent.lane.time_scale, settings.slow_nodes
+        )
+        snapshots = snapshots_of(settings.folder, self.partition, own)
+        self._reader = LaneReader(self._ledger_log, self.agent, snapshots)
+        self.agent.use(self._backends())
+
+    def problem(self) -> str:
+        """Why it is not ready; empty when it is."""
+        lane = self.agent.lane
+        if not self._reader.acting:
+            return f"{self.pool}: reading the ledger"
+        if self._reader.lapsed:
+            return f"{self.pool}: the ledger cannot be read"
+        if lane.usurped:
+            return f"{self.pool}: others serve {sorted(lane.usurped)}"
+        refused = [n.node_id for n in lane.nodes.values() if n.backend not in lane.backends]
+        if refused:
+            return f"{self.pool}: the pool does not allow the backend of {refused}"
+        absent = [name for name in lane.nodes if lane.joined.get(name) != lane.mine.get(name)]
+        return f"{self.pool}: not joined yet: {absent}" if absent else ""
+
+    async def run(self, pools: PoolWatch, stop: asyncio.Event) -> None:
+        """Until `stop` is set; then the workers are stopped and their ends told."""
+        stopping = asyncio.ensure_future(_is_set(stop))
+        try:
+            pools.listen(self.pool, self.agent.on_pool)
+            if await self._caught_up(stopping):
+                await self._work_until(stopping)
+        finally:
+            stopping.cancel()
+
+    async def _caught_up(self, stopping: asyncio.Task[None]) -> bool:
+        machine = self._machine
+        fold = asyncio.ensure_future(self._reader.catch_up(machine.incarnation, machine.ends))
+        await asyncio.wait({stopping, fold}, return_when=asyncio.FIRST_COMPLETED)
+        if not fold.done():
+            fold.cancel()
+            return False
+        await fold
+        self._tidy_journal()
+        return True
+
+    async def _work_until(self, stopping: asyncio.Task[None]) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in self._work()]
+            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            if stopping.done():
+                await self._leave()
+            for task in tasks:
+                task.cancel()
+
+    async def close(self) -> None:
+        await self._virtual.close()
+        await self._reader.stop()
+        await self._report_log.stop()
+
+    def _backends(self) -> dict[str, Backend]:
+        found: dict[str, Backend] = {"virtual": self._virtual}
+        if self._machine.processes is not None:
+            found["process"] = self._machine.processes
+        return found
+
+    def _work(self) -> list[Coroutine[None, None, None]]:
+        return [
+            self._reporter.run(),
+            self._reader.run(),
+            self._reader.keep_lease(),
+            self._reader.keep_snapshots(),
+            _every(HEARTBEAT_S, self._beat),
+            _every(TELEMETRY_S, self._report_iterations),
+            _every(REGISTER_AGAIN_S, self.agent.register_again, later=True),
+        ]
+
+    async def _leave(self) -> None:
+        self.agent.leave(STOP_GRACE_S)
+        try:
+            async with asyncio.timeout(STOP_GRACE_S + DRAIN_S):
+                while self.agent.lane.living():
+                    await asyncio.sleep(GONE_EVERY_S)
+                await self._reporter.drained()
+        except TimeoutError:
+            log.warning("left before all was told", extra={"pool": self.pool})
+
+    def _beat(self) -> None:
+        mine = dict(self.agent.lane.mine)
+        if mine:
+            beat = Heartbeats(
+                executor_id=self._machine.settings.executor_id, at=now_ms(), nodes=mine
+            )
+            self._machine.soft.post(self.partition, beat)
+
+    def _report_iterations(self) -> None:
+        times = tuple(self._virtual.iterations())
+        if times:
+            executor_id = self._machine.settings.executor_id
+            report = TelemetryReported(executor_id=executor_id, at=now_ms(), times=times)
+            self._machine.soft.post(self.partition, report)
+
+    def _tidy_journal(self) -> None:
+        """Ends that the ledger knew already need not be told at another start."""
+        if self._machine.journal is not None:
+            self._machine.journal.keep(f"{self.partition}/", self.agent.lane.workers)
+
+
+async def _is_set(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _every(period_s: float, act: Callable[[], None], later: bool = False) -> None:
+    if later:
+        await asyncio.sleep(period_s)
+    while True:
+        act()
+        await asyncio.sleep(period_s)

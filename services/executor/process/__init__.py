@@ -1,0 +1,1 @@
+"""Backend `process`: each worker a real process group of its own."""

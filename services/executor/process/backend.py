@@ -1,0 +1,207 @@
+"""Runs workers as process groups: prepare, go, watch, stop, and see that nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Literal
+
+from services.executor.backends import Tell
+from services.executor.core.orders import Ended, Order, Ready, Refused
+from services.executor.process.environment import Refusal
+from services.executor.process.group import kill_each, left_behind, signal_group
+from services.executor.process.group import status as status_of
+from services.executor.process.homes import Homes
+from services.executor.process.journal import Entry, Journal
+from services.executor.process.launch import Launch, Place, code_of, prepare, start
+from services.executor.process.lines import LineTail
+from shared.contracts.reports import LogLines
+
+GONE_EVERY_S = 0.02
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Running:
+    """A started worker, until nothing of it is left."""
+
+    launch: Launch
+    process: subprocess.Popen[bytes]
+    started_s: float
+    tail: LineTail
+    kill: asyncio.TimerHandle | None = None
+    asked: bool = False
+
+
+class ProcessBackend:
+    """Single-threaded. `tell` hears every outcome, `print_lines` what workers print."""
+
+    def __init__(
+        self,
+        place: Place,
+        journal: Journal,
+        tell: Tell,
+        print_lines: Callable[[str, LogLines], None],
+    ) -> None:
+        self._place = place
+        self._journal = journal
+        self._tell = tell
+        self._print = print_lines
+        self._homes = Homes(place.work)
+        self._prepared: dict[str, Launch] = {}
+        self._running: dict[str, Running] = {}
+        self._ended: dict[str, Launch] = {}
+        self._sweeps: set[asyncio.Task[None]] = set()
+
+    def prepare(self, order: Order) -> None:
+        try:
+            launch = prepare(self._place, order, secrets.token_hex(16), self._free_uid())
+        except Refusal as refusal:
+            self._tell(Refused(order.allocation_id, str(refusal)))
+            return
+        self._homes.taken(launch.home)
+        self._prepared[order.allocation_id] = launch
+        self._tell(Ready(order.allocation_id))
+
+    def go(self, allocation_id: str) -> None:
+        launch = self._prepared.pop(allocation_id)
+        self._journal.write(Entry(allocation_id, "starting", launch.token))
+        try:
+            process, output = start(launch)
+        except OSError as error:
+            log.warning("worker cannot start", extra={"job_id": launch.order.job_id})
+            self._finish(launch, code_of(error), 0, asked=False)
+            return
+        found = status_of(process.pid)
+        ticks = found.started_ticks if found else 0
+        self._journal.write(Entry(allocation_id, "running", launch.token, process.pid, ticks))
+        running = Running(launch, process, monotonic(), LineTail(output))
+        self._running[allocation_id] = running
+        self._watch(running)
+
+    def stop(self, allocation_id: str, grace_s: float) -> None:
+        running = self._running.get(allocation_id)
+        if running is None:
+            self._stop_unstarted(allocation_id)
+            return
+        running.asked = True
+        if grace_s > 0:
+            self._signal(running, signal.SIGTERM)
+        self._kill_in(running, grace_s)
+
+    def forget(self, allocation_id: str) -> None:
+        """Its end is in the ledger; its directory stays a while."""
+        launch = self._ended.pop(allocation_id, None)
+        self._journal.forget(allocation_id)
+        if launch is not None:
+            self._homes.left(launch.home)
+
+    def print_new(self) -> None:
+        """Hand out what workers printed since the last call."""
+        for running in self._running.values():
+            self._hand_out(running, *running.tail.poll())
+
+    async def close(self) -> None:
+        """Kill what still runs, and wait until it is gone."""
+        for running in self._running.values():
+            running.asked = True
+            self._kill_in(running, 0.0)
+        while self._running:
+            await asyncio.sleep(GONE_EVERY_S)
+
+    def _stop_unstarted(self, allocation_id: str) -> None:
+        if allocation_id in self._ended:
+            return
+        launch = self._prepared.pop(allocation_id, None)
+        if launch is not None:
+            shutil.rmtree(launch.home, ignore_errors=True)
+        self._tell(Ended(allocation_id, None))
+
+    def _kill_in(self, running: Running, grace_s: float) -> None:
+        """An earlier, sooner end of the grace stands."""
+        loop = asyncio.get_running_loop()
+        if running.kill is not None:
+            grace_s = min(grace_s, max(0.0, running.kill.when() - loop.time()))
+            running.kill.cancel()
+        running.kill = loop.call_later(grace_s, self._signal, running, signal.SIGKILL)
+
+    def _signal(self, running: Running, number: signal.Signals) -> None:
+        """Until the leader is reaped its number, and so its group's, is nobody else's."""
+        if running.process.returncode is None:
+            signal_group(running.process.pid, number)
+
+    def _watch(self, running: Running) -> None:
+        descriptor = os.pidfd_open(running.process.pid)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(descriptor, self._on_end, descriptor, running)
+
+    def _on_end(self, descriptor: int, running: Running) -> None:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        os.close(descriptor)
+        ran_ms = round((monotonic() - running.started_s) * 1000)
+        sweep = asyncio.ensure_future(self._sweep(running, ran_ms))
+        self._sweeps.add(sweep)
+        sweep.add_done_callback(self._swept)
+
+    async def _sweep(self, running: Running, ran_ms: int) -> None:
+        """The leader has ended; the GPUs are free only when nothing else of it lives either."""
+        launch = running.launch
+        while pids := left_behind(launch.token, running.process.pid):
+            kill_each(pids)
+            await asyncio.sleep(GONE_EVERY_S)
+        code = running.process.wait()
+        if running.kill is not None:
+            running.kill.cancel()
+        self._hand_out(running, *running.tail.finish())
+        del self._running[launch.order.allocation_id]
+        self._finish(launch, code if code >= 0 else 128 - code, ran_ms, running.asked)
+
+    def _swept(self, sweep: asyncio.Task[None]) -> None:
+        self._sweeps.discard(sweep)
+        if not sweep.cancelled() and (error := sweep.exception()) is not None:
+            sweep.get_loop().call_exception_handler(
+                {"message": "a worker's end could not be handled", "exception": error}
+            )
+
+    def _finish(self, launch: Launch, exit_code: int, ran_ms: int, asked: bool) -> None:
+        """On disk before it is said: a restart must be able to say it again."""
+        allocation_id = launch.order.allocation_id
+        state: Literal["stopped", "ended"] = "stopped" if asked else "ended"
+        self._journal.write(
+            Entry(allocation_id, state, launch.token, exit_code=exit_code, ran_ms=ran_ms)
+        )
+        launch.close_home()
+        self._ended[allocation_id] = launch
+        self._tell(Ended(allocation_id, exit_code, ran_ms))
+
+    def _hand_out(self, running: Running, first: int, lines: tuple[str, ...]) -> None:
+        order = running.launch.order
+        if lines:
+            self._print(
+                order.allocation_id,
+                LogLines(
+                    job_id=order.job_id,
+                    tenant=order.tenant,
+                    rank=order.rank,
+                    attempt=order.attempt,
+                    first_line=first,
+                    lines=lines,
+                ),
+            )
+
+    def _free_uid(self) -> int | None:
+        if not self._place.own_uids:
+            return None
+        launches = [*self._prepared.values(), *(r.launch for r in self._running.values())]
+        lent = {launch.uid for launch in launches}
+        first, count = self._place.uid_first, self._place.uid_count
+        return next((uid for uid in range(first, first + count) if uid not in lent), None)

@@ -1,0 +1,136 @@
+"""Preparing and starting one worker's program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from services.executor.core.orders import Order
+from services.executor.process.environment import Refusal, environment, secret_reader
+
+OUTPUT = "output.log"
+CANNOT_RUN = 126
+NOT_FOUND = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How this machine runs workers."""
+
+    work: Path
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+    secrets: Path | None = None
+    uid_first: int = 0
+    uid_count: int = 1000
+
+    @property
+    def own_uids(self) -> bool:
+        """Only root can give each worker a user of its own."""
+        return self.uid_first > 0 and os.geteuid() == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A worker whose program can be started at once."""
+
+    order: Order
+    home: Path
+    program: str
+    environment: dict[str, str]
+    token: str
+    uid: int | None
+
+    def close_home(self) -> None:
+        """The next worker with this uid must not read what this one left."""
+        if self.uid is not None:
+            os.chown(self.home, 0, 0)
+
+
+def prepare(place: Place, order: Order, token: str, uid: int | None) -> Launch:
+    """Make its directory and check what can be checked. Raises Refusal."""
+    if not order.spec.command:
+        raise Refusal("no_command: the process backend runs a command, not an image")
+    if place.own_uids and uid is None:
+        raise Refusal(f"no_uid: all {place.uid_count} are in use")
+    home = place.work / f"{order.job_id}.{order.attempt}.{order.rank}"
+    secret = secret_reader(place.secrets, order.tenant)
+    values = environment(order, home, place.path, token, secret)
+    program = _program(order.spec.command[0], place.path)
+    _make(home, uid)
+    return Launch(order, home, program, values, token, uid)
+
+
+def start(launch: Launch) -> tuple[subprocess.Popen[bytes], BinaryIO]:
+    """In a session of its own, with no descriptor of ours. Raises OSError.
+
+    The second is its output, to read.
+    """
+    path = launch.home / OUTPUT
+    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    output = os.open(path, flags | os.O_WRONLY | os.O_APPEND, 0o600)
+    try:
+        if launch.uid is not None:
+            os.fchown(output, launch.uid, launch.uid)
+        reader = path.open("rb")
+        try:
+            return _spawn(launch, output), reader
+        except OSError:
+            reader.close()
+            raise
+    finally:
+        os.close(output)
+
+
+def code_of(error: OSError) -> int:
+    """As shells say it of a program that could not be started."""
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
+
+
+def unreachable(folder: Path) -> Path | None:
+    """The first folder on the way that a worker with a uid of its own cannot enter."""
+    way = [*reversed(folder.resolve().parents), folder.resolve()]
+    closed = (step for step in way if step.exists() and not step.stat().st_mode & stat.S_IXOTH)
+    return next(closed, None)
+
+
+def _spawn(launch: Launch, output: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        launch.order.spec.command,
+        executable=launch.program,
+        cwd=launch.home,
+        env=launch.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        umask=0o077,
+        user=launch.uid,
+        group=launch.uid,
+        extra_groups=None if launch.uid is None else [],
+    )
+
+
+def _program(command: str, path: str) -> str:
+    """A worker's directory is empty, so a path relative to it leads nowhere."""
+    relative = "/" in command and not command.startswith("/")
+    found = None if relative else shutil.which(command, path=path)
+    if found is None:
+        raise Refusal(f"command_missing: {command[:256]}")
+    return found
+
+
+def _make(home: Path, uid: int | None) -> None:
+    """A left-over of the same attempt is of a worker that never got its go, or was reaped."""
+    try:
+        if home.exists():
+            shutil.rmtree(home)
+        home.mkdir(parents=True, mode=0o700)
+        if uid is not None:
+            os.chown(home, uid, uid)
+    except OSError as error:
+        raise Refusal(f"no_directory: {error.strerror}") from None

@@ -1,0 +1,74 @@
+"""Reports to placement: gathered for a moment, sent one record at a time, until acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from uuid import uuid4
+
+from shared.bus import cloudevents
+from shared.bus.clock import now_ms
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.log import TP, Log
+from shared.contracts.codec import encode
+from shared.contracts.reports import ExecutorReported, Report
+
+MAX_REPORTS = 500
+"""In one record, which must stay below the broker's limit."""
+RETRY_S = (0.1, 0.5, 1.0, 2.0)
+
+
+class Reporter:
+    """At least once, in the order of `say`; a record sent again has the same id."""
+
+    def __init__(self, log: Log, tp: TP, executor_id: str, pool: str, window_s: float) -> None:
+        self._log = log
+        self._tp = tp
+        self._executor_id = executor_id
+        self._pool = pool
+        self._window_s = window_s
+        self._waiting: deque[Report] = deque()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def say(self, report: Report) -> None:
+        self._waiting.append(report)
+        self._idle.clear()
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(self._window_s)
+            self._wake.clear()
+            while self._waiting:
+                await self._send(self._record())
+            self._idle.set()
+
+    async def drained(self) -> None:
+        """Everything said so far is acknowledged."""
+        await self._idle.wait()
+
+    def _record(self) -> bytes:
+        count = min(len(self._waiting), MAX_REPORTS)
+        reports = tuple(self._waiting.popleft() for _ in range(count))
+        said = ExecutorReported(executor_id=self._executor_id, reports=reports)
+        return cloudevents.encode(
+            id=uuid4().hex,
+            source=f"/berth/executor/{self._executor_id}",
+            type=ExecutorReported.TYPE,
+            data=encode(said),
+            at_ms=now_ms(),
+            pool=self._pool,
+        )
+
+    async def _send(self, record: bytes) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._log.append(self._tp, record)
+                return
+            except OutcomeUnknown:
+                await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
+                failures += 1

@@ -1,0 +1,45 @@
+"""The process around an executor: inventory, broker, telemetry, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from services.executor.app import Executor
+from services.executor.core.inventory import Node, parse
+from services.executor.settings import ExecutorSettings
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import Log
+from shared.settings import BadSettings
+from shared.telemetry.metrics import loop_stall_probe
+from shared.telemetry.setup import telemetry_for
+
+
+async def serve(settings: ExecutorSettings) -> None:
+    """Until SIGTERM or SIGINT; workers are then stopped, and their ends told."""
+    telemetry = telemetry_for("executor", settings)
+    executor = Executor(settings, _inventory(settings), lambda: _connect(settings))
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    endpoint = telemetry.metrics.serve(settings.metrics_port, executor.health)
+    probe = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
+    try:
+        await executor.run(stop)
+    finally:
+        probe.cancel()
+        endpoint.close()
+        telemetry.spans.shutdown()
+
+
+def _connect(settings: ExecutorSettings) -> Log:
+    return KafkaLog(
+        settings.kafka, idempotent=settings.idempotent, client=f"executor-{settings.executor_id}"
+    )
+
+
+def _inventory(settings: ExecutorSettings) -> tuple[Node, ...]:
+    try:
+        return parse(settings.nodes.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadSettings(f"BERTH_NODES: {error}") from None

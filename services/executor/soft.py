@@ -1,0 +1,67 @@
+"""Heartbeats, iteration times and printed lines: sent if the broker takes them, else dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from uuid import uuid4
+
+from shared.bus import cloudevents
+from shared.bus.clock import now_ms
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.log import TP, Log
+from shared.contracts.codec import encode
+from shared.contracts.reports import Heartbeats, LogLines, TelemetryReported
+
+WAITING = 500
+"""Records that may wait; the oldest are dropped first."""
+TOPIC_OF: dict[type[Heartbeats | LogLines | TelemetryReported], str] = {
+    Heartbeats: "heartbeats",
+    TelemetryReported: "telemetry",
+    LogLines: "logs",
+}
+
+
+class SoftOutbox:
+    """Nothing depends on what is said here, so nothing waits for it."""
+
+    def __init__(self, log: Log, executor_id: str) -> None:
+        self._log = log
+        self._source = f"/berth/executor/{executor_id}"
+        self._waiting: deque[tuple[TP, bytes]] = deque(maxlen=WAITING)
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.lost = 0
+
+    def post(
+        self, partition: int, message: Heartbeats | LogLines | TelemetryReported, tenant: str = ""
+    ) -> None:
+        record = cloudevents.encode(
+            id=uuid4().hex,
+            source=self._source,
+            type=message.TYPE,
+            data=encode(message),
+            at_ms=now_ms(),
+            tenant=tenant,
+        )
+        self.lost += len(self._waiting) == WAITING
+        self._waiting.append((TP(TOPIC_OF[type(message)], partition), record))
+        self._idle.clear()
+        self._wake.set()
+
+    async def drained(self) -> None:
+        """What was posted so far is sent, or lost."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                tp, record = self._waiting.popleft()
+                try:
+                    await self._log.append(tp, record)
+                except OutcomeUnknown:
+                    self.lost += 1
+            self._idle.set()

@@ -1,0 +1,68 @@
+"""Backend `virtual`: one timer for all workers, on the pool's time scale."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from services.executor.backends import Tell
+from services.executor.core.orders import Ended, Order, Ready
+from services.executor.core.virtual import VirtualWorkers
+from shared.contracts.reports import IterationTimes
+
+GRAIN_S = 0.002
+"""Ends that lie closer together are told together."""
+
+
+class VirtualBackend:
+    """`scale` tells the pool's cluster seconds per wall second whenever a worker starts."""
+
+    def __init__(self, tell: Tell, scale: Callable[[], float], slow: Mapping[str, float]) -> None:
+        self._tell = tell
+        self._scale = scale
+        self._workers = VirtualWorkers(slow)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def prepare(self, order: Order) -> None:
+        self._workers.prepare(order)
+        self._tell(Ready(order.allocation_id))
+
+    def go(self, allocation_id: str) -> None:
+        self._workers.go(allocation_id, _now_s(), self._scale())
+        self._set_timer()
+
+    def stop(self, allocation_id: str, grace_s: float) -> None:
+        """A virtual program obeys at once."""
+        self._tell(self._workers.stop(allocation_id, _now_s()))
+
+    def forget(self, allocation_id: str) -> None:
+        """Nothing was kept."""
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def iterations(self) -> list[IterationTimes]:
+        return self._workers.iterations(_now_s())
+
+    def _set_timer(self) -> None:
+        due_s = self._workers.next_due_s
+        if due_s is None:
+            return
+        if self._timer is not None:
+            if self._timer.when() <= due_s + GRAIN_S:
+                return
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(max(due_s, loop.time() + GRAIN_S), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        ended: list[Ended] = self._workers.due(_now_s())
+        for end in ended:
+            self._tell(end)
+        self._set_timer()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
