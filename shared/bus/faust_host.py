@@ -16,6 +16,7 @@ import faust
 import faust.transport.drivers.aiokafka as driver
 
 from shared.bus.fatal import die, supervise
+from shared.bus.kafka import Pace
 from shared.bus.lanes import Lanes
 from shared.bus.log import TP
 from shared.settings import Settings
@@ -46,7 +47,7 @@ class FaustHost:
         self._ready_file = Path(settings.data) / f"{service}.{READY}"
         self.app = _app(service, settings, partitions)
         fixed = tuple(int(lane) for lane in settings.lanes.split(",") if lane)
-        self.app.transport = _transport(self.app, self.own, fixed)
+        self.app.transport = _transport(self.app, self.own, fixed, not settings.idempotent)
         self._listen(topics)
 
     def run(self) -> None:
@@ -56,12 +57,18 @@ class FaustHost:
         worker.execute_from_commandline()
 
     async def own(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
-        """Called whenever Faust is about to seek: who is ours, and where do they go on?"""
+        """Called whenever Faust is about to seek: who is ours, and where do they go on?
+
+        Faust cancels it when the next rebalance comes; a fold that has begun is finished first.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self._own({tp[1] for tp in assigned})))
+
+    async def _own(self, lanes: set[int]) -> Mapping[TP, int]:
         try:
             if not self._started:
                 self._started = True
                 await self._start()
-            return await self._lanes.own({tp.partition for tp in assigned})
+            return await self._lanes.own(lanes)
         except Exception as error:
             die(error, "taking over lanes")
 
@@ -115,7 +122,7 @@ def _app(service: str, settings: Settings, partitions: int) -> Any:
         f"berth-{service}",
         broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
         store="memory://",
-        datadir=str(settings.data / "faust" / service),
+        datadir=str(settings.data / f"faust-{service}"),
         processing_guarantee="at_least_once",
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=settings.instance or None,
@@ -133,12 +140,22 @@ def _app(service: str, settings: Settings, partitions: int) -> Any:
     )
 
 
-def _transport(app: Any, own: Callable[..., Any], fixed: tuple[int, ...]) -> Any:
+def _transport(app: Any, own: Callable[..., Any], fixed: tuple[int, ...], embedded: bool) -> Any:
     """Faust's transport with our seek: fold, then go on where the ledger says."""
+
+    class PacedThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+        _pace: Pace | None = None
+
+        async def getmany(self, active_partitions: Any, timeout: float) -> Any:
+            records = await super().getmany(active_partitions, timeout)
+            if self._pace is None:
+                self._pace = Pace(self._ensure_consumer(), embedded=embedded)
+            self._pace.note(bool(records))
+            return records
 
     class LedgerConsumer(driver.Consumer):  # type: ignore[misc]
         def _new_consumer_thread(self) -> Any:
-            kind = FixedLanes if fixed else driver.AIOKafkaConsumerThread
+            kind = FixedLanes if fixed else PacedThread
             return kind(self, loop=self.loop, beacon=self.beacon)
 
         async def seek_to_committed(self) -> dict[Any, int]:
@@ -154,7 +171,7 @@ def _transport(app: Any, own: Callable[..., Any], fixed: tuple[int, ...]) -> Any
             await self._thread.call_thread(seek)
             return offsets | places
 
-    class FixedLanes(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
+    class FixedLanes(PacedThread):
         """Takes the lanes it is told, without a group: the embedded broker needs 6 s per join."""
 
         async def subscribe(self, topics: Iterable[str]) -> None:

@@ -80,7 +80,7 @@ def make_lanes(
             on_accepted=on_accepted,
         )
 
-    look = KafkaLog(settings.kafka, idempotent=False, client=client)
+    look = KafkaLog(settings.kafka, idempotent=settings.idempotent, client=client)
     return Lanes(make, look, on_lane=on_lane, follows_access=follows_access)
 
 

@@ -12,7 +12,7 @@ from shared.bus.domain import Domain
 from shared.bus.errors import Stalled, TailLost
 from shared.bus.fatal import supervise
 from shared.bus.inbox import Fed
-from shared.bus.log import TP, Log
+from shared.bus.log import TP, Feed, Log
 
 S = TypeVar("S")
 
@@ -63,6 +63,7 @@ class Lanes(Generic[S]):
         self._held: dict[int, Held[S]] = {}
         self._changed = asyncio.Event()
         self._changing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
         self.ready = asyncio.Event()
 
     @property
@@ -71,9 +72,9 @@ class Lanes(Generic[S]):
 
     async def start(self) -> None:
         await self._client.start()
-        supervise(self._watch(), "watchdog")
+        self._tasks = [supervise(self._watch(), "watchdog")]
         if self._follows_access:
-            supervise(self._follow_access(), "access")
+            self._tasks.append(supervise(self._follow_access(), "access"))
 
     async def own(self, lanes: Collection[int]) -> dict[TP, int]:
         """From now on exactly these; says where every input has to be read from."""
@@ -103,8 +104,11 @@ class Lanes(Generic[S]):
         return await held.domain.feed(tp, offset, value)
 
     async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
         async with self._changing:
             await asyncio.gather(*(self._lose(lane) for lane in list(self._held)))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.stop()
 
     async def _gain(self, lane: int) -> None:
@@ -144,7 +148,12 @@ class Lanes(Generic[S]):
     async def _follow_access(self) -> None:
         """Every lane hears every fact of `access`, once and in order; first of all inputs."""
         feed = await self._client.feed({ACCESS: 0})
-        end = await self._client.end(ACCESS)
+        try:
+            await self._hand_on(feed, await self._client.end(ACCESS))
+        finally:
+            await feed.close()
+
+    async def _hand_on(self, feed: Feed, end: int) -> None:
         position = 0
         while True:
             position = await self._move(feed, position)
@@ -154,15 +163,14 @@ class Lanes(Generic[S]):
                 position = entry.offset + 1
             self._prime(end)
 
-    async def _move(self, feed: Any, position: int) -> int:
-        wants = [held.domain.wants()[ACCESS] for held in self._held.values()]
-        if not wants:
+    async def _move(self, feed: Feed, position: int) -> int:
+        while not self._held:
             self._changed.clear()
             await self._changed.wait()
-            return await self._move(feed, position)
-        if min(wants) != position:
-            await feed.seek(ACCESS, min(wants))
-        return min(wants)
+        want = min(held.domain.wants()[ACCESS] for held in self._held.values())
+        if want != position:
+            await feed.seek(ACCESS, want)
+        return want
 
     def _prime(self, end: int) -> None:
         for held in self._held.values():
