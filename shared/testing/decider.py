@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from shared.bus.decider import Decider, Decision, Fact, Input
+from shared.bus.decider import Decider, Decision, Fact, Input, Undecodable
 from shared.contracts.base import Event, Model
 
 S = TypeVar("S")
@@ -31,7 +31,7 @@ def fold(
     return state
 
 
-def an_input(message: Model, source: str = "commands", **more: Any) -> Input:
+def an_input(message: Model | Undecodable, source: str = "commands", **more: Any) -> Input:
     """An input with an id that no other has; `more` are further fields of `Input`."""
     given_id = more.pop("id", f"input-{next(_ids)}")
     return Input(source, given_id, message, **more)

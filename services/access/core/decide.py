@@ -1,0 +1,99 @@
+"""Access's decider: it answers every command once and says what is true from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from services.access.core.state import Installation
+from services.access.core.wishes import Granted, outcome
+from shared.bus.decider import Decision, Fact, Input, Undecodable
+from shared.contracts.base import Command
+from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.rejected import InputRejected
+
+LANES = 4
+"""Pools and endpoints an installation can have when its settings do not say otherwise."""
+
+
+class Access:
+    """The installation's registry; see `Decider`.
+
+    `lanes` is the number of partitions of the cluster topics. It bounds only which lane is given
+    next; which lane somebody has is in the event and never changes.
+    """
+
+    ledger = "access"
+
+    def __init__(self, lanes: int = LANES) -> None:
+        self._lanes = lanes
+
+    def initial(self, partition: int) -> Installation:
+        return Installation()
+
+    def decide(self, state: Installation, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        for item in inputs:
+            match item.message:
+                case Undecodable() as bad:
+                    yield item.leads_to(rejected(bad))
+                case Command() as wish if self.ledger != wish.OWNER:
+                    yield item.leads_to(misplaced(item, wish))
+                case Command() as wish if item.id not in state.answered:
+                    yield from self._answer(state, item, wish)
+
+    def evolve(self, state: Installation, fact: Fact) -> None:
+        match fact.event:
+            case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
+                state.answered.note(command_id)
+            case event:
+                state.view.apply(event)
+
+    def next_wake(self, state: Installation) -> int | None:
+        return None
+
+    def _answer(self, state: Installation, item: Input, wish: Command) -> Iterator[Decision]:
+        found = outcome(state.view, self._lanes, wish)
+        if not isinstance(found, Granted):
+            yield item.leads_to(
+                CommandRefused(
+                    command_id=item.id,
+                    command_type=wish.TYPE,
+                    of=found.of,
+                    tenant=item.tenant,
+                    reason=found.reason,
+                    detail=found.detail,
+                )
+            )
+            return
+        yield item.leads_to(
+            CommandAccepted(
+                command_id=item.id,
+                command_type=wish.TYPE,
+                of=found.of,
+                tenant=item.tenant,
+                duplicate=found.event is None,
+            )
+        )
+        if found.event is not None:
+            yield item.leads_to(found.event)
+
+
+def rejected(bad: Undecodable) -> InputRejected:
+    return InputRejected(
+        topic=bad.topic,
+        partition=bad.partition,
+        offset=bad.offset,
+        reason=bad.reason,
+        sha256=bad.sha256,
+    )
+
+
+def misplaced(item: Input, wish: Command) -> InputRejected:
+    """Its owner does not read this topic: without a word of ours it would be lost in silence."""
+    partition, _, offset = item.place.partition("/")
+    return InputRejected(
+        topic=item.source,
+        partition=int(partition or 0),
+        offset=int(offset or 0),
+        reason=f"{wish.TYPE} is for {wish.OWNER}, which does not read {item.source}",
+        sha256="",
+    )

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pytest
+
+from services.access.core.decide import Access
+from shared.bus.decider import Undecodable
+from shared.contracts.access import (
+    ConfigureEndpoint,
+    ConfigurePool,
+    CreateKey,
+    EndpointConfigured,
+    KeyCreated,
+    KeyRevoked,
+    PoolConfigured,
+    RegisterTenant,
+    RetireTenant,
+    RevokeKey,
+    TenantRegistered,
+    TenantRetired,
+)
+from shared.contracts.base import Command, Event
+from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
+from shared.contracts.keys import sha256_of
+from shared.contracts.rejected import InputRejected
+from shared.testing.decider import an_input, fold, given, run, run_facts
+
+TOPIC = "access.commands"
+ACCESS = Access(lanes=3)
+HASH = sha256_of("s3")
+
+POOL = PoolConfigured(partition=0, pool="main")
+TENANT = TenantRegistered(tenant="acme", default_pool="main")
+KEY = KeyCreated(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
+ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
+
+
+def when(command: Command, *history: Event) -> list[Event]:
+    return run(ACCESS, given(ACCESS, *history), [an_input(command, TOPIC, id="c1", tenant="ops")])
+
+
+def yes(command: type[Command], of: str, duplicate: bool = False) -> CommandAccepted:
+    return CommandAccepted(
+        command_id="c1", command_type=command.TYPE, of=of, tenant="ops", duplicate=duplicate
+    )
+
+
+def refusal(command: Command, *history: Event) -> str:
+    (answer,) = when(command, *history)
+    assert isinstance(answer, CommandRefused)
+    assert (answer.command_id, answer.command_type) == ("c1", command.TYPE)
+    assert answer.detail
+    return answer.reason
+
+
+def pools(*lanes: int) -> list[Event]:
+    return [PoolConfigured(partition=lane, pool=f"p{lane}") for lane in lanes]
+
+
+def test_the_first_pool_gets_lane_0() -> None:
+    assert when(ConfigurePool(pool="main")) == [yes(ConfigurePool, "main"), POOL]
+
+
+def test_a_new_pool_gets_the_lowest_free_lane() -> None:
+    found = when(ConfigurePool(pool="new"), *pools(0, 2))
+    assert found[1] == PoolConfigured(partition=1, pool="new")
+
+
+def test_a_changed_pool_keeps_its_lane() -> None:
+    found = when(ConfigurePool(pool="p2", time_scale=60, spot_gpus=8), *pools(0, 2))
+    assert found[1] == PoolConfigured(partition=2, pool="p2", time_scale=60, spot_gpus=8)
+
+
+def test_a_pool_as_it_is_already_is_a_duplicate_wish() -> None:
+    assert when(ConfigurePool(pool="main"), POOL) == [yes(ConfigurePool, "main", True)]
+
+
+def test_a_pool_is_refused_once_no_lane_is_left() -> None:
+    assert refusal(ConfigurePool(pool="new"), *pools(0, 1, 2)) == "no_lane_left"
+
+
+def test_a_full_installation_still_changes_the_pools_it_has() -> None:
+    found = when(ConfigurePool(pool="p1", round_ms=5), *pools(0, 1, 2))
+    assert found[1] == PoolConfigured(partition=1, pool="p1", round_ms=5)
+
+
+def test_endpoints_have_a_numbering_of_their_own() -> None:
+    wish = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    assert when(wish, *pools(0, 1, 2)) == [yes(ConfigureEndpoint, "chat"), ENDPOINT]
+
+
+def test_an_endpoint_is_refused_once_no_lane_is_left() -> None:
+    others = [ENDPOINT.model_copy(update={"endpoint": f"e{n}", "partition": n}) for n in range(3)]
+    wish = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    assert refusal(wish, *others) == "no_lane_left"
+
+
+def test_an_endpoint_as_it_is_already_is_a_duplicate_wish() -> None:
+    wish = ConfigureEndpoint(endpoint="chat", tokens_per_s=50, batch_tokens=4096)
+    assert when(wish, ENDPOINT) == [yes(ConfigureEndpoint, "chat", True)]
+
+
+def test_a_tenant_is_registered() -> None:
+    found = when(RegisterTenant(tenant="acme", default_pool="main"), POOL)
+    assert found == [yes(RegisterTenant, "acme"), TENANT]
+
+
+def test_a_tenant_of_a_pool_that_is_not_there_is_refused() -> None:
+    assert refusal(RegisterTenant(tenant="acme", default_pool="main")) == "unknown_pool"
+
+
+def test_a_tenant_registered_again_with_the_same_values_is_a_duplicate_wish() -> None:
+    again = RegisterTenant(tenant="acme", default_pool="main")
+    assert when(again, POOL, TENANT) == [yes(RegisterTenant, "acme", True)]
+
+
+def test_a_retired_tenant_may_come_back() -> None:
+    again = RegisterTenant(tenant="acme", default_pool="main")
+    history = (POOL, TENANT, TenantRetired(tenant="acme"))
+    assert when(again, *history) == [yes(RegisterTenant, "acme"), TENANT]
+
+
+def test_a_tenant_is_retired_once() -> None:
+    wish, gone = RetireTenant(tenant="acme"), TenantRetired(tenant="acme")
+    assert when(wish, POOL, TENANT) == [yes(RetireTenant, "acme"), gone]
+    assert when(wish, POOL, TENANT, gone) == [yes(RetireTenant, "acme", True)]
+
+
+def test_a_tenant_that_was_never_there_cannot_be_retired() -> None:
+    assert refusal(RetireTenant(tenant="acme")) == "unknown_tenant"
+
+
+def test_a_key_is_kept_by_its_hash() -> None:
+    wish = CreateKey(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
+    assert when(wish, POOL, TENANT) == [yes(CreateKey, "k1"), KEY]
+    assert when(wish, POOL, TENANT, KEY) == [yes(CreateKey, "k1", True)]
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        (CreateKey(key_id="k2", sha256=HASH, role="submitter", tenant="ghost"), "unknown_tenant"),
+        (CreateKey(key_id="k2", sha256=HASH, role="submitter"), "tenant_required"),
+        (CreateKey(key_id="k2", sha256=HASH, role="admin", tenant="acme"), "tenant_not_allowed"),
+        (CreateKey(key_id="k1", sha256=HASH, role="viewer", tenant="acme"), "key_exists"),
+        (CreateKey(key_id="k1", sha256="0" * 64, role="submitter", tenant="acme"), "key_exists"),
+        (RevokeKey(key_id="ghost"), "unknown_key"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_refused(wish: Command, reason: str) -> None:
+    assert refusal(wish, POOL, TENANT, KEY) == reason
+
+
+def test_a_key_is_revoked_once_and_for_ever() -> None:
+    wish, gone = RevokeKey(key_id="k1"), KeyRevoked(key_id="k1")
+    assert when(wish, POOL, TENANT, KEY) == [yes(RevokeKey, "k1"), gone]
+    assert when(wish, POOL, TENANT, KEY, gone) == [yes(RevokeKey, "k1", True)]
+    again = CreateKey(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
+    assert refusal(again, POOL, TENANT, KEY, gone) == "key_revoked"
+
+
+def test_a_command_delivered_twice_is_answered_once() -> None:
+    state = given(ACCESS)
+    wish = an_input(ConfigurePool(pool="main"), TOPIC)
+    assert len(run(ACCESS, state, [wish, wish])) == 2
+    assert run(ACCESS, state, [wish]) == []
+
+
+def test_a_refused_command_delivered_twice_is_answered_once() -> None:
+    state = given(ACCESS)
+    wish = an_input(RevokeKey(key_id="ghost"), TOPIC)
+    assert len(run(ACCESS, state, [wish, wish])) == 1
+
+
+def test_bytes_of_no_message_are_rejected_where_they_lie() -> None:
+    bad = an_input(Undecodable(TOPIC, 0, 7, "data: no JSON", "ab"), TOPIC)
+    found = run(ACCESS, given(ACCESS), [bad])
+    assert found == [
+        InputRejected(topic=TOPIC, partition=0, offset=7, reason="data: no JSON", sha256="ab")
+    ]
+
+
+def test_a_command_of_another_service_is_not_lost_in_silence() -> None:
+    stray = an_input(CancelJob(job_id="j1"), TOPIC, place="0/9")
+    (found,) = run(ACCESS, given(ACCESS), [stray])
+    assert isinstance(found, InputRejected)
+    assert (found.topic, found.offset) == (TOPIC, 9)
+    assert "admission" in found.reason
+
+
+def test_each_answer_carries_the_cause_and_the_trace_on() -> None:
+    wish = an_input(ConfigurePool(pool="main"), TOPIC, id="c7", traceparent="00-ab-cd-01")
+    for fact in run_facts(ACCESS, given(ACCESS), [wish]):
+        assert (fact.cause, fact.traceparent) == ("c7", "00-ab-cd-01")
+
+
+def test_the_state_is_the_fold_of_its_own_events() -> None:
+    state = given(ACCESS)
+    wishes = [
+        ConfigurePool(pool="main"),
+        RegisterTenant(tenant="acme", default_pool="main"),
+        CreateKey(key_id="k1", sha256=HASH, role="submitter", tenant="acme"),
+        RevokeKey(key_id="k1"),
+        RetireTenant(tenant="acme"),
+        RetireTenant(tenant="ghost"),
+    ]
+    events = run(ACCESS, state, [an_input(wish, TOPIC) for wish in wishes])
+    assert fold(ACCESS, ACCESS.initial(0), events) == state
+    assert ACCESS.next_wake(state) is None
