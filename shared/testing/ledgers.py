@@ -8,7 +8,7 @@ import msgspec
 
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import Record, StoredEvent, encode, pack
+from shared.bus.record import Position, Record, StoredEvent, encode, pack
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 
@@ -25,6 +25,8 @@ class LedgerPen:
         self._id = ""
         self._step_ms = step_ms
         self.at = 1_700_000_000_000
+        self.inputs: dict[str, Position] = {}
+        """The input vector of the records to come."""
 
     def write(self, events: Sequence[Event], *, at: int | None = None, trace: str = "") -> str:
         """Appends one accepted record; the place of its first event is `partition/seq/0`."""
@@ -32,7 +34,7 @@ class LedgerPen:
         self.at = at if at is not None else self.at + self._step_ms
         previous, self._id = self._id, f"{self._tp.key}-{self._seq}"
         record = Record(
-            id=self._id, seq=self._seq, prev=previous, w="pen", at=self.at, inputs={},
+            id=self._id, seq=self._seq, prev=previous, w="pen", at=self.at, inputs=self.inputs,
             ev=pack([stored(event, trace) for event in events]),
         )  # fmt: skip
         self._broker.append(self._tp, encode(record))

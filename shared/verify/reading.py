@@ -1,0 +1,200 @@
+"""Reads whole topics from offset 0 to the end they had when the reading began."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shared.bus import cloudevents
+from shared.bus.log import TP, Entry, Log
+from shared.bus.reader import Accepted, Cursor
+from shared.bus.record import Position, next_of
+from shared.bus.tail import LedgerTail, TopicTail
+from shared.contracts.base import EVENTS, UnknownType
+from shared.contracts.codec import decode_command, owner_of
+from shared.contracts.reports import ExecutorReported
+from shared.contracts.topics import CUSTODIAN, TOPICS
+from shared.projections.source import after
+from shared.verify.commands import Asked, Poison
+
+__all__ = ["Asks", "Consumption", "after", "asks", "dead_letters", "ledger", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The logs of one installation, and how patiently they are read.
+
+    The embedded broker's end offsets lag: a topic has ended when it was silent for `quiet_s`.
+    Publisher and projector get `patience_s` to catch up.
+    """
+
+    log: Log
+    partitions: int
+    quiet_s: float = 0.3
+    patience_s: float = 15.0
+
+
+async def ledger(logs: Logs, name: str, partition: int) -> AsyncIterator[list[Accepted]]:
+    """Every accepted record; the last batch is followed by nothing new for a moment."""
+    tail = LedgerTail(logs.log, {name: [partition]})
+    await tail.start()
+    try:
+        while True:
+            batch = await tail.poll(logs.quiet_s)
+            if not batch and tail.caught_up:
+                return
+            if batch:
+                yield batch
+    finally:
+        await tail.stop()
+
+
+async def topic(logs: Logs, name: str, partition: int) -> AsyncIterator[Entry]:
+    tail = TopicTail(logs.log, lossy=TOPICS[name].kind == "public")
+    tp = TP(name, partition)
+    await tail.start_at_begin([tp])
+    end = await logs.log.end(tp)
+    reached = 0
+    try:
+        while True:
+            entries = (await tail.poll(logs.quiet_s)).get(tp, [])
+            if not entries and reached >= end:
+                return
+            for entry in entries:
+                reached = entry.offset + 1
+                yield entry
+    finally:
+        await tail.stop()
+
+
+@dataclass(slots=True)
+class Asks:
+    """What lies in the ledgered plain topics."""
+
+    asked: dict[str, Asked] = field(default_factory=dict)
+    poison: dict[tuple[str, int, int], Poison] = field(default_factory=dict)
+    records: int = 0
+
+
+class Consumption:
+    """How far each ledger has read its inputs, by the vectors of its accepted records."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[tuple[str, int], dict[str, Position]] = {}
+        self.seqs: dict[tuple[str, int], int] = {}
+        """Ledger partition to its last accepted seq."""
+        self.last_public: dict[tuple[str, int], str] = {}
+        """Ledger partition to the id of its last public event."""
+
+    def saw(self, accepted: Accepted) -> int:
+        """Number of events in the record."""
+        events = list(accepted.raw())
+        for event in events:
+            cls = EVENTS.get(event.type)
+            if cls is not None and cls.PUBLIC:
+                place = accepted.ledger, accepted.partition
+                self.last_public[place] = accepted.fact_id(event.index)
+        return len(events)
+
+    def note(self, name: str, partition: int, cursor: Cursor) -> None:
+        self._vectors[name, partition] = cursor.inputs
+        self.seqs[name, partition] = cursor.seq
+
+    def has_read(self, service: str, tp: TP, offset: int) -> bool:
+        """Lanes are aligned: partition k of a topic is read by partition k of its readers."""
+        vector = self._vectors.get((service, tp.partition), {})
+        return next_of(vector.get(tp.key, 0)) > offset
+
+    def seq_read(self, service: str, ledger_name: str, partition: int) -> int:
+        """Last accepted seq of one ledger that another has read."""
+        position = self._vectors.get((service, partition), {}).get(f"{ledger_name}-{partition}", 0)
+        return 0 if isinstance(position, int) else position[1]
+
+
+async def asks(logs: Logs, consumption: Consumption) -> Asks:
+    """Every command and every undecodable record of the topics that somebody answers for."""
+    found = Asks()
+    for name in CUSTODIAN:
+        for partition in range(1 if TOPICS[name].single_partition else logs.partitions):
+            async for entry in topic(logs, name, partition):
+                found.records += 1
+                judge(found, TP(name, partition), entry, consumption)
+    return found
+
+
+def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
+    try:
+        event = cloudevents.decode(entry.value)
+        if event.type == ExecutorReported.TYPE:
+            ExecutorReported.model_validate_json(event.body)
+            return
+        command = decode_command(event.type, event.body)
+    except (cloudevents.Malformed, UnknownType, ValueError):
+        found.poison[tp.topic, tp.partition, entry.offset] = Poison(
+            tp.topic, tp.partition, entry.offset, digest(entry.value),
+            consumption.has_read(CUSTODIAN[tp.topic], tp, entry.offset),
+        )  # fmt: skip
+        return
+    if event.type == "submission.reject.v1":
+        forwarded(found, msgspec.json.decode(event.body), tp, entry, consumption)
+        return
+    owner = owner_of(event.type) or ""
+    consumed = consumption.has_read(owner, tp, entry.offset)
+    of = str(getattr(command, "job_id", ""))
+    spot = f"{tp.topic}/{tp.partition}/{entry.offset}"
+    found.asked.setdefault(event.id, Asked(event.id, event.type, of, spot, consumed))
+
+
+def forwarded(
+    found: Asks, data: dict[str, object], tp: TP, entry: Entry, consumption: Consumption
+) -> None:
+    """The gateway met it in a tenant's topic and asked admission to reject it."""
+    place = (str(data["topic"]), int(str(data["partition"])), int(str(data["offset"])))
+    consumed = consumption.has_read("admission", tp, entry.offset)
+    found.poison[place] = Poison(*place, str(data["sha256"]), consumed)
+
+
+def digest(value: bytes | None) -> str:
+    return hashlib.sha256(value or b"").hexdigest()
+
+
+async def published(logs: Logs, consumption: Consumption) -> tuple[dict[str, str], list[str]]:
+    """What lies in `events` once the publisher has caught up, or has had its time to."""
+    due = set(consumption.last_public.values())
+    found = await all_events(logs)
+    for _ in range(int(logs.patience_s)):
+        if found[0].keys() >= due:
+            break
+        await asyncio.sleep(1.0)
+        found = await all_events(logs)
+    return found
+
+
+async def all_events(logs: Logs) -> tuple[dict[str, str], list[str]]:
+    """Ids and types in `events`, and the ids that stand there with two contents."""
+    ids: dict[str, str] = {}
+    contents: dict[str, bytes] = {}
+    conflicting: list[str] = []
+    for partition in range(logs.partitions):
+        async for entry in topic(logs, "events", partition):
+            event = cloudevents.decode(entry.value)
+            content = hashlib.blake2b(event.body, digest_size=8).digest()
+            if contents.setdefault(event.id, content) != content:
+                conflicting.append(event.id)
+            ids[event.id] = event.type
+    return ids, conflicting
+
+
+async def dead_letters(logs: Logs) -> dict[tuple[str, int, int], str]:
+    """Where each dead letter came from, and the sha256 of the bytes that lie in `dead`."""
+    found: dict[tuple[str, int, int], str] = {}
+    for partition in range(logs.partitions):
+        async for entry in topic(logs, "dead", partition):
+            told = {name: value.decode() for name, value in entry.headers}
+            place = told["berth-topic"], int(told["berth-partition"]), int(told["berth-offset"])
+            found[place] = digest(entry.value)
+    return found

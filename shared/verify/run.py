@@ -1,0 +1,148 @@
+"""`berth verify`: reads everything from offset 0 and judges it by every rule."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from asyncpg import Connection
+
+from shared.bus.errors import ProtocolViolation
+from shared.bus.reader import Reader
+from shared.contracts.topics import INPUTS
+from shared.projections.facts import lines_of
+from shared.projections.source import Place, places
+from shared.verify import reading
+from shared.verify.commands import CommandsAnswered, PoisonRejected
+from shared.verify.events import EventsRepublished
+from shared.verify.gpus import GpusHeld
+from shared.verify.lives import JobsLive
+from shared.verify.reading import Logs
+from shared.verify.readmodels import ReadModelsEqual, Stored, stored
+from shared.verify.rules import Bounds, Rule, Violation
+
+Progress = Callable[[str], None]
+READERS_MS = 200
+CHAIN = "the chain of accepted records is whole"
+
+
+@dataclass(slots=True)
+class Report:
+    """Green when `violations` is empty."""
+
+    violations: list[Violation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    rules: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+
+async def verify(
+    logs: Logs, conn: Connection | None, progress: Progress = lambda _: None
+) -> Report:
+    """Judges what lies in the logs now; without `conn` the read models are left out.
+
+    Two passes over the ledgers: the first finds how far each service has read its inputs, so that
+    what is still on its way is no violation.
+    """
+    report = Report()
+    try:
+        consumption = await consumed(logs, report, progress)
+    except ProtocolViolation as error:
+        report.violations.append(Violation(CHAIN, "ledgers", str(error)))
+        return report
+    rules = await rules_for(logs, conn, consumption, report, progress)
+    for place in places(logs.partitions):
+        progress(f"judging {place[0]}/{place[1]}")
+        async for batch in reading.ledger(logs, *place):
+            for line in lines_of(batch):
+                for rule in rules:
+                    rule.see(line)
+    for rule in rules:
+        report.rules.append(rule.name)
+        report.violations.extend(rule.finish())
+    return report
+
+
+async def consumed(logs: Logs, report: Report, progress: Progress) -> reading.Consumption:
+    """First pass: the reader rule over every ledger; raises when a chain is broken."""
+    consumption = reading.Consumption()
+    report.rules.append(CHAIN)
+    for place in places(logs.partitions):
+        progress(f"reading {place[0]}/{place[1]}")
+        await one_ledger(logs, place, consumption, report)
+    return consumption
+
+
+async def one_ledger(
+    logs: Logs, place: Place, consumption: reading.Consumption, report: Report
+) -> None:
+    """Nothing on its way may be taken for lost: inputs are judged by vectors, not by time."""
+    reader, at = Reader(*place), 0
+    async for batch in reading.ledger(logs, *place):
+        for accepted in batch:
+            count(report, place, accepted.record.at < at, accepted.record.at)
+            at = accepted.record.at
+            reader.cursor = reading.after(accepted)
+            report.counts["events"] += consumption.saw(accepted)
+        report.counts["records"] += len(batch)
+    check_inputs(report, place, reader)
+    consumption.note(*place, reader.cursor)
+
+
+def count(report: Report, place: Place, backwards: bool, at: int) -> None:
+    if backwards:
+        spot = f"{place[0]}/{place[1]}"
+        report.violations.append(Violation(CHAIN, spot, f"time went back to {at}"))
+
+
+def check_inputs(report: Report, place: Place, reader: Reader) -> None:
+    """A ledger may read only what its service is declared to read."""
+    known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]}
+    for key in reader.cursor.inputs.keys() - known:
+        report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
+
+
+async def rules_for(
+    logs: Logs,
+    conn: Connection | None,
+    consumption: reading.Consumption,
+    report: Report,
+    progress: Progress,
+) -> list[Rule]:
+    progress("reading commands, dead letters and events")
+    asks = await reading.asks(logs, consumption)
+    report.counts["commands"] = len(asks.asked)
+    report.counts["undecodable"] = len(asks.poison)
+    read = {
+        lane: consumption.seq_read("placement", "admission", lane)
+        for lane in range(logs.partitions)
+    }
+    bounds = Bounds(dict(consumption.seqs))
+    rules: list[Rule] = [
+        CommandsAnswered(asks.asked, bounds),
+        EventsRepublished(*await reading.published(logs, consumption), bounds),
+        PoisonRejected(asks.poison, await reading.dead_letters(logs), bounds),
+        JobsLive(read, bounds),
+        GpusHeld(),
+    ]
+    if conn is not None:
+        rules.append(ReadModelsEqual(await caught_up(conn, consumption, logs.patience_s)))
+    return rules
+
+
+async def caught_up(
+    conn: Connection, consumption: reading.Consumption, patience_s: float
+) -> Stored:
+    """Rows of a projector that has seen all that this run has seen, or its state after a while."""
+    found = await stored(conn)
+    for _ in range(int(patience_s * 1000 / READERS_MS)):
+        if all(found.upto.get(p, 0) >= seq for p, seq in consumption.seqs.items()):
+            break
+        await asyncio.sleep(READERS_MS / 1000)
+        found = await stored(conn)
+    return found

@@ -1,0 +1,343 @@
+"""Verify is green on an honest log and red on each damage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+
+from shared.bus import cloudevents
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.base import EVENTS, Event
+from shared.contracts.codec import encode, encode_event
+from shared.contracts.jobs import (
+    CancelJob,
+    CommandAccepted,
+    CommandRefused,
+    Gang,
+    JobAdmitted,
+    JobRejected,
+    JobSpec,
+    SubmitJob,
+)
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import (
+    Allocation,
+    AllocationReleased,
+    JobEnqueued,
+    JobPlaced,
+    JobRequeued,
+    JobStarted,
+    JobSucceeded,
+)
+from shared.contracts.rejected import InputRejected
+from shared.projections import cursor
+from shared.projections.migrate import migrate
+from shared.projections.project import project
+from shared.projections.rebuild import connect
+from shared.projections.source import Source
+from shared.testing.ledgers import LedgerPen
+from shared.verify.reading import Logs
+from shared.verify.run import Report, verify
+
+SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2))
+BAD = b"not json"
+
+
+def logs(broker: MemoryBroker) -> Logs:
+    return Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.5)
+
+
+class World:
+    """A tiny installation by hand: one job that ran, one that waits, one poison record."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+        self.admission = LedgerPen(self.broker, "admission")
+        self.placement = LedgerPen(self.broker, "placement")
+        self.published = 0
+        self.command("c1", SubmitJob(job_id="j1", tenant="red", pool="p", idempotency_key="1",
+                                     spec=SPEC))  # fmt: skip
+        self.command("c2", SubmitJob(job_id="j2", tenant="red", pool="p", idempotency_key="2",
+                                     spec=SPEC))  # fmt: skip
+        self.command("c3", CancelJob(job_id="j2"))
+        self.raw("commands", BAD)
+        self.admit("c1", "j1")
+        self.admit("c2", "j2")
+        self.reject(3)
+        self.admission.inputs = {"commands-0": 4}
+        self.admission.write([])
+        self.join("n1")
+        self.placement.inputs = {"admission-0": (4, 4, "admission-0-4")}
+        self.enqueue("j1")
+        self.enqueue("j2")
+        self.place = self.run("j1")
+        self.release("j1", self.place)
+        self.succeed("j1")
+
+    def raw(self, topic: str, value: bytes) -> int:
+        return self.broker.append(TP(topic, 0), value)
+
+    def command(self, command_id: str, command: SubmitJob | CancelJob) -> None:
+        self.raw("commands", cloudevents.encode(
+            id=command_id, source="/test", type=command.TYPE, data=encode(command)
+        ))  # fmt: skip
+
+    def admit(self, command_id: str, job: str) -> None:
+        self.admission.write([
+            CommandAccepted(command_id=command_id, command_type="job.submit.v1", of=job),
+            JobAdmitted(job_id=job, tenant="red", submitted_at=1, spec=SPEC),
+        ])  # fmt: skip
+
+    def reject(self, offset: int, value: bytes = BAD) -> None:
+        sha = hashlib.sha256(value).hexdigest()
+        self.admission.write([
+            InputRejected(topic="commands", partition=0, offset=offset, reason="bad", sha256=sha)
+        ])  # fmt: skip
+        self.dead(offset, value)
+
+    def dead(self, offset: int, value: bytes) -> None:
+        told = {"berth-topic": b"commands", "berth-partition": b"0",
+                "berth-offset": str(offset).encode()}  # fmt: skip
+        self.broker.append(TP("dead", 0), value, headers=tuple(told.items()))
+
+    def join(self, node: str) -> None:
+        self.placement.write([
+            NodeJoined(node_id=node, incarnation="i", executor_id="e", backend="virtual",
+                       gpu_type="a100", gpus=4, cpus=8, mem_gib=64),
+        ])  # fmt: skip
+
+    def enqueue(self, job: str) -> None:
+        self.placement.write([JobEnqueued(job_id=job, tenant="red", submitted_at=1, spec=SPEC)])
+
+    def run(self, job: str, gpus: tuple[int, ...] = (0, 1), node: str = "n1") -> str:
+        lease = Allocation(rank=0, node_id=node, gpus=gpus, cpus=1, mem_gib=1)
+        place = self.placement.write([
+            JobPlaced(job_id=job, tenant="red", attempt=1, allocations=(lease,), waited_ms=1,
+                      policy="fcfs"),
+        ])  # fmt: skip
+        self.placement.write([JobStarted(job_id=job, tenant="red", attempt=1)])
+        return place
+
+    def release(self, job: str, place: str) -> None:
+        self.placement.write([
+            AllocationReleased(job_id=job, attempt=1, allocation_id=f"{place}/0", node_id="n1",
+                               reason="exited", exit_code=0),
+        ])  # fmt: skip
+
+    def succeed(self, job: str) -> None:
+        self.placement.write([JobSucceeded(job_id=job, tenant="red", attempt=1, gpu_s=1.5)])
+
+    async def publish(self) -> None:
+        source = Source(MemoryLog(self.broker), 1)
+        await source.start()
+        for batch in await source.poll(0.01, 10_000):
+            for line in batch.lines:
+                if EVENTS[line.type].PUBLIC:
+                    self.publish_one(f"{line.ledger}/{line.place}", line.type, line.raw)
+
+    def publish_one(self, name: str, type_: str, data: bytes) -> None:
+        self.raw("events", cloudevents.encode(id=name, source="/berth", type=type_, data=data))
+
+    async def judge(self, database: str = "") -> Report:
+        await self.publish()
+        if not database:
+            return await verify(logs(self.broker), None)
+        await self.project(database)
+        conn = await connect(database)
+        try:
+            return await verify(logs(self.broker), conn)
+        finally:
+            await conn.close()
+
+    async def project(self, database: str) -> None:
+        await migrate(database)
+        conn = await connect(database)
+        source = Source(MemoryLog(self.broker), 1, await cursor.read(conn))
+        await source.start()
+        if batches := await source.poll(0.01, 10_000):
+            await project(conn, batches)
+        await conn.close()
+
+
+def event(kind: Event) -> bytes:
+    return encode_event(kind)
+
+
+async def test_an_honest_log_is_green(database: str) -> None:
+    report = await World().judge(database)
+    assert report.violations == [] and report.counts["commands"] == 3
+    assert len(report.rules) == 7
+
+
+def no_answer(world: World) -> None:
+    world.command("c9", SubmitJob(job_id="j9", tenant="red", pool="p", idempotency_key="9",
+                                  spec=SPEC))  # fmt: skip
+    world.admission.inputs = {"commands-0": 5}
+    world.admission.write([])
+
+
+def two_answers(world: World) -> None:
+    world.admission.write([CommandRefused(command_id="c1", command_type="job.submit.v1",
+                                          reason="late")])  # fmt: skip
+
+
+def a_strangers_answer(world: World) -> None:
+    world.placement.write([CommandAccepted(command_id="c3", command_type="job.cancel.v1")])
+
+
+def an_answer_to_nothing(world: World) -> None:
+    world.admission.write([CommandAccepted(command_id="ghost", command_type="job.submit.v1")])
+
+
+def a_lost_job(world: World) -> None:
+    world.admission.write([JobAdmitted(job_id="j3", tenant="red", submitted_at=1, spec=SPEC)])
+    world.placement.inputs = {"admission-0": (5, 5, "admission-0-5")}
+    world.placement.write([])
+
+
+def two_ends(world: World) -> None:
+    world.succeed("j1")
+
+
+def admission_ends_it(world: World) -> None:
+    world.admission.write([JobRejected(job_id="j1", tenant="red", reason="late")])
+
+
+def a_gap_in_the_attempts(world: World) -> None:
+    place = world.run("j2")
+    world.release("j2", place)
+    world.placement.write([JobRequeued(job_id="j2", tenant="red", attempt=3, reason="preempted")])
+
+
+def a_job_from_nowhere(world: World) -> None:
+    world.enqueue("j8")
+
+
+def a_gpu_over_capacity(world: World) -> None:
+    world.run("j2", (0, 1))
+    world.admit("c4", "j4")
+    world.enqueue("j4")
+    world.run("j4", (1, 2))
+
+
+def a_gpu_that_is_not_there(world: World) -> None:
+    world.run("j2", (3, 4))
+
+
+def reused_before_its_release(world: World) -> None:
+    world.run("j2")
+    world.succeed("j2")
+
+
+def released_twice(world: World) -> None:
+    world.release("j1", world.place)
+
+
+def on_a_lost_node(world: World) -> None:
+    world.placement.write([NodeLost(node_id="n1", incarnation="i", reason="silent")])
+    world.run("j2")
+
+
+def on_no_node(world: World) -> None:
+    world.run("j2", node="n7")
+
+
+def a_dropped_poison(world: World) -> None:
+    world.raw("commands", b"\xff")
+    world.admission.inputs = {"commands-0": 5}
+    world.admission.write([])
+
+
+def a_good_record_rejected(world: World) -> None:
+    world.reject(0, b"x")
+
+
+def other_bytes_in_dead(world: World) -> None:
+    world.broker.entries(TP("dead", 0)).clear()
+    world.dead(3, b"other bytes")
+
+
+def a_dead_letter_of_nothing(world: World) -> None:
+    world.dead(2, b"x")
+
+
+def an_event_that_no_ledger_has(world: World) -> None:
+    world.publish_one("placement/0/99/0", "job.started.v1", b"{}")
+
+
+def an_event_with_two_contents(world: World) -> None:
+    world.publish_one("placement/0/1/0", "node.joined.v1", b'{"other": 1}')
+
+
+DAMAGE: list[tuple[Callable[[World], None], str]] = [
+    (no_answer, "no answer"),
+    (two_answers, "answered 2x"),
+    (a_strangers_answer, "is answered by admission"),
+    (an_answer_to_nothing, "was never asked"),
+    (a_lost_job, "admitted and then lost"),
+    (two_ends, "succeeded and then succeeded"),
+    (admission_ends_it, "not admission's to end"),
+    (a_gap_in_the_attempts, "attempt 3 follows 1"),
+    (a_job_from_nowhere, "never admitted"),
+    (a_gpu_over_capacity, "holds 2000 of 1000"),
+    (a_gpu_that_is_not_there, "GPU 4 holds"),
+    (reused_before_its_release, "still holds GPUs"),
+    (released_twice, "released again"),
+    (on_a_lost_node, "which is not there"),
+    (on_no_node, "which is not there"),
+    (a_dropped_poison, "without a word"),
+    (a_good_record_rejected, "is a good record"),
+    (other_bytes_in_dead, "its bytes differ"),
+    (a_dead_letter_of_nothing, "in dead but not rejected"),
+    (an_event_that_no_ledger_has, "what no ledger says"),
+    (an_event_with_two_contents, "two contents"),
+]
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGE, ids=lambda d: getattr(d, "__name__", ""))
+async def test_each_damage_turns_it_red(damage: Callable[[World], None], told: str) -> None:
+    world = World()
+    damage(world)
+    report = await world.judge()
+    assert any(told in f"{v.what}" for v in report.violations), report.violations
+
+
+@pytest.mark.parametrize(
+    ("change", "table"),
+    [
+        ("UPDATE job_placement SET phase = 'running' WHERE job_id = 'j1'", "job_placement"),
+        ("UPDATE job_placement SET gpu_ms = 7 WHERE job_id = 'j1'", "job_placement"),
+        ("DELETE FROM job_admission WHERE job_id = 'j2'", "job_admission"),
+        ("UPDATE allocation SET released_at = 0", "allocation"),
+        ("UPDATE command SET accepted = false WHERE command_id = 'c1'", "command"),
+        ("DELETE FROM dead_letter", "dead_letter"),
+    ],
+)
+async def test_a_changed_row_turns_it_red(database: str, change: str, table: str) -> None:
+    world = World()
+    await world.publish()
+    await world.project(database)
+    conn = await connect(database)
+    await conn.execute(change)
+    report = await verify(logs(world.broker), conn)
+    await conn.close()
+    assert [v for v in report.violations if v.where.startswith(table)], report.violations
+
+
+async def test_a_cut_chain_turns_it_red() -> None:
+    world = World()
+    world.placement.at -= 5_000
+    world.placement.write([])
+    report = await world.judge()
+    assert any("time went back" in v.what for v in report.violations)
+
+
+async def test_an_undeclared_input_turns_it_red() -> None:
+    world = World()
+    world.admission.inputs = {"commands-0": 4, "priority-0": (1, 1, "x")}
+    world.admission.write([])
+    report = await world.judge()
+    assert any("reads priority-0" in v.what for v in report.violations)
