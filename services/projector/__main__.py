@@ -15,7 +15,8 @@ from shared.telemetry.setup import telemetry_for
 async def main(settings: ProjectorSettings) -> None:
     telemetry = telemetry_for("projector", settings)
     projector = Projector(settings, telemetry.metrics)
-    telemetry.metrics.serve(settings.metrics_port, lambda: projector.ready)
+    if settings.metrics_port:
+        telemetry.metrics.serve(settings.metrics_port, lambda: projector.ready)
     task = asyncio.ensure_future(projector.run())
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, task.cancel)
