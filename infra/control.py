@@ -11,7 +11,7 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from infra.postgres import socket_dir
+from infra.folders import socket_dir
 from infra.supervisor_conf import GROUP
 
 SOCKET = "supervisor.sock"

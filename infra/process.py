@@ -73,7 +73,7 @@ def spawn(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*_tied(), *command],
+            [*tied("KILL"), *command],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -99,10 +99,13 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _tied() -> list[str]:
-    # A test run that is killed must not leave a broker behind; only Linux can promise that.
+def tied(end: str) -> list[str]:
+    """A prefix: the command gets this signal when who started it ends, be it by `kill -9`.
+
+    Only Linux can promise that; elsewhere the prefix is empty.
+    """
     setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig=KILL"] if setpriv else []
+    return [setpriv, f"--pdeathsig={end}"] if setpriv else []
 
 
 def _tail(log: Path, size_bytes: int = 2000) -> str:

@@ -30,6 +30,7 @@ class RunningStack(BaseModel):
     llm: str
     otlp: str
     state: Path
+    work: Path
     ports: dict[str, dict[str, int]]
 
     @property

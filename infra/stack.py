@@ -14,6 +14,9 @@ COMMON = (
 PORTS = {"metrics": "BERTH_METRICS_PORT", "http": "BERTH_PORT"}
 """The variable that tells a service each of its ports."""
 
+NODES = Path(__file__).parent / "nodes"
+"""Inventories of the executors: which nodes each of them serves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -35,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A process that runs for ever; `ports` are those beside the one for metrics and health."""
+    """A process that runs for ever; `ports` are those beside the one for metrics."""
 
     name: str
     module: str
@@ -43,7 +46,7 @@ class Service:
     needs: tuple[str, ...] = ("topics",)
     takes: tuple[str, ...] = COMMON
     ports: tuple[str, ...] = ()
-    fixed: tuple[tuple[str, str], ...] = ()
+    inventory: str = ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -62,6 +65,7 @@ class Site:
     postgres: str
     otlp: str
     data: Path
+    work: Path
     partitions: int
     idempotent: bool
     durable: bool
@@ -85,17 +89,13 @@ SERVICES = (
     Service("placement", "services.placement", 768),
     Service("failslow", "services.failslow", 384),
     Service("throttle", "services.throttle", 384, ports=("http",)),
-    Service(
-        "executor-virtual",
-        "services.executor",
-        384,
-        fixed=(("BERTH_BACKEND", "virtual"), ("BERTH_POOL", "virtual")),
-    ),
+    Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
     Service(
         "executor-local",
         "services.executor",
         384,
-        fixed=(("BERTH_BACKEND", "process"), ("BERTH_POOL", "local")),
+        takes=(*COMMON, "work"),
+        inventory="local.json",
     ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
@@ -110,7 +110,10 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
-    return {**taken, **own, **dict(service.fixed)}
+    if service.inventory:
+        own["BERTH_EXECUTOR_ID"] = service.name
+        own["BERTH_NODES"] = str(NODES / service.inventory)
+    return taken | own
 
 
 def step_environment(step: Step, site: Site) -> dict[str, str]:
@@ -124,6 +127,7 @@ def _values(site: Site) -> dict[str, str]:
         "kafka": site.kafka,
         "postgres": site.postgres,
         "otlp": site.otlp,
+        "work": str(site.work),
         "partitions": str(site.partitions),
         "idempotent": str(int(site.idempotent)),
         "durable": str(int(site.durable)),

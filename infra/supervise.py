@@ -11,7 +11,8 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from infra import control, postgres
-from infra.launch import StackOptions, last_words, launch, reap
+from infra.folders import work_dir
+from infra.launch import StackOptions, last_words, launch, reap, tidy
 from infra.process import DidNotStart, free_ports
 from infra.running import NoStack, RunningStack, load, save
 from infra.supervisord import STOPPED
@@ -65,7 +66,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
             say(f"starting the {stack.broker} broker, Postgres and the services")
             save(stack)
             launch(options, stack)
-            names = tuple(each.name for each in options.services)
+            names = options.awaited or tuple(each.name for each in options.services)
             say("waiting until all are ready")
             wait_ready(data_dir, names, options.ready_timeout_s)
         except BaseException:
@@ -81,6 +82,7 @@ def down(data_dir: Path) -> bool:
     if ran:
         control.shut_down(data_dir)
         _wait_for_end(data_dir)
+        tidy(load(data_dir))
     reap(data_dir, STOP_S)
     return ran
 
@@ -177,6 +179,7 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         llm=_url(ports, "throttle", "http"),
         otlp=_url(ports, "gateway", "http"),
         state=root / "state",
+        work=work_dir(root / "state"),
         ports=ports,
     )
 

@@ -28,10 +28,12 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
         options.poller.poll = lambda timeout: poll(min(timeout, LOOK_EVERY_S))
 
     def runforever(self) -> None:
+        # Which of the two it is depends on whether the process lived for a second.
         events.subscribe(events.ProcessStateExitedEvent, self._on_exit)
+        events.subscribe(events.ProcessStateBackoffEvent, self._on_exit)
         super().runforever()
 
-    def _on_exit(self, event: events.ProcessStateExitedEvent) -> None:
+    def _on_exit(self, event: events.ProcessStateEvent) -> None:
         running = self.options.mood == SupervisorStates.RUNNING
         if running and event.process.config.name == self._forgetful:
             self.options.mood = SupervisorStates.SHUTDOWN

@@ -42,6 +42,9 @@ class Settings(BaseModel):
         pattern=r"^([0-9]{1,4}(,[0-9]{1,4})*)?$",
         description="Lanes to hold without a consumer group, like 0,1,2,3; empty = by group",
     )
+    failpoint: str = Field(
+        default="", pattern=r"^[a-z_]*(:[0-9]+)?$", description="Where a test has the process die"
+    )
     window_ms: int = Field(
         default=20, ge=0, le=10_000, description="How long inputs are gathered, in milliseconds"
     )

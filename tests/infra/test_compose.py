@@ -16,7 +16,9 @@ from infra.stack import PARTS, SERVICES, STEPS, Service, Site, environment, step
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 RUN: dict[str, dict[str, Any]] = COMPOSE["services"]
-SITE = Site("k:1", "dsn", "http://o", Path("/data"), 16, idempotent=True, durable=True)
+SITE = Site(
+    "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True
+)
 PORTS = {"metrics": 9100, "http": 8080}
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 
@@ -43,7 +45,8 @@ def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) 
     told, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
     assert _settings(told) - {"BERTH_HOST"} == set(own)
     assert told["BERTH_INSTANCE"] == own["BERTH_INSTANCE"]
-    assert {name: told[name] for name, _ in service.fixed} == dict(service.fixed)
+    assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
+    assert Path(told.get("BERTH_NODES", "")).name == service.inventory
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)

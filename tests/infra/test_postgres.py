@@ -7,6 +7,7 @@ import asyncpg
 import psutil
 
 from infra import postgres
+from infra.folders import socket_dir
 
 
 async def _ask(dsn: str, sql: str) -> object:
@@ -47,7 +48,7 @@ def test_the_server_is_never_root_and_nobody_else_can_reach_it(tmp_path: Path) -
     try:
         assert psutil.Process(running.pid).uids().effective != 0
         assert psutil.Process(running.pid).net_connections("inet") == []
-        folder = postgres.socket_dir(tmp_path / "pg")
+        folder = socket_dir(tmp_path / "pg")
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     finally:
         running.stop()
@@ -61,4 +62,4 @@ def test_a_data_folder_that_is_too_deep_for_a_socket_works_too(tmp_path: Path) -
         assert str(deep) not in dsn
     finally:
         running.stop()
-        postgres.socket_dir(deep).rmdir()
+        socket_dir(deep).rmdir()

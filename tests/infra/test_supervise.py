@@ -140,6 +140,14 @@ def test_a_stack_that_is_watched_ends_with_its_watcher(data_dir: Path) -> None:
     _eventually(lambda: not supervise.is_running(data_dir), timeout_s=20)
 
 
+def test_nothing_goes_on_without_its_supervisor(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    pids = [each.pid for each in supervise.status(data_dir)]
+    os.kill(int((data_dir / "supervisord.pid").read_text()), signal.SIGKILL)
+    _eventually(lambda: all(_is_dead(pid) for pid in pids))
+    assert not supervise.is_running(data_dir)
+
+
 def test_a_service_sees_only_its_own_variables(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
