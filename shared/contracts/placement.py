@@ -157,6 +157,7 @@ class JobStopRequested(Event):
     tenant: str = Field(description="whose")
     attempt: int = Field(ge=1, description="which time it runs")
     reason: Literal["cancelled", "start_failed", "worker_failed"] = Field(description="why")
+    detail: str = Field("", description="of a cancel: the reason as given")
 
 
 @event
@@ -247,3 +248,17 @@ class JobCancelled(Event):
     reason: str = Field("", description="as given")
     ran_ms: int = Field(0, ge=0, description="wall ms of the last attempt")
     gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+
+
+@event
+class RoundEnded(Event):
+    """A placement round left jobs in line; the next one comes when something changes."""
+
+    TYPE: ClassVar[str] = "round.ended.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    waiting: int = Field(ge=0, description="jobs left in line")
+    unfinished: bool = Field(False, description="cut short by its bounds: another one follows")
+    again_at: int | None = Field(None, description="ms: worth another look even if nothing changes")

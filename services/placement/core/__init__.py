@@ -1,0 +1,1 @@
+"""Placement's decider: pure, no input or output."""

@@ -1,0 +1,189 @@
+"""Placement's decider: every input becomes facts, and at the end of a batch a round is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from services.placement.core import gangs, jobs, nodes, ranks, rounds
+from services.placement.core.evolve import fold
+from services.placement.core.state import Pool
+from shared.bus.decider import Decision, Fact, Input, Undecodable
+from shared.contracts.access import PoolConfigured
+from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
+from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.ranking import QueueRanked
+from shared.contracts.rejected import InputRejected
+from shared.contracts.reports import (
+    ExecutorReported,
+    NodeLeaving,
+    NodeRegistered,
+    NodesSilent,
+    Report,
+    WorkerExited,
+    WorkerReady,
+    WorkerRefused,
+    WorkerStopped,
+)
+
+
+class Placement:
+    """One pool's GPUs; see `Decider`."""
+
+    ledger = "placement"
+
+    def initial(self, partition: int) -> Pool:
+        return Pool(partition)
+
+    def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        for item in inputs:
+            yield from react(state, item, now)
+        yield from nodes.leases_over(state, now)
+        yield from start_timeouts(state, now)
+        yield from rounds.run(state, now)
+
+    def evolve(self, state: Pool, fact: Fact) -> None:
+        fold(fact.event, state, fact)
+
+    def next_wake(self, state: Pool) -> int | None:
+        due = [
+            at
+            for at in (rounds.due_at(state), lease_end(state), start_end(state))
+            if at is not None
+        ]
+        return min(due, default=None)
+
+
+def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
+    """Each source has its own words; what else it says is for others."""
+    match item.source:
+        case "reports":
+            return on_report(pool, item, now)
+        case "admission":
+            return on_admission(pool, item, now)
+        case "access":
+            return on_access(pool, item)
+        case _:
+            return on_other(pool, item)
+
+
+def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
+    match item.message:
+        case JobAdmitted() as message:
+            yield from jobs.admitted(pool, message, item)
+        case JobReadmitted() as message:
+            yield from jobs.readmitted(pool, message, item)
+        case CancelRequested() as message:
+            yield from jobs.cancel(pool, message, item, now)
+
+
+def on_access(pool: Pool, item: Input) -> Iterator[Decision]:
+    match item.message:
+        case PoolConfigured(partition=pool.partition) as message if message != pool.settings:
+            yield item.leads_to(message)
+
+
+def on_other(pool: Pool, item: Input) -> Iterator[Decision]:
+    match item.message:
+        case QueueRanked() as message:
+            yield from ranks.noted(pool, message, item)
+        case CordonNode() | DrainNode() | UncordonNode() as message:
+            yield from nodes.command(pool, message, item)
+        case NodesSilent() as message:
+            yield from nodes.silent(pool, message, item.id)
+        case Undecodable() as message:
+            yield item.leads_to(rejected(message))
+
+
+def rejected(bad: Undecodable) -> InputRejected:
+    return InputRejected(
+        topic=bad.topic,
+        partition=bad.partition,
+        offset=bad.offset,
+        reason=bad.reason,
+        sha256=bad.sha256,
+    )
+
+
+def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
+    """In the executor's order, except that ready workers of one gang are counted together."""
+    match item.message:
+        case ExecutorReported(executor_id=executor_id, reports=reports):
+            ready: dict[str, list[int]] = {}
+            for report in reports:
+                if isinstance(report, WorkerReady):
+                    note_ready(pool, report, ready)
+                else:
+                    yield from on_news(pool, report, executor_id, now, item.id)
+            for job_id, who in ready.items():
+                if job_id in pool.jobs:
+                    yield from gangs.ready(pool.jobs[job_id], who, item.id)
+        case Undecodable() as message:
+            yield item.leads_to(rejected(message))
+
+
+def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> None:
+    job = pool.jobs.get(report.job_id)
+    lease = job.leases.get(report.allocation_id) if job else None
+    if lease is not None:
+        ranks_ = ready.setdefault(report.job_id, [])
+        if lease.rank not in ranks_:
+            ranks_.append(lease.rank)
+
+
+def on_news(
+    pool: Pool, report: Report, executor_id: str, now: int, cause: str
+) -> Iterator[Decision]:
+    match report:
+        case WorkerExited(exit_code=code):
+            yield from on_gone(pool, report, "exited", code, now, cause)
+        case WorkerStopped(exit_code=code):
+            yield from on_gone(pool, report, "stopped", code, now, cause)
+        case WorkerRefused():
+            yield from on_gone(pool, report, "refused", None, now, cause)
+        case NodeRegistered():
+            yield from nodes.registered(pool, report, executor_id, now, cause)
+        case NodeLeaving(node_id=node_id, incarnation=incarnation):
+            yield from nodes.leaving(pool, node_id, incarnation, cause)
+
+
+def on_gone(
+    pool: Pool,
+    report: WorkerExited | WorkerStopped | WorkerRefused,
+    why: gangs.Release,
+    code: int | None,
+    now: int,
+    cause: str,
+) -> Iterator[Decision]:
+    """A report of a lease that the job does not hold is late, a repeat, or of a job long ended.
+
+    None can be early: allocation ids are made by facts of this ledger, which is folded first.
+    """
+    job = pool.jobs.get(report.job_id)
+    if job is not None and report.allocation_id in job.leases:
+        yield from gangs.gone(job, report.allocation_id, why, code, now, cause)
+
+
+def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
+    """Jobs that were not ready in time: the nodes of the missing workers are avoided."""
+    late = []
+    for job_id, placed_at in pool.starting.items():
+        if now < placed_at + pool.start_timeout_ms:
+            break
+        late.append(pool.jobs[job_id])
+    for job in late:
+        missing = [
+            lease.slot.node_id for lease in job.leases.values() if lease.rank not in job.ready
+        ]
+        yield from gangs.start_failed(job, tuple(dict.fromkeys(missing)), "start_timeout", "")
+
+
+def start_end(pool: Pool) -> int | None:
+    for placed_at in pool.starting.values():
+        return placed_at + pool.start_timeout_ms
+    return None
+
+
+def lease_end(pool: Pool) -> int | None:
+    for lost_at in pool.lost.values():
+        return lost_at + pool.lease_ms
+    return None

@@ -1,0 +1,93 @@
+"""Why a job stays in line, with its numbers; said only when the reason is news."""
+
+from __future__ import annotations
+
+from services.placement.core.board import Draft
+from services.placement.core.fit import Failures, could_hold, fits_now, place, would_hold
+from services.placement.core.shape import GPU, Shape, Slot
+from services.placement.core.state import Job
+from services.placement.core.view import Held, Plan, View
+from shared.contracts.placement import HoldReason
+
+HELD_PER_ROUND = 64
+
+
+def tell(
+    view: View,
+    draft: Draft,
+    plan: Plan,
+    blocked: list[tuple[int, Job]],
+    kept: list[Slot],
+    keepers: set[str],
+) -> None:
+    """Note what is news of the blocked jobs, best first; what was kept for some is given back."""
+    draft.give(kept)
+    reasons = Reasons(view, draft, bool(kept))
+    for position, job in blocked:
+        reason = reasons.of(job, job.job_id in keepers)
+        if reason == job.held:
+            continue
+        if len(plan.held) == HELD_PER_ROUND:
+            plan.unfinished = True
+            return
+        plan.held.append(held(view, draft, job, reason, position))
+
+
+class Reasons:
+    """One round's answers by shape: most blocked jobs look alike."""
+
+    def __init__(self, view: View, draft: Draft, kept: bool) -> None:
+        self.view = view
+        self.draft = draft
+        self.kept = kept
+        self.known: dict[tuple[Shape, tuple[str, ...], bool], HoldReason] = {}
+        self.failures = Failures()
+
+    def of(self, job: Job, is_keeper: bool) -> HoldReason:
+        key = (job.shape, job.avoid, is_keeper)
+        reason = self.known.get(key)
+        if reason is None:
+            reason = self.known[key] = self.find(job.shape, is_keeper)
+        return reason
+
+    def find(self, shape: Shape, is_keeper: bool) -> HoldReason:
+        board = self.draft.board
+        ever = could_hold(board, shape, ())
+        if ever < shape.min_workers:
+            away = would_hold((board.nodes[n].kind for n in cordoned(self.view)), shape)
+            return "draining" if ever + away >= shape.min_workers else "no_node_fits"
+        if self.kept and not is_keeper and self.fits(shape):
+            return "behind_reservation"
+        return "no_capacity"
+
+    def fits(self, shape: Shape) -> bool:
+        if self.failures.covers(shape, ()):
+            return False
+        mark = len(self.draft.log)
+        slots = place(self.draft, shape, ())
+        self.draft.rollback(mark)
+        if not slots:
+            self.failures.add(shape, ())
+        return bool(slots)
+
+
+def cordoned(view: View) -> list[str]:
+    nodes = view.board.nodes
+    return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
+
+
+def held(view: View, draft: Draft, job: Job, reason: HoldReason, position: int) -> Held:
+    shape, board = job.shape, draft.board
+    if reason in ("no_node_fits", "draining"):
+        found = could_hold(board, shape, ())
+    else:
+        found = fits_now(board, shape)
+    short = max(0, shape.min_workers - found) * shape.worker_milli / GPU
+    detail: dict[str, float | str] = {
+        "position": position,
+        "waiting": len(view.waiting),
+        "workers": shape.min_workers,
+        "workers_that_fit": min(found, shape.min_workers),
+        "free_gpus": board.free_of(shape.types),
+    }
+    return Held(job, reason, short, detail)

@@ -1,0 +1,113 @@
+"""When a round is due, and what its plan becomes in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.placement.core import gangs
+from services.placement.core.greedy import GREEDY, plan
+from services.placement.core.shape import GPU, MIB, Slot
+from services.placement.core.state import Pool
+from services.placement.core.view import Eviction, Held, Placing, Plan, View, view_of
+from shared.bus.decider import Decision
+from shared.contracts.placement import Allocation, JobHeld, JobPlaced, RoundEnded
+
+
+def due_at(pool: Pool) -> int | None:
+    """ms of the next round, None while nothing could come of one.
+
+    Where nobody was passed over the next job need not wait: there is no line to jump and the
+    round is as long as the news. A contended pool has one round per `round_ms`.
+    """
+    if pool.settings is None or not pool.waiting:
+        return None
+    if pool.changed and pool.fresh == len(pool.waiting):
+        return pool.round_at
+    paced = pool.round_at + pool.settings.round_ms
+    if pool.changed:
+        return paced
+    return None if pool.again_at is None else max(pool.again_at, paced)
+
+
+def run(pool: Pool, now: int) -> Iterator[Decision]:
+    due = due_at(pool)
+    if due is None or due > now:
+        return
+    view = view_of(pool, now)
+    proposal = plan(view, GREEDY)
+    for eviction in proposal.evictions:
+        yield evicted(eviction)
+    for placing in proposal.places:
+        yield placed(view, proposal, placing)
+    for held in proposal.held:
+        yield told(held)
+    if pool.waiting:
+        yield Decision(
+            RoundEnded(
+                pool=pool.name,
+                waiting=len(pool.waiting),
+                unfinished=proposal.unfinished,
+                again_at=proposal.again_at,
+            )
+        )
+
+
+def evicted(eviction: Eviction) -> Decision:
+    victim, by = eviction.job, eviction.by
+    reason: gangs.Preemption = "spot_reclaimed" if victim.spec.spot else "higher_class"
+    return gangs.preempted(victim, reason, by.job_id, eviction.lost_work_s, by.cause)
+
+
+def placed(view: View, proposal: Plan, placing: Placing) -> Decision:
+    job = placing.job
+    score = view.scores.get(job.job_id)
+    event = JobPlaced(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        attempt=job.attempt,
+        allocations=tuple(allocation(rank, slot) for rank, slot in enumerate(placing.slots)),
+        waited_ms=max(0, view.now - job.since),
+        policy=f"{view.order}+{GREEDY.name}",
+        score=score,
+        terms=terms(view, proposal, placing),
+    )
+    return gangs.said(job, job.cause, event)
+
+
+def allocation(rank: int, slot: Slot) -> Allocation:
+    return Allocation(
+        rank=rank,
+        node_id=slot.node_id,
+        gpus=slot.gpus,
+        gpu_milli=slot.milli,
+        cpus=slot.cpu_milli / 1000,
+        mem_gib=slot.mem_mib / MIB,
+    )
+
+
+def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:
+    """Enough to see why here and why now."""
+    found: dict[str, float] = {
+        "position": placing.position,
+        "waiting": proposal.waiting,
+        "nodes": len({slot.node_id for slot in placing.slots}),
+        "node_gpus_left": placing.gpus_left,
+    }
+    if placing.slots[0].milli < GPU:
+        found["share_milli"] = placing.slots[0].milli
+    if view.ranks_at:
+        found["rank_age_s"] = view.ranks_age_s
+        found["rank_stale"] = float(view.ranks_stale)
+    return found
+
+
+def told(held: Held) -> Decision:
+    job = held.job
+    event = JobHeld(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        reason=held.reason,
+        short_gpus=held.short_gpus,
+        detail=held.detail,
+    )
+    return gangs.said(job, job.cause, event)

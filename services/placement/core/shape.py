@@ -1,0 +1,69 @@
+"""What a job asks of nodes, in whole numbers so that sums are exact."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shared.contracts.jobs import PRIORITY_CLASSES, JobSpec
+
+GPU = 1000
+"""Thousandths of one device."""
+MIB = 1024
+SPOT_TIER = len(PRIORITY_CLASSES)
+TIERS = {name: place for place, name in enumerate(PRIORITY_CLASSES)}
+
+
+class Slot(NamedTuple):
+    """One worker's part of a node."""
+
+    node_id: str
+    gpus: tuple[int, ...]
+    milli: int
+    cpu_milli: int
+    mem_mib: int
+
+
+class Shape(NamedTuple):
+    """One worker's need, where it may run, and how many workers there are."""
+
+    gpus: int
+    milli: int
+    cpu_milli: int
+    mem_mib: int
+    types: tuple[str, ...]
+    selector: tuple[tuple[str, str], ...]
+    min_workers: int
+    max_workers: int
+
+    @property
+    def is_share(self) -> bool:
+        return self.milli < GPU
+
+    @property
+    def worker_milli(self) -> int:
+        return self.gpus * self.milli
+
+    @property
+    def gang_gpus(self) -> float:
+        """GPUs of the smallest gang that can start, in devices."""
+        return self.min_workers * self.worker_milli / GPU
+
+
+def shape_of(spec: JobSpec) -> Shape:
+    gang, elastic = spec.gang, spec.elastic
+    milli = round(gang.gpus_per_worker * GPU)
+    return Shape(
+        gpus=milli // GPU if milli >= GPU else min(milli, 1),
+        milli=milli if 0 < milli < GPU else GPU,
+        cpu_milli=round(gang.cpus_per_worker * 1000),
+        mem_mib=round(gang.mem_gib_per_worker * MIB),
+        types=tuple(sorted(set(spec.gpu_types))),
+        selector=tuple(sorted(spec.node_selector.items())),
+        min_workers=elastic.min_workers if elastic else gang.workers,
+        max_workers=elastic.max_workers if elastic else gang.workers,
+    )
+
+
+def tier_of(spec: JobSpec) -> int:
+    """0 goes first. Spot jobs come after all others: they yield to any job that is not spot."""
+    return TIERS[spec.priority_class] + (SPOT_TIER if spec.spot else 0)

@@ -1,0 +1,155 @@
+"""What placement knows of one pool; only `evolve` changes it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
+
+from services.placement.core.board import Board
+from services.placement.core.shape import Shape, Slot
+from shared.contracts.access import PoolConfigured
+from shared.contracts.jobs import JobSpec
+
+Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
+Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
+
+ANSWERED_KEPT = 100_000
+LEASE_S = 30.0
+START_TIMEOUT_S = 60.0
+
+
+class Lease(NamedTuple):
+    """A worker's hold on a node until its release is folded."""
+
+    rank: int
+    slot: Slot
+
+
+@dataclass(slots=True)
+class Job:
+    """A job from its admission to its end."""
+
+    job_id: str
+    tenant: str
+    submitted_at: int
+    array_index: int | None
+    spec: JobSpec
+    shape: Shape
+    tier: int
+    attempt: int
+    since: int
+    avoid: tuple[str, ...] = ()
+    phase: Phase = "waiting"
+    trace: str = ""
+    cause: str = ""
+    round_no: int = 0
+    held: str = ""
+    not_before: int = 0
+    """ms: after failed starts it waits a little."""
+    failures: int = 0
+    """Attempts whose program failed; lost or preempted ones are free."""
+    start_failures: int = 0
+    leases: dict[str, Lease] = field(default_factory=dict)
+    """By allocation id; a worker leaves it when its release is folded."""
+    gpus: float = 0.0
+    ready: set[int] = field(default_factory=set)
+    placed_at: int = 0
+    started_at: int = 0
+    stop: Stop = ""
+    why: str = ""
+    by: str = ""
+    """The job that this one makes room for."""
+    exit_code: int | None = None
+    """Of the first worker that failed while the job ran."""
+    failed_node: str = ""
+    clean: bool = True
+    """Every worker that is gone exited by itself with 0."""
+
+    def ran_ms(self, now: int) -> int:
+        return max(0, now - self.started_at) if self.started_at else 0
+
+    def gpu_s(self, now: int) -> float:
+        return self.gpus * self.ran_ms(now) / 1000
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(lease.slot.node_id for lease in self.leases.values()))
+
+
+@dataclass(slots=True)
+class Ranks:
+    """The last order that priority advised; jobs that are not known yet keep their place in it."""
+
+    at: int = 0
+    policy: str = ""
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Pool:
+    """One pool's lane."""
+
+    SCHEMA: ClassVar[str] = "placement-1"
+    partition: int
+    settings: PoolConfigured | None = None
+    board: Board = field(default_factory=Board)
+    cordons: dict[str, bool] = field(default_factory=dict)
+    """Node id -> is draining; an operator's word outlives the node's executor."""
+    lost: dict[str, int] = field(default_factory=dict)
+    """Nodes that are gone and still hold leases, oldest first."""
+    jobs: dict[str, Job] = field(default_factory=dict)
+    waiting: dict[str, Job] = field(default_factory=dict)
+    starting: dict[str, int] = field(default_factory=dict)
+    """Placed jobs that have no go yet -> ms when placed, oldest first."""
+    claims: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Job id -> the victims it waits for."""
+    ranks: Ranks = field(default_factory=Ranks)
+    changed: bool = False
+    """Something happened since the last round that could let a job start."""
+    round_no: int = 0
+    round_at: int = 0
+    again_at: int | None = None
+    fresh: int = 0
+    """Waiting jobs that no round has passed over yet."""
+    answered: set[str] = field(default_factory=set)
+    answers: deque[str] = field(default_factory=deque)
+
+    @property
+    def name(self) -> str:
+        return self.settings.pool if self.settings else ""
+
+    @property
+    def time_scale(self) -> float:
+        return self.settings.time_scale if self.settings else 1.0
+
+    @property
+    def lease_ms(self) -> int:
+        return round((self.settings.lease_s if self.settings else LEASE_S) * 1000)
+
+    @property
+    def start_timeout_ms(self) -> int:
+        seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
+        return round(seconds * 1000)
+
+    def enter(self, job: Job) -> None:
+        """The job waits (again)."""
+        job.phase = "waiting"
+        job.round_no = self.round_no
+        self.waiting[job.job_id] = job
+        self.fresh += 1
+        self.changed = True
+
+    def leave(self, job: Job) -> None:
+        """The job waits no more."""
+        if self.waiting.pop(job.job_id, None) is not None and job.round_no == self.round_no:
+            self.fresh -= 1
+        self.claims.pop(job.job_id, None)
+
+    def remember(self, command_id: str) -> None:
+        if command_id in self.answered:
+            return
+        self.answered.add(command_id)
+        self.answers.append(command_id)
+        if len(self.answers) > ANSWERED_KEPT:
+            self.answered.discard(self.answers.popleft())

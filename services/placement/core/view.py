@@ -1,0 +1,134 @@
+"""What a policy sees, and what it may propose; the engine owns truth, time and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.placement.core.board import Board, Draft
+from services.placement.core.shape import SPOT_TIER, Shape, Slot
+from services.placement.core.state import Job, Pool
+from shared.contracts.placement import HoldReason
+
+RANK_FRESH_MS = 10_000
+RESERVE_AFTER_S = 300.0
+"""Cluster seconds after which GPUs are kept for the job that waits longest in the highest class."""
+BASE_ORDER = "class_submit"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One pool at one moment. A policy may try things on the board's draft, nothing else."""
+
+    now: int
+    time_scale: float
+    board: Board
+    waiting: Mapping[str, Job]
+    jobs: Mapping[str, Job]
+    claims: Mapping[str, Mapping[str, None]]
+    cordons: Mapping[str, bool]
+    scores: Mapping[str, float]
+    order: str
+    ranks_at: int
+    oldest: str
+
+    @property
+    def ranks_age_s(self) -> float:
+        return max(0, self.now - self.ranks_at) / 1000
+
+    @property
+    def ranks_stale(self) -> bool:
+        return bool(self.ranks_at) and self.now - self.ranks_at >= RANK_FRESH_MS
+
+    def cluster_s(self, since: int) -> float:
+        return max(0, self.now - since) / 1000 * self.time_scale
+
+
+def view_of(pool: Pool, now: int) -> View:
+    ranks = pool.ranks
+    usable = bool(ranks.at) and now - ranks.at < RANK_FRESH_MS
+    return View(
+        now=now,
+        time_scale=pool.time_scale,
+        board=pool.board,
+        waiting=pool.waiting,
+        jobs=pool.jobs,
+        claims=pool.claims,
+        cordons=pool.cordons,
+        scores=ranks.scores if usable else {},
+        order=ranks.policy if usable else BASE_ORDER,
+        ranks_at=ranks.at,
+        oldest=oldest(pool, now),
+    )
+
+
+def oldest(pool: Pool, now: int) -> str:
+    """Whose turn it is to have GPUs kept for it; the same job until it runs, whatever its rank."""
+    due = now - round(RESERVE_AFTER_S * 1000 / pool.time_scale)
+    ripe = [
+        (job.tier, job.since, job.job_id)
+        for job in pool.waiting.values()
+        if job.since <= due and job.tier < SPOT_TIER and job.held != "no_node_fits"
+    ]
+    return min(ripe)[2] if ripe else ""
+
+
+class Placing(NamedTuple):
+    """A job and its slots."""
+
+    job: Job
+    slots: list[Slot]
+    position: int
+    gpus_left: int
+
+
+class Eviction(NamedTuple):
+    """A victim, and for whom."""
+
+    job: Job
+    by: Job
+    lost_work_s: float
+
+
+class Held(NamedTuple):
+    """A job that stays in line, and why, when that is news."""
+
+    job: Job
+    reason: HoldReason
+    short_gpus: float
+    detail: dict[str, float | str]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one round proposes."""
+
+    places: list[Placing] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    waiting: int = 0
+    unfinished: bool = False
+    again_at: int | None = None
+    """ms: worth another look then, even if nothing happens."""
+
+    def again(self, at: int) -> None:
+        self.again_at = at if self.again_at is None else min(self.again_at, at)
+
+
+class Evicted(NamedTuple):
+    """Victims that are enough, and the slots they and the free GPUs make."""
+
+    victims: list[Job]
+    slots: list[Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The four hooks of a scheduler; each is pure, each may be replaced alone."""
+
+    name: str
+    rank: Callable[[View], list[Job]]
+    allot: Callable[[View, Job], Shape]
+    place: Callable[[Draft, Shape, tuple[str, ...]], list[Slot]]
+    evict: Callable[[View, Draft, Job, Shape, frozenset[str]], Evicted | None]

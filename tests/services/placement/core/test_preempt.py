@@ -1,0 +1,149 @@
+"""Who makes room for whom, and who does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.contracts.placement import JobPreempted
+from tests.services.placement.core.lane import Lane, job, kinds, lane, only
+
+
+def victims(pool: Lane, *, high: dict[str, object] | None = None, gpus: float = 1) -> list[str]:
+    wish = {"priority_class": "high", **(high or {})}
+    said = pool.submit(job("high", gpus, **wish), after_ms=100)
+    return sorted(event.subject for event in only(JobPreempted, said))
+
+
+def test_a_higher_class_takes_the_gpus_when_they_are_reported_free() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a"))
+    (preempted,) = only(JobPreempted, pool.submit(job("high", priority_class="high")))
+    assert isinstance(preempted, JobPreempted)
+    assert (preempted.reason, preempted.by_job_id) == ("higher_class", "high")
+    assert pool.job("high").phase == "waiting"
+    pool.feed(after_ms=1000)
+    assert pool.free("n1") == [0]
+    assert "JobPlaced" in kinds(pool.stopped("a", after_ms=100))
+    assert pool.job("high").phase == "placed" and pool.job("a").attempt == 2
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        {"preemptible": False},
+        {"priority_class": "high"},
+        {"priority_class": "system"},
+        {"guaranteed_s": 60.0},
+    ],
+)
+def test_nobody_yields_who_need_not(victim: dict[str, object]) -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", **victim))
+    assert victims(pool) == []
+
+
+def test_a_guarantee_ends_in_cluster_seconds_and_the_round_comes_back_for_it() -> None:
+    pool = lane("n1", gpus=1, time_scale=10.0)
+    pool.run(job("a", guaranteed_s=60.0))
+    started = pool.now
+    assert victims(pool) == []
+    assert pool.decider.next_wake(pool.state) == started + 6000
+    assert "JobPreempted" in kinds(pool.wake())
+
+
+def test_spot_jobs_yield_to_any_other_job_and_make_nobody_stop() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", spot=True, priority_class="high", preemptible=False))
+    said = pool.submit(job("b", priority_class="low"))
+    assert [event.reason for event in only(JobPreempted, said)] == ["spot_reclaimed"]  # type: ignore[attr-defined]
+    pool.stopped("a", after_ms=100)
+    pool.ready("b")
+    assert victims(pool, high={"spot": True, "priority_class": "system"}) == []
+
+
+def test_spot_jobs_stop_first_then_the_lowest_class_then_the_least_lost_work() -> None:
+    pool = lane("n1", gpus=4)
+    pool.run(job("normal"), job("low-old", priority_class="low"))
+    pool.run(job("low-new", priority_class="low"), after_ms=5000)
+    pool.run(job("spot", spot=True, priority_class="high"))
+    assert victims(pool) == ["spot"]
+    assert victims(pool, high={"name": "x"}) == []
+    pool.submit(job("high2", priority_class="high"), after_ms=1000)
+    assert pool.job("low-new").by == "high2"
+    pool.submit(job("high3", priority_class="high"), after_ms=1000)
+    assert pool.job("low-old").by == "high3"
+
+
+def test_work_since_the_last_checkpoint_counts_as_lost() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("checkpoints", checkpoint_interval_s=9.0), after_ms=1)
+    pool.run(job("newer"), after_ms=5000)
+    said = pool.submit(job("high", priority_class="high"), after_ms=4500)
+    (preempted,) = only(JobPreempted, said)
+    assert isinstance(preempted, JobPreempted)
+    assert (preempted.job_id, preempted.lost_work_s) == ("checkpoints", 0.5)
+
+
+def test_no_more_victims_than_needed_and_those_of_one_node() -> None:
+    pool = lane("n1", "n2", gpus=4)
+    pool.run(*(job(f"j{n}", 1) for n in range(8)))
+    assert len(victims(pool, gpus=4)) == 4
+    assert len({pool.nodes_of(name) for name in pool.state.claims["high"]}) == 1
+
+
+def test_nobody_is_stopped_when_it_would_not_help() -> None:
+    pool = lane("n1", gpus=4)
+    pool.run(job("a"), job("fixed", 3, preemptible=False))
+    assert victims(pool, gpus=4) == []
+    assert victims(pool, gpus=1, high={"gpu_types": ["h100"]}) == []
+
+
+def test_free_gpus_are_used_before_anybody_is_stopped() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("a"))
+    assert victims(pool) == []
+    assert pool.job("high").phase == "placed"
+
+
+def test_a_gang_may_take_free_gpus_and_those_of_victims_together() -> None:
+    pool = lane("n1", "n2", gpus=4)
+    pool.run(job("a", 4))
+    said = pool.submit(job("high", 4, workers=2, priority_class="high"))
+    assert len(only(JobPreempted, said)) == 1
+    pool.submit(job("thief"), job("thief2", priority_class="high"), after_ms=100)
+    assert pool.job("thief").held == "behind_reservation"
+    assert pool.job("thief2").phase == "waiting", "same class, but the room is already promised"
+    pool.stopped("a", after_ms=100)
+    assert pool.job("high").phase == "placed"
+
+
+def test_no_one_else_is_stopped_while_the_first_victim_is_still_stopping() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("a"), job("b"))
+    assert len(victims(pool)) == 1
+    assert only(JobPreempted, pool.submit(job("other"), after_ms=1000)) == []
+
+
+def test_two_jobs_of_a_round_do_not_count_on_the_same_victim() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("a"), job("b"))
+    said = pool.submit(job("h1", priority_class="high"), job("h2", priority_class="high"))
+    assert sorted(event.by_job_id for event in only(JobPreempted, said)) == ["h1", "h2"]  # type: ignore[attr-defined]
+
+
+def test_a_claim_ends_with_the_job_that_made_it() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a"))
+    pool.submit(job("high", priority_class="high"))
+    pool.cancel("high")
+    pool.submit(job("b", at=1))
+    pool.stopped("a", after_ms=100)
+    assert pool.job("b").phase == "placed" and pool.state.claims == {}
+
+
+def test_a_preempted_share_makes_room_for_a_whole_gpu() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", 0.3), job("b", 0.3))
+    assert victims(pool) == ["a", "b"]
+    pool.stopped("a", "b", after_ms=100)
+    assert pool.job("high").phase == "placed"

@@ -1,0 +1,112 @@
+"""When rounds are run, what is said of jobs that stay in line, and when nothing is."""
+
+from __future__ import annotations
+
+from shared.contracts.placement import JobHeld, RoundEnded
+from tests.services.placement.core.lane import job, kinds, lane, only
+
+
+def test_an_idle_pool_wants_no_wake() -> None:
+    pool = lane("n1")
+    assert pool.decider.next_wake(pool.state) is None
+    pool.run(job("a"))
+    assert pool.decider.next_wake(pool.state) is None
+
+
+def test_a_job_does_not_wait_where_nobody_was_passed_over() -> None:
+    pool = lane("n1")
+    for name in "abc":
+        assert kinds(pool.submit(job(name), after_ms=1)) == ["JobEnqueued", "JobPlaced"]
+
+
+def test_a_contended_pool_has_one_round_per_round_ms() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("x"), job("a"))
+    ended = pool.now
+    assert kinds(pool.submit(job("b"), after_ms=10)) == ["JobEnqueued"]
+    assert kinds(pool.exited("x", after_ms=10)) == ["AllocationReleased", "JobSucceeded"]
+    assert pool.decider.next_wake(pool.state) == ended + 100
+    assert kinds(pool.wake()) == ["JobPlaced", "JobHeld", "RoundEnded"]
+
+
+def test_a_round_that_changes_nothing_is_not_repeated_until_something_happens() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("x"), job("a"))
+    assert pool.decider.next_wake(pool.state) is None
+    assert pool.feed(after_ms=10_000) == []
+    assert pool.rank("a") != []
+    assert pool.decider.next_wake(pool.state) is None
+
+
+def test_a_reason_is_said_once_and_again_when_it_changes() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("x", 2))
+    (held,) = only(JobHeld, pool.submit(job("a", 2)))
+    assert isinstance(held, JobHeld)
+    assert (held.reason, held.short_gpus) == ("no_capacity", 2)
+    assert held.detail["free_gpus"] == 0
+    assert only(JobHeld, pool.submit(job("b", 4), after_ms=100))[0].reason == "no_node_fits"  # type: ignore[attr-defined]
+    assert only(JobHeld, pool.feed(after_ms=100)) == []
+    pool.node("n2", gpus=4)
+    assert (pool.job("a").phase, pool.job("b").held) == ("placed", "no_capacity")
+
+
+def test_a_gang_is_short_by_the_workers_that_find_no_node() -> None:
+    pool = lane("n1", "n2")
+    pool.run(job("x", 6))
+    (held,) = only(JobHeld, pool.submit(job("a", 4, workers=4)))
+    assert isinstance(held, JobHeld)
+    assert (held.reason, held.short_gpus) == ("no_capacity", 8)
+    assert held.detail["workers_that_fit"] == 2
+
+
+def test_at_most_64_reasons_are_said_per_round_the_best_ranked_first() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("x"))
+    said = pool.submit(*(job(f"j{n:03}") for n in range(100)))
+    held = only(JobHeld, said)
+    assert len(held) == 64
+    assert held[0].subject == "j000" and held[-1].subject == "j063"
+    (ended,) = only(RoundEnded, said)
+    assert isinstance(ended, RoundEnded) and ended.unfinished
+    assert len(only(JobHeld, pool.wake())) == 36
+    assert pool.decider.next_wake(pool.state) is None
+
+
+def test_a_round_is_cut_before_its_record_is_too_large_and_goes_on() -> None:
+    pool = lane(*(f"n{n:02}" for n in range(40)), gpus=64)
+    pool.submit(*(job(f"j{n}", 1, workers=64) for n in range(40)))
+    assert sum(each.phase == "placed" for each in pool.state.jobs.values()) == 23
+    pool.wake()
+    assert not pool.state.waiting
+
+
+def test_the_job_that_waited_longest_has_gpus_kept_for_it_after_a_while() -> None:
+    pool = lane("n1", gpus=8, time_scale=100.0)
+    pool.run(job("x", 4), job("y", 4))
+    pool.submit(job("big", 8))
+    pool.exited("x", after_ms=1000)
+    pool.submit(job("small", 2), after_ms=1000)
+    assert pool.job("small").phase == "placed", "big has not waited 300 cluster seconds yet"
+    pool.submit(job("late", 2), after_ms=2000)
+    assert pool.job("late").held == "behind_reservation"
+    assert pool.job("big").held == "no_capacity"
+    pool.ready("small", "y")
+    pool.exited("small", "y", after_ms=100)
+    assert pool.job("big").phase == "placed"
+
+
+def test_a_higher_class_does_not_wait_behind_a_reservation() -> None:
+    pool = lane("n1", gpus=8, time_scale=1000.0)
+    pool.run(job("x", 4), job("big", 8))
+    pool.submit(job("high", 2, priority_class="high"), job("same", 2), after_ms=1000)
+    assert pool.job("high").phase == "placed"
+    assert pool.job("same").held == "behind_reservation"
+
+
+def test_nothing_is_kept_for_a_job_that_could_never_fit() -> None:
+    pool = lane("n1", gpus=8, time_scale=1000.0)
+    pool.run(job("x", 4), job("huge", 16))
+    pool.submit(job("small", 2), after_ms=1000)
+    assert pool.job("huge").held == "no_node_fits"
+    assert pool.job("small").phase == "placed"
