@@ -1,0 +1,1 @@
+"""Says in what order the waiting jobs of a pool should go; placement takes it as advice."""

@@ -25,9 +25,9 @@ from shared.bus.log import TP, Log
 from shared.bus.reader import Accepted, Cursor, Reader
 from shared.bus.record import LIMIT_BYTES, Record, StoredEvent, encode, new_id, pack
 from shared.bus.snapshots import Snapshots
-from shared.bus.traceparents import child_of
 from shared.contracts.base import Command, Event, Model
 from shared.contracts.codec import encode_event
+from shared.telemetry.trace_ids import for_event
 
 S = TypeVar("S")
 
@@ -42,7 +42,8 @@ IDLE_WAKE_S = 0.05
 
 log = logging.getLogger(__name__)
 
-OnAccepted = Callable[[list[Fact], int], None]
+OnAccepted = Callable[[list[Fact], list[str], int], None]
+"""Facts, the traceparent of what caused each, and when their round began (ns)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Draft:
     locals: list[Local]
     waiting: list[Waiting]
     facts: list[Fact]
+    parents: list[str]
     started_ns: int
 
 
@@ -238,7 +240,7 @@ class Domain(Generic[S]):
         many = min(len(self._locals), self._max_inputs)
         locals_ = list(islice(self._locals, many))
         room = max(self._max_inputs - many, 1)
-        return Draft(locals_, self.inbox.batch(room, MAX_INPUT_BYTES), [], started_ns)
+        return Draft(locals_, self.inbox.batch(room, MAX_INPUT_BYTES), [], [], started_ns)
 
     def _decide(self) -> Draft:
         draft = self._draw()
@@ -258,8 +260,10 @@ class Domain(Generic[S]):
             fact = self._fact(decision, len(draft.facts), now)
             self.decider.evolve(self.state, fact)
             draft.facts.append(fact)
+            draft.parents.append(decision.traceparent)
 
     def _fact(self, decision: Decision, index: int, now: int) -> Fact:
+        parent = decision.traceparent
         return Fact(
             decision.event,
             self.decider.ledger,
@@ -268,7 +272,7 @@ class Domain(Generic[S]):
             index,
             now,
             decision.cause,
-            child_of(decision.traceparent),
+            for_event(decision.event.TYPE, parent) if parent else "",
         )
 
     def _must_write(self, draft: Draft) -> bool:
@@ -296,7 +300,7 @@ class Domain(Generic[S]):
         self.inbox.used(draft.waiting)
         self._since_snapshot += 1
         self._answer(draft.locals, draft.facts)
-        self._tell(draft.facts, draft.started_ns)
+        self._tell(draft.facts, draft.parents, draft.started_ns)
 
     def _record(self, draft: Draft) -> Record:
         stored = [
@@ -376,7 +380,7 @@ class Domain(Generic[S]):
         facts = accepted.facts(own=True)
         causes = {fact.cause for fact in facts}
         self._answer([local for local in self._locals if local.input.id in causes], facts)
-        self._tell(facts, accepted.record.at * 1_000_000)
+        self._tell(facts, [""] * len(facts), accepted.record.at * 1_000_000)
 
     def _answer(self, locals_: list[Local], facts: list[Fact]) -> None:
         for local in locals_:
@@ -384,9 +388,9 @@ class Domain(Generic[S]):
             if not local.answer.done():
                 local.answer.set_result([f for f in facts if f.cause == local.input.id])
 
-    def _tell(self, facts: list[Fact], started_ns: int) -> None:
+    def _tell(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         if self._on_accepted is not None and facts:
-            self._on_accepted(facts, started_ns)
+            self._on_accepted(facts, parents, started_ns)
 
     # ---- snapshots -----------------------------------------------------------------------
 

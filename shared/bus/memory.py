@@ -1,17 +1,13 @@
-"""An in-memory twin of the broker, with the accidents of a real one on demand."""
+"""An in-memory twin of the broker."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections import defaultdict
+from collections.abc import Mapping
 
-from shared.bus.errors import OutcomeUnknown, TailLost
+from shared.bus.errors import TailLost
 from shared.bus.log import TP, Entry, Feed, Headers
-
-Accident = Literal["none", "lost_request", "lost_ack", "late", "duplicate", "wrong_offset"]
-"""What becomes of one append: `late` fails, and lands with the next append of anybody."""
 
 
 class MemoryBroker:
@@ -19,17 +15,14 @@ class MemoryBroker:
 
     def __init__(self) -> None:
         self._partitions: dict[TP, list[Entry]] = defaultdict(list)
-        self._late: list[tuple[TP, bytes, bytes | None, Headers]] = []
         self._moved = asyncio.Event()
 
     def append(self, tp: TP, value: bytes, key: bytes | None = None, headers: Headers = ()) -> int:
-        late, self._late = self._late, []
-        for delayed in late:
-            self._put(*delayed)
-        return self._put(tp, value, key, headers)
-
-    def postpone(self, tp: TP, value: bytes, key: bytes | None, headers: Headers) -> None:
-        self._late.append((tp, value, key, headers))
+        partition = self._partitions[tp]
+        partition.append(Entry(len(partition), key, value, tuple(headers)))
+        self._moved.set()
+        self._moved = asyncio.Event()
+        return len(partition) - 1
 
     def entries(self, tp: TP) -> list[Entry]:
         return self._partitions[tp]
@@ -44,13 +37,6 @@ class MemoryBroker:
                 await self._moved.wait()
         except TimeoutError:
             return
-
-    def _put(self, tp: TP, value: bytes, key: bytes | None, headers: Headers) -> int:
-        partition = self._partitions[tp]
-        partition.append(Entry(len(partition), key, value, tuple(headers)))
-        self._moved.set()
-        self._moved = asyncio.Event()
-        return len(partition) - 1
 
 
 class MemoryFeed:
@@ -88,12 +74,10 @@ class MemoryFeed:
 
 
 class MemoryLog:
-    """A client of the twin; `accidents` are used up in order, `before_append` may race it."""
+    """A client of the twin."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self.broker = broker
-        self.accidents: deque[Accident] = deque()
-        self.before_append: Callable[[TP], None] | None = None
 
     async def start(self) -> None:
         return None
@@ -105,24 +89,7 @@ class MemoryLog:
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
     ) -> int:
         await asyncio.sleep(0)
-        if self.before_append is not None:
-            self.before_append(tp)
-        accident = self.accidents.popleft() if self.accidents else "none"
-        match accident:
-            case "lost_request":
-                raise OutcomeUnknown(f"{tp.key}: the request is lost")
-            case "late":
-                self.broker.postpone(tp, value, key, headers)
-                raise OutcomeUnknown(f"{tp.key}: the request is late")
-        offset = self.broker.append(tp, value, key, headers)
-        match accident:
-            case "lost_ack":
-                raise OutcomeUnknown(f"{tp.key}: the answer is lost")
-            case "duplicate":
-                self.broker.append(tp, value, key, headers)
-            case "wrong_offset":
-                return -1
-        return offset
+        return self.broker.append(tp, value, key, headers)
 
     async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
         return MemoryFeed(self.broker, start, lossy)

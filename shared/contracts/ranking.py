@@ -54,6 +54,7 @@ class QueueChanged(Event):
     entered: tuple[QueueEntry, ...] = Field((), description="jobs that wait from now on")
     running: tuple[Running, ...] = Field((), description="jobs that hold GPUs from now on")
     requeued: tuple[JobId, ...] = Field((), description="jobs that wait again")
+    parked: tuple[JobId, ...] = Field((), description="jobs that admission may let in again")
     left: tuple[JobId, ...] = Field((), description="jobs that are gone")
     usage: tuple[UsageDelta, ...] = Field((), description="of the jobs that stopped running")
 

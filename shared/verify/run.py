@@ -102,7 +102,7 @@ def count(report: Report, place: Place, backwards: bool, at: int) -> None:
 
 def check_inputs(report: Report, place: Place, reader: Reader) -> None:
     """A ledger may read only what its service is declared to read."""
-    known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]}
+    known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]} | {"access-0"}
     for key in reader.cursor.inputs.keys() - known:
         report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
 

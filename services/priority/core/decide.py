@@ -46,11 +46,12 @@ class Changes:
     entered: dict[str, QueueEntry] = field(default_factory=dict)
     running: dict[str, Running] = field(default_factory=dict)
     requeued: dict[str, None] = field(default_factory=dict)
+    parked: dict[str, None] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.entered or self.running or self.requeued or self.left)
+        return bool(self.entered or self.running or self.requeued or self.parked or self.left)
 
 
 class Priority:
@@ -151,15 +152,19 @@ def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
         case JobAdmitted():
             changes.entered[message.job_id] = entry_of(message, item.traceparent)
         case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
+            changes.parked.pop(job_id, None)
             changes.requeued[job_id] = None
         case JobPlaced():
             changes.running[message.job_id] = running_of(message, item.at)
             changes.requeued.pop(message.job_id, None)
+            changes.parked.pop(message.job_id, None)
         case JobRequeued(job_id=job_id):
             stop_counting(state, changes, job_id, item.at)
             changes.requeued[job_id] = None
         case JobAttemptFailed(job_id=job_id):
             stop_counting(state, changes, job_id, item.at)
+            changes.requeued.pop(job_id, None)
+            changes.parked[job_id] = None
         case JobSucceeded(job_id=job_id) | JobFailed(job_id=job_id) | JobCancelled(job_id=job_id):
             if item.source == "placement":
                 stop_counting(state, changes, job_id, item.at)
@@ -209,6 +214,7 @@ def changed(state: Queue, changes: Changes) -> QueueChanged:
         entered=tuple(changes.entered.values()),
         running=tuple(changes.running.values()),
         requeued=tuple(changes.requeued),
+        parked=tuple(changes.parked),
         left=tuple(changes.left),
         usage=tuple(UsageDelta(tenant=t, gpu_s=v) for t, v in changes.usage.items()),
     )
@@ -221,6 +227,8 @@ def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
         start(state, run)
     for job_id in event.requeued:
         requeue(state, job_id)
+    for job_id in event.parked:
+        park(state, job_id)
     for job_id in event.left:
         leave(state, job_id)
     for delta in event.usage:
@@ -257,6 +265,12 @@ def requeue(state: Queue, job_id: str) -> None:
     job.phase = "waiting"
     if job.entry is not None:
         state.waiting[job_id] = job.entry
+
+
+def park(state: Queue, job_id: str) -> None:
+    state.waiting.pop(job_id, None)
+    if job := state.jobs.get(job_id):
+        job.phase = "parked"
 
 
 def leave(state: Queue, job_id: str) -> None:

@@ -1,0 +1,12 @@
+"""`python -m services.priority`"""
+
+from __future__ import annotations
+
+import os
+
+from services.priority.app import run
+from services.priority.settings import PrioritySettings
+from shared.settings import read
+
+if __name__ == "__main__":
+    run(read(PrioritySettings, os.environ))

@@ -1,0 +1,35 @@
+"""What every deciding service does with telemetry: spans and metrics of each accepted record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from shared.bus.decider import Fact
+from shared.contracts.rejected import InputRejected
+from shared.telemetry.setup import Telemetry
+
+Observer = Callable[[list[Fact], list[str], int], None]
+
+
+def observer(telemetry: Telemetry) -> Observer:
+    """For `run_service(on_accepted=...)`."""
+    metrics, spans = telemetry.metrics, telemetry.spans
+
+    def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
+        ended_ns = time.time_ns()
+        metrics.decision_s.observe((ended_ns - started_ns) / 1e9)
+        for fact in facts:
+            metrics.decisions.labels(fact.event.TYPE).inc()
+            if isinstance(fact.event, InputRejected):
+                metrics.dead_letters.labels(fact.event.topic).inc()
+        spans.decided(facts, parents, started_ns, ended_ns)
+
+    return accepted
+
+
+def serve(telemetry: Telemetry, port: int, ready: Path) -> None:
+    """`/metrics` and `/health`; healthy while the host's readiness file is there."""
+    if port:
+        telemetry.metrics.serve(port, ready.exists)

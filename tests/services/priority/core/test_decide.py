@@ -1,0 +1,230 @@
+"""Who goes first: rules of the classic orders, and what is said how often."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+
+from services.priority.core.decide import HEAD_MS, RANK_MS, REFRESH_MS, Priority
+from services.priority.core.state import Queue
+from shared.bus.decider import Input
+from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.base import Event
+from shared.contracts.jobs import Gang, JobAdmitted, JobSpec
+from shared.contracts.placement import (
+    Allocation,
+    JobAttemptFailed,
+    JobEnqueued,
+    JobPlaced,
+    JobRequeued,
+    JobSucceeded,
+)
+from shared.contracts.ranking import QueueChanged, QueueRanked
+from shared.testing.decider import AT, an_input, fold, given, run, wake
+
+PRIORITY = Priority()
+
+
+def pool(policy: str = "fcfs", **more: float) -> PoolConfigured:
+    return PoolConfigured.model_validate(
+        {"pool": "p", "partition": 0, "base_policy": policy, **more}
+    )
+
+
+def admitted(
+    job: str, *, tenant: str = "red", at: int = AT, gpus: float = 1, cls: str = "normal"
+) -> Input:
+    spec = JobSpec.model_validate(
+        {"name": job, "gang": Gang(gpus_per_worker=gpus), "priority_class": cls}
+    )
+    event = JobAdmitted(job_id=job, tenant=tenant, submitted_at=at, spec=spec)
+    return an_input(event, "admission", at=at)
+
+
+def placed(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> Input:
+    lease = Allocation(rank=0, node_id="n", gpus=tuple(range(gpus)))
+    event = JobPlaced(
+        job_id=job, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=0, policy="x"
+    )
+    return an_input(event, "placement", at=at)
+
+
+def said(event: Event, at: int = AT) -> Input:
+    return an_input(event, "placement", at=at)
+
+
+def order(state: Queue, inputs: list[Input], now: int = AT) -> list[str]:
+    ranks = [e for e in run(PRIORITY, state, inputs, now) if isinstance(e, QueueRanked)]
+    return [job.job_id for job in ranks[-1].ranked]
+
+
+def test_first_come_goes_first() -> None:
+    state = given(PRIORITY, pool())
+    assert order(state, [admitted("b", at=AT + 5), admitted("a", at=AT + 9)]) == ["b", "a"]
+
+
+def test_a_higher_class_goes_first_under_priority_class() -> None:
+    state = given(PRIORITY, pool("priority_class"))
+    jobs = [admitted("a"), admitted("b", at=AT + 1, cls="high"), admitted("c", cls="low")]
+    assert order(state, jobs, AT + 1) == ["b", "a", "c"]
+
+
+def test_tenants_alternate_under_fair_share() -> None:
+    state = given(PRIORITY, pool("fair_share"))
+    jobs = [admitted(f"r{n}", at=AT + n) for n in range(3)]
+    jobs += [admitted(f"b{n}", tenant="blue", at=AT + 10 + n) for n in range(3)]
+    assert order(state, jobs, AT + 20) == ["r0", "b0", "r1", "b1", "r2", "b2"]
+
+
+def test_a_tenant_of_twice_the_weight_goes_twice_as_often() -> None:
+    state = given(PRIORITY, pool("fair_share"))
+    heavy = TenantRegistered(tenant="blue", default_pool="p", weight=2)
+    jobs = [an_input(heavy, "access")]
+    jobs += [admitted(f"r{n}", at=AT + n) for n in range(4)]
+    jobs += [admitted(f"b{n}", tenant="blue", at=AT + 10 + n) for n in range(4)]
+    first = order(state, jobs, AT + 20)[:6]
+    assert sum(name.startswith("b") for name in first) == 4
+
+
+def test_use_counts_half_after_one_half_life() -> None:
+    state = given(PRIORITY, pool("fair_share", half_life_s=100, time_scale=10))
+    run(PRIORITY, state, [admitted("r"), placed("r", gpus=4, at=AT)])
+    end = JobSucceeded(job_id="r", tenant="red", attempt=1)
+    run(PRIORITY, state, [said(end, AT + 10_000)], AT + 10_000)
+    assert state.usage["red"].now(AT + 10_000, state.half_life_wall_s) == 40
+    assert state.usage["red"].now(AT + 20_000, state.half_life_wall_s) == 20
+
+
+def test_who_used_more_waits_longer() -> None:
+    state = given(PRIORITY, pool("fair_share"))
+    run(PRIORITY, state, [admitted("r"), placed("r", gpus=8)])
+    jobs = [admitted("r2", at=AT), admitted("b", tenant="blue", at=AT + 9)]
+    assert order(state, jobs, AT + 60_000) == ["b", "r2"]
+
+
+def test_one_note_per_batch_and_a_rank_at_most_once_a_second() -> None:
+    state = given(PRIORITY, pool())
+    events = run(PRIORITY, state, [admitted("a"), admitted("b")])
+    assert [type(e) for e in events] == [QueueChanged, QueueRanked]
+    assert [type(e) for e in run(PRIORITY, state, [admitted("c")], AT + 10)] == [QueueChanged]
+    assert PRIORITY.next_wake(state) == AT + RANK_MS
+    assert wake(PRIORITY, state, AT + RANK_MS - 1) == []
+    assert [type(e) for e in wake(PRIORITY, state, AT + RANK_MS)] == [QueueRanked]
+
+
+def test_it_ranks_sooner_when_the_head_is_gone() -> None:
+    state = given(PRIORITY, pool())
+    run(PRIORITY, state, [admitted("a"), admitted("b", at=AT + 1)])
+    run(PRIORITY, state, [placed("a")], AT + 10)
+    assert PRIORITY.next_wake(state) == AT + HEAD_MS
+
+
+def test_an_unchanged_queue_is_ranked_again_before_its_rank_is_stale() -> None:
+    state = given(PRIORITY, pool())
+    run(PRIORITY, state, [admitted("a")])
+    assert PRIORITY.next_wake(state) == AT + REFRESH_MS < AT + 10_000
+
+
+def test_an_empty_queue_sleeps() -> None:
+    state = given(PRIORITY, pool())
+    assert PRIORITY.next_wake(state) is None
+    run(PRIORITY, state, [admitted("a"), placed("a")])
+    assert PRIORITY.next_wake(state) is None
+
+
+def test_placement_may_speak_of_a_job_before_admission() -> None:
+    state = given(PRIORITY, pool())
+    run(PRIORITY, state, [placed("a")])
+    run(PRIORITY, state, [admitted("a")])
+    assert "a" not in state.waiting and state.jobs["a"].phase == "running"
+    end = JobSucceeded(job_id="z", tenant="red", attempt=1)
+    run(PRIORITY, state, [said(end)])
+    run(PRIORITY, state, [admitted("z")])
+    assert "z" not in state.waiting and state.gone_early == set()
+
+
+def test_a_requeued_job_waits_again_and_a_failed_attempt_only_once_it_is_enqueued() -> None:
+    state = given(PRIORITY, pool())
+    run(PRIORITY, state, [admitted("a"), placed("a")])
+    again = JobRequeued(job_id="a", tenant="red", attempt=2, reason="preempted")
+    run(PRIORITY, state, [said(again)])
+    assert list(state.waiting) == ["a"]
+    failed = JobAttemptFailed(job_id="a", tenant="red", attempt=2, reason="exit_code")
+    run(PRIORITY, state, [placed("a"), said(failed)])
+    assert state.waiting == {}
+    spec = JobSpec(name="a")
+    back = JobEnqueued(job_id="a", tenant="red", attempt=3, submitted_at=1, spec=spec)
+    run(PRIORITY, state, [said(back)])
+    assert list(state.waiting) == ["a"]
+
+
+def test_pool_settings_are_restated_once() -> None:
+    state = given(PRIORITY)
+    config = an_input(pool(), "access")
+    assert run(PRIORITY, state, [config]) == [pool()]
+    assert run(PRIORITY, state, [config]) == []
+    other = PoolConfigured(pool="q", partition=1)
+    assert run(PRIORITY, state, [an_input(other, "access")]) == []
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["admit", "place", "end", "requeue"]),
+        st.integers(0, 6),
+        st.sampled_from(["red", "blue", "green"]),
+    ),
+    max_size=40,
+)
+
+
+def a_move(kind: str, number: int, tenant: str) -> Input:
+    job = f"{tenant}{number}"
+    match kind:
+        case "admit":
+            return admitted(job, tenant=tenant, at=AT + number)
+        case "place":
+            return placed(job, tenant=tenant, gpus=number + 1)
+        case "requeue":
+            return said(JobRequeued(job_id=job, tenant=tenant, attempt=2, reason="preempted"))
+        case _:
+            return said(JobSucceeded(job_id=job, tenant=tenant, attempt=1))
+
+
+@for_all(MOVES)
+def test_the_state_is_a_fold_of_what_was_written(moves: list[tuple[str, int, str]]) -> None:
+    state, events, now = given(PRIORITY, pool("fair_share")), [], AT
+    for move in moves:
+        now += 300
+        for event in run(PRIORITY, state, [a_move(*move)], now):
+            events.append((event, now))
+    again = given(PRIORITY, pool("fair_share"))
+    for event, at in events:
+        fold(PRIORITY, again, [event], at=at)
+    assert again == state
+    assert all(state.jobs[job].phase == "waiting" for job in state.waiting)
+
+
+SCRIPT = """
+from tests.services.priority.core.test_decide import *
+state, out = given(PRIORITY, pool("fair_share")), []
+for n in range(60):
+    tenant = ["red", "blue", "green", "grey"][n % 4]
+    out += run(PRIORITY, state, [admitted(f"j{n}", tenant=tenant, at=AT + n % 7)], AT + n * 40)
+    if n % 3 == 0:
+        out += run(PRIORITY, state, [placed(f"j{n // 2}", tenant=tenant)], AT + n * 40 + 1)
+print([e.model_dump_json() for e in out])
+"""
+
+
+def test_two_hash_seeds_give_the_same_decisions() -> None:
+    def under(seed: str) -> bytes:
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()}
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=env, check=True, capture_output=True
+        ).stdout
+
+    assert under("1") == under("2")
