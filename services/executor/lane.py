@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 
 from services.executor.agent import Agent
 from services.executor.core.inventory import Node
+from services.executor.core.membership import resume
 from services.executor.core.orders import Ended
 from services.executor.core.react import acts_on
 from services.executor.core.state import Lane
@@ -115,10 +116,7 @@ class LaneReader:
         found = self._snapshots.load()
         if found is None:
             return
-        pool = self._agent.lane
-        found.state.mine, found.state.base = {}, ""
-        found.state.time_scale, found.state.lease_s = pool.time_scale, pool.lease_s
-        found.state.backends = pool.backends
+        resume(found.state, self._agent.lane)
         self._agent.lane = found.state
         self._stored_seq = found.cursor.seq
         cursors = {TP(LEDGER, self._partition): found.cursor}

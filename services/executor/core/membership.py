@@ -25,6 +25,16 @@ def configure(lane: Lane, pool: PoolConfigured) -> list[Effect]:
     return _register(lane, absent) if lane.base else []
 
 
+def resume(lane: Lane, pool: Lane) -> None:
+    """A state from before this process began: whatever lived in it is somebody else's past."""
+    lane.mine, lane.base, lane.use = {}, "", {}
+    lane.time_scale, lane.lease_s, lane.backends = pool.time_scale, pool.lease_s, pool.backends
+    for worker in list(lane.workers.values()):
+        lane.vacate(worker)
+        if worker.released:
+            lane.drop(worker)
+
+
 def take_over(lane: Lane, base: str, ends: Mapping[str, Ended]) -> list[Effect]:
     """The fold has reached the end and no process of an earlier incarnation is left.
 

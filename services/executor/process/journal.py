@@ -50,7 +50,11 @@ class Journal:
         except BlockingIOError:
             self._lock.close()
             raise JournalBusy(f"{path} belongs to another process that runs") from None
-        self._entries = _read(path)
+        try:
+            self._entries = _read(path)
+        except JournalDamaged:
+            self._lock.close()
+            raise
         self._lines = 0
         self._file = self._rewrite()
 

@@ -1,0 +1,140 @@
+"""Nodes come and go; no job may be lost by it, and none may run twice."""
+
+from __future__ import annotations
+
+import pickle
+
+from services.executor.core.membership import (
+    configure,
+    leave,
+    register_again,
+    rejoin,
+    resume,
+    take_over,
+)
+from services.executor.core.orders import Ended, Prepare, Stop
+from services.executor.core.state import Lane
+from shared.contracts.access import PoolConfigured
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import AllocationReleased
+from shared.contracts.reports import NodeLeaving, NodeRegistered, WorkerExited, WorkerStopped
+from tests.services.executor.facts import (
+    Script,
+    a_lane,
+    a_node,
+    enqueued,
+    joined,
+    placed,
+    said,
+    started,
+)
+
+
+def released(job: str, allocation_id: str) -> AllocationReleased:
+    return AllocationReleased(
+        job_id=job, attempt=1, allocation_id=allocation_id, node_id="n1", reason="exited"
+    )
+
+
+def lost(node: str, incarnation: str, reason: str = "silent") -> NodeLost:
+    return NodeLost.model_validate({"node_id": node, "incarnation": incarnation, "reason": reason})
+
+
+def test_what_an_earlier_incarnation_held_is_told_after_the_nodes_join_anew() -> None:
+    script = Script(a_lane()).given(
+        joined(a_node(), "old"), enqueued(), placed("j1", ("n1", 0)), started()
+    )
+    reports = said(take_over(script.lane, "boot", {}))
+    assert [type(r) for r in reports] == [NodeRegistered, WorkerStopped]
+
+
+def test_an_end_that_was_noted_is_told_before_the_nodes_join_anew() -> None:
+    script = Script(a_lane()).given(enqueued(), placed("j1", ("n1", 0), ("n1", 1)), started())
+    first, second = script.lane.of_job["j1"]
+    reports = said(take_over(script.lane, "boot", {first: Ended(first, 0, 70)}))
+    assert [type(r) for r in reports] == [WorkerExited, NodeRegistered, WorkerStopped]
+    assert reports[0] == WorkerExited(allocation_id=first, job_id="j1", exit_code=0, ran_ms=70)
+
+
+def test_what_was_released_after_a_snapshot_is_not_told_again() -> None:
+    script = Script(a_lane()).at_work()
+    first, second = script.running("j1", ("n1", 0), ("n1", 1))
+    script.when(released("j1", second))
+    again: Lane = pickle.loads(pickle.dumps(script.lane))
+    resume(again, a_lane())
+    assert list(again.workers) == [first]
+    Script(again).when(released("j1", first))
+    assert [type(r) for r in said(take_over(again, "boot", {}))] == [NodeRegistered]
+
+
+def test_what_was_placed_for_an_earlier_incarnation_is_not_run() -> None:
+    script = Script(a_lane()).given(joined(a_node(), "old"), enqueued())
+    take_over(script.lane, "boot", {})
+    (report,) = said(script.when(placed()))
+    assert isinstance(report, WorkerStopped)
+    script.when(joined(a_node(), "boot.0"))
+    script.when(enqueued("j2"))
+    assert isinstance(script.when(placed("j2", ("n1", 1)))[0], Prepare)
+
+
+def test_a_node_joins_only_where_the_pool_allows_its_backend() -> None:
+    lane = a_lane(a_node("n1"), a_node("p1", backend="process"))
+    configure(lane, PoolConfigured(partition=0, pool="demo", time_scale=60))
+    assert [getattr(r, "node_id", "") for r in said(take_over(lane, "boot", {}))] == ["n1"]
+    more = PoolConfigured(partition=0, pool="demo", backends=("virtual", "process"))
+    assert [getattr(r, "node_id", "") for r in said(configure(lane, more))] == ["p1"]
+
+
+def test_a_lost_lease_stops_the_workers_and_joins_anew() -> None:
+    script = Script(a_lane()).at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    effects = rejoin(script.lane, 2.0)
+    (registered,) = said(effects)
+    assert isinstance(registered, NodeRegistered) and registered.incarnation == "boot.1"
+    assert effects[-1] == Stop(allocation_id, 2.0)
+    script.when(enqueued("j2"))
+    assert isinstance(said(script.when(placed("j2", ("n1", 1))))[0], WorkerStopped)
+
+
+def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
+    script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
+    (one,) = script.running("j1", ("n1", 0))
+    script.running("j2", ("n2", 0))
+    effects = script.when(lost("n1", "boot.0"))
+    assert [getattr(r, "incarnation", "") for r in said(effects)] == ["boot.1"]
+    assert [e for e in effects if isinstance(e, Stop)] == [Stop(one, 5.0)]
+
+
+def test_the_loss_of_an_older_incarnation_is_no_news() -> None:
+    script = Script(a_lane()).at_work()
+    script.running("j1", ("n1", 0))
+    assert script.when(lost("n1", "older")) == []
+
+
+def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
+    script = Script(a_lane()).at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    assert script.when(lost("n1", "boot.0", "replaced")) == [Stop(allocation_id, 5.0)]
+    assert script.lane.usurped == {"n1"}
+    script.when(joined(a_node(), "rival"))
+    assert register_again(script.lane) == []
+    script.when(enqueued("j2"))
+    assert isinstance(said(script.when(placed("j2", ("n1", 1))))[0], WorkerStopped)
+
+
+def test_leaving_is_said_before_the_workers_stop() -> None:
+    script = Script(a_lane()).at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    effects = leave(script.lane, 1.0)
+    assert said(effects) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
+    assert effects[-1] == Stop(allocation_id, 1.0)
+    assert configure(script.lane, PoolConfigured(partition=0, pool="demo")) == []
+
+
+def test_a_join_that_the_ledger_does_not_show_is_asked_for_again() -> None:
+    lane = a_lane()
+    script = Script(lane)
+    take_over(lane, "boot", {})
+    assert [type(r) for r in said(register_again(lane))] == [NodeRegistered]
+    script.when(joined(a_node(), "boot.0"))
+    assert register_again(lane) == []

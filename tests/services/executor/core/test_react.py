@@ -1,0 +1,236 @@
+"""What an executor does about each fact of its ledger."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from services.executor.core.orders import Ended, Forget, Go, Prepare, Ready, Refused, Say, Stop
+from services.executor.core.react import acts_on
+from services.executor.core.state import Phase
+from shared.contracts.placement import (
+    AllocationReleased,
+    JobPreempted,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+)
+from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
+from tests.services.executor.facts import (
+    AT,
+    Script,
+    a_lane,
+    a_node,
+    a_spec,
+    enqueued,
+    placed,
+    said,
+    started,
+)
+
+
+def at_work() -> Script:
+    return Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
+
+
+def released(job: str, allocation_id: str) -> AllocationReleased:
+    return AllocationReleased(
+        job_id=job, attempt=1, allocation_id=allocation_id, node_id="n1", reason="exited"
+    )
+
+
+def preempted(job: str, at_ms: int = AT) -> JobPreempted:
+    return JobPreempted(job_id=job, tenant="ada", attempt=1, reason="higher_class")
+
+
+def test_a_placed_job_is_prepared_on_own_nodes_only() -> None:
+    script = at_work()
+    script.when(enqueued())
+    effects = script.when(placed("j1", ("n1", 0), ("elsewhere", 0), ("n1", 1)))
+    orders = [e.order for e in effects if isinstance(e, Prepare)]
+    assert [(o.rank, o.local_rank, o.world_size, o.gpus) for o in orders] == [
+        (0, 0, 3, (0,)),
+        (2, 1, 3, (1,)),
+    ]
+    assert orders[0].allocation_id.endswith("/0/0")
+    assert orders[0].master_address == "10.0.0.1"
+
+
+def test_the_go_starts_what_is_ready_and_nothing_twice() -> None:
+    script = at_work()
+    script.when(enqueued())
+    (prepare,) = script.when(placed())
+    assert isinstance(prepare, Prepare)
+    allocation_id = prepare.order.allocation_id
+    assert said(script.hear(Ready(allocation_id))) == [
+        WorkerReady(allocation_id=allocation_id, job_id="j1")
+    ]
+    assert script.hear(Ready(allocation_id)) == []
+    assert script.when(started()) == [Go(allocation_id)]
+    assert script.when(started()) == []
+
+
+def test_the_same_placement_heard_twice_is_prepared_once() -> None:
+    from services.executor.core.react import react
+    from shared.bus.decider import Fact
+
+    script = at_work()
+    script.when(enqueued())
+    fact = Fact(placed(), "placement", 0, 77, 0, AT)
+    assert len(react(script.lane, fact)) == 1
+    assert react(script.lane, fact) == []
+
+
+def test_a_go_for_another_attempt_starts_nothing() -> None:
+    script = at_work()
+    script.when(enqueued())
+    script.when(placed("j1", ("n1", 0), attempt=2))
+    script.hear(Ready(script.lane.of_job["j1"][0]))
+    assert script.when(started("j1", attempt=1)) == []
+
+
+def test_a_program_that_ends_is_reported_with_its_code() -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    assert said(script.hear(Ended(allocation_id, 3, 1200))) == [
+        WorkerExited(allocation_id=allocation_id, job_id="j1", exit_code=3, ran_ms=1200)
+    ]
+    assert script.hear(Ended(allocation_id, 3, 1200)) == []
+
+
+def test_a_busy_gpu_is_refused_and_said_so() -> None:
+    script = at_work()
+    script.running("j1", ("n1", 0))
+    script.when(enqueued("j2"))
+    (report,) = said(script.when(placed("j2", ("n1", 0))))
+    assert isinstance(report, WorkerRefused) and report.reason.startswith("gpu_busy")
+
+
+def test_fractions_share_a_gpu_until_it_is_full() -> None:
+    script = at_work()
+    for number in range(2):
+        script.when(enqueued(f"j{number}"))
+        assert isinstance(script.when(placed(f"j{number}", ("n1", 0), milli=500))[0], Prepare)
+    script.when(enqueued("j9"))
+    assert isinstance(script.when(placed("j9", ("n1", 0), milli=100))[0], Say)
+
+
+def test_a_gpu_is_free_again_once_its_worker_is_gone() -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    script.hear(Ended(allocation_id, 0))
+    script.when(enqueued("j2"))
+    assert isinstance(script.when(placed("j2", ("n1", 0)))[0], Prepare)
+
+
+def test_a_gpu_that_the_node_has_not_is_refused() -> None:
+    script = at_work()
+    script.when(enqueued())
+    (report,) = said(script.when(placed("j1", ("n1", 4))))
+    assert isinstance(report, WorkerRefused) and report.reason.startswith("no_such_gpu")
+
+
+def test_a_backend_that_the_pool_does_not_allow_is_refused() -> None:
+    script = Script(a_lane(a_node("n1", backend="process"))).at_work()
+    script.lane.backends = frozenset({"virtual"})
+    script.when(enqueued())
+    (report,) = said(script.when(placed()))
+    assert isinstance(report, WorkerRefused) and report.reason.startswith("backend_not_allowed")
+
+
+@pytest.mark.parametrize("fact", ["preempted", "stop_requested", "start_failed"])
+def test_a_running_worker_gets_its_grace_whoever_stops_it(fact: str) -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0), spec=a_spec(grace_s=7))
+    event = {
+        "preempted": preempted("j1"),
+        "stop_requested": JobStopRequested(
+            job_id="j1", tenant="ada", attempt=1, reason="cancelled"
+        ),
+        "start_failed": JobStartFailed(
+            job_id="j1", tenant="ada", attempt=1, node_ids=(), reason="refused"
+        ),
+    }[fact]
+    assert script.when(event) == [Stop(allocation_id, 7)]
+    assert script.when(event) == []
+    assert said(script.hear(Ended(allocation_id, 143))) == [
+        WorkerStopped(allocation_id=allocation_id, job_id="j1", exit_code=143)
+    ]
+
+
+def test_a_prepared_worker_is_stopped_without_grace() -> None:
+    script = at_work()
+    script.when(enqueued())
+    script.when(placed())
+    allocation_id = script.lane.of_job["j1"][0]
+    script.hear(Ready(allocation_id))
+    assert script.when(preempted("j1")) == [Stop(allocation_id, 0)]
+    assert said(script.hear(Ended(allocation_id, None))) == [
+        WorkerStopped(allocation_id=allocation_id, job_id="j1")
+    ]
+
+
+def test_a_stop_of_what_is_gone_repeats_the_last_word() -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    last = said(script.hear(Ended(allocation_id, 0, 5)))
+    assert said(script.when(preempted("j1"))) == last
+
+
+def test_a_refusal_of_the_backend_is_reported() -> None:
+    script = at_work()
+    script.when(enqueued())
+    script.when(placed())
+    allocation_id = script.lane.of_job["j1"][0]
+    (report,) = said(script.hear(Refused(allocation_id, "command_missing: x")))
+    assert report == WorkerRefused(
+        allocation_id=allocation_id, job_id="j1", reason="command_missing: x"
+    )
+
+
+def test_a_release_lets_the_worker_be_forgotten() -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    script.hear(Ended(allocation_id, 0))
+    assert script.when(released("j1", allocation_id)) == [Forget(allocation_id)]
+    assert script.lane.workers == {} and script.lane.of_job == {}
+
+
+def test_a_release_of_what_still_runs_kills_it_and_says_nothing() -> None:
+    script = at_work()
+    (allocation_id,) = script.running("j1", ("n1", 0))
+    assert script.when(released("j1", allocation_id)) == [Stop(allocation_id, 0)]
+    assert script.hear(Ended(allocation_id, 137)) == [Forget(allocation_id)]
+    assert not any(script.lane.use.values())
+
+
+def test_a_preempted_job_goes_on_from_its_last_checkpoint() -> None:
+    script = at_work()
+    script.lane.time_scale = 10.0
+    spec = a_spec(1000).model_copy(update={"checkpoint_interval_s": 60.0})
+    (first,) = script.running("j1", ("n1", 0), spec=spec)
+    script.when(preempted("j1"), at=AT + 15_000)
+    script.hear(Ended(first, 143))
+    (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
+    assert isinstance(prepare, Prepare) and prepare.order.done_s == 120.0
+
+
+def test_a_job_that_ended_is_forgotten() -> None:
+    script = at_work()
+    script.when(enqueued())
+    script.when(JobSucceeded(job_id="j1", tenant="ada", attempt=1))
+    assert script.lane.jobs == {}
+
+
+def test_the_state_survives_a_snapshot() -> None:
+    script = at_work()
+    script.running("j1", ("n1", 0))
+    again = pickle.loads(pickle.dumps(script.lane))
+    assert again == script.lane
+    assert [w.phase for w in again.living()] == [Phase.RUNNING]
+
+
+def test_facts_of_no_concern_need_not_be_decoded() -> None:
+    assert acts_on("job.placed.v1") and acts_on("job.placed.v2")
+    assert not acts_on("workers.ready.v1") and not acts_on("job.held.v1")

@@ -1,0 +1,97 @@
+"""Virtual workers on a clock that the test brings."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from services.executor.core.orders import Ended
+from services.executor.core.virtual import MEDIAN_S, SAMPLES, VirtualWorkers, work_s
+from shared.contracts.jobs import Simulated
+from tests.services.executor.facts import a_spec, an_order
+
+
+def test_cluster_seconds_pass_on_the_time_scale_of_the_pool() -> None:
+    workers = VirtualWorkers({})
+    workers.prepare(an_order("0/1/0/0", a_spec(600)))
+    workers.go("0/1/0/0", now_s=100.0, scale=60.0)
+    assert workers.next_due_s == 110.0
+    assert workers.due(109.9) == []
+    assert workers.due(110.0) == [Ended("0/1/0/0", 0, 10_000)]
+    assert workers.next_due_s is None
+
+
+def test_ends_come_in_their_order_with_their_codes() -> None:
+    workers = VirtualWorkers({})
+    failing = a_spec().model_copy(update={"simulated": Simulated(duration_s=1, exit_code=7)})
+    for allocation_id, spec in (("a", a_spec(2)), ("b", failing)):
+        workers.prepare(an_order(allocation_id, spec))
+        workers.go(allocation_id, 0.0, 1.0)
+    assert [(e.allocation_id, e.exit_code) for e in workers.due(5.0)] == [("b", 7), ("a", 0)]
+
+
+def test_a_stopped_worker_ends_once() -> None:
+    workers = VirtualWorkers({})
+    workers.prepare(an_order("a", a_spec(5)))
+    workers.go("a", 0.0, 1.0)
+    assert workers.stop("a", 2.0) == Ended("a", 143, 2000)
+    assert workers.due(100.0) == []
+
+
+def test_a_stopped_worker_that_never_went_has_no_exit_code() -> None:
+    workers = VirtualWorkers({})
+    workers.prepare(an_order("a"))
+    assert workers.stop("a", 2.0) == Ended("a", None)
+    assert workers.stop("never heard of", 2.0) == Ended("never heard of", None)
+
+
+def test_saved_work_need_not_be_done_again() -> None:
+    workers = VirtualWorkers({})
+    workers.prepare(an_order("a", a_spec(100), done_s=60.0))
+    workers.go("a", 0.0, 10.0)
+    assert workers.next_due_s == 4.0
+
+
+def test_a_gang_is_as_slow_as_its_slowest_worker() -> None:
+    workers = VirtualWorkers({"n2": 3.0})
+    for node in ("n1", "n2"):
+        workers.prepare(
+            an_order(node, a_spec(10), node=node, world_size=2, gang_nodes=("n1", "n2"))
+        )
+        workers.go(node, 0.0, 1.0)
+    assert {e.allocation_id for e in workers.due(29.9)} == set()
+    assert {e.allocation_id for e in workers.due(30.0)} == {"n1", "n2"}
+
+
+def test_iteration_times_show_the_slow_worker_and_are_bounded() -> None:
+    workers = VirtualWorkers({"n2": 2.0})
+    for node in ("n1", "n2"):
+        order = an_order(node, a_spec(1000), node=node, world_size=2, gang_nodes=("n1", "n2"))
+        workers.prepare(order)
+        workers.go(node, 0.0, 1.0)
+    times = {t.node_id: t.iteration_s for t in workers.iterations(20.0)}
+    assert [len(t) for t in times.values()] == [10, 10]
+    assert 1.9 < median(times["n2"]) / median(times["n1"]) < 2.1
+    assert workers.iterations(20.5) == []
+    assert all(len(t.iteration_s) == SAMPLES for t in workers.iterations(900.0))
+
+
+def test_a_single_worker_reports_no_iterations() -> None:
+    workers = VirtualWorkers({})
+    workers.prepare(an_order("a", a_spec(100)))
+    workers.go("a", 0.0, 1.0)
+    assert workers.iterations(50.0) == []
+
+
+def test_drawn_durations_depend_on_the_job_alone() -> None:
+    drawn = [work_s(f"job-{n}", a_spec(None)) for n in range(2000)]
+    assert drawn == [work_s(f"job-{n}", a_spec(None)) for n in range(2000)]
+    assert 0.9 < median(drawn) / MEDIAN_S < 1.1
+
+
+def test_ends_of_stopped_workers_do_not_pile_up() -> None:
+    workers = VirtualWorkers({})
+    for n in range(5000):
+        workers.prepare(an_order(str(n), a_spec(1e9)))
+        workers.go(str(n), 0.0, 1.0)
+        workers.stop(str(n), 0.0)
+    assert len(workers._heap) < 1100

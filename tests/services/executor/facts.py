@@ -1,0 +1,151 @@
+"""What placement says, in few words, and what an executor is heard to answer."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from services.executor.core.inventory import Node
+from services.executor.core.membership import take_over
+from services.executor.core.orders import Effect, Ended, Order, Outcome, Ready, Say
+from services.executor.core.outcomes import on_outcome
+from services.executor.core.react import react
+from services.executor.core.state import Lane
+from shared.bus.decider import Fact
+from shared.contracts.base import Event, Model
+from shared.contracts.jobs import Gang, JobSpec, Simulated
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, JobStarted
+
+AT = 1_700_000_000_000
+
+
+def a_node(name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo") -> Node:
+    return Node(
+        name, pool, "process" if backend == "process" else "virtual", "a100", gpus, 64, 512, "r1",
+        (("berth.address", "10.0.0.1"),),
+    )  # fmt: skip
+
+
+def a_lane(*nodes: Node) -> Lane:
+    own = {node.node_id: node for node in nodes or (a_node(),)}
+    return Lane(0, own, backends=frozenset({"virtual", "process"}))
+
+
+def a_spec(duration_s: float | None = 10.0, workers: int = 1, grace_s: float = 5.0) -> JobSpec:
+    return JobSpec(
+        name="train",
+        command=("true",),
+        gang=Gang(workers=workers),
+        grace_s=grace_s,
+        simulated=Simulated(duration_s=duration_s),
+    )
+
+
+def enqueued(job: str = "j1", spec: JobSpec | None = None, index: int | None = None) -> JobEnqueued:
+    return JobEnqueued(
+        job_id=job, tenant="ada", submitted_at=AT, spec=spec or a_spec(), array_index=index
+    )
+
+
+def placed(job: str = "j1", *on: tuple[str, int], attempt: int = 1, milli: int = 1000) -> JobPlaced:
+    """One worker per (node, gpu)."""
+    return JobPlaced(
+        job_id=job,
+        tenant="ada",
+        attempt=attempt,
+        allocations=tuple(
+            Allocation(rank=rank, node_id=node, gpus=(gpu,), gpu_milli=milli)
+            for rank, (node, gpu) in enumerate(on or (("n1", 0),))
+        ),
+        waited_ms=0,
+        policy="test",
+    )
+
+
+def started(job: str = "j1", attempt: int = 1) -> JobStarted:
+    return JobStarted(job_id=job, tenant="ada", attempt=attempt)
+
+
+def joined(node: Node, incarnation: str) -> NodeJoined:
+    return NodeJoined(
+        node_id=node.node_id,
+        incarnation=incarnation,
+        executor_id="e1",
+        backend=node.backend,
+        gpu_type=node.gpu_type,
+        gpus=node.gpus,
+        cpus=node.cpus,
+        mem_gib=node.mem_gib,
+        labels=dict(node.labels),
+    )
+
+
+class Script:
+    """A lane and the ledger it reads: each fact lies in a record of its own."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self._seq = count(1)
+
+    def given(self, *events: Event) -> Script:
+        """History: nobody acts on it."""
+        for event in events:
+            self.when(event)
+        return self
+
+    def at_work(self, base: str = "boot") -> Script:
+        """The executor took over and its nodes have joined."""
+        take_over(self.lane, base, {})
+        for name, incarnation in self.lane.mine.items():
+            self.when(joined(self.lane.nodes[name], incarnation))
+        return self
+
+    def when(self, event: Event, at: int = AT) -> list[Effect]:
+        return react(self.lane, Fact(event, "placement", 0, next(self._seq), 0, at))
+
+    def hear(self, outcome: Outcome) -> list[Effect]:
+        return on_outcome(self.lane, outcome)
+
+    def running(self, job: str, *on: tuple[str, int], spec: JobSpec | None = None) -> list[str]:
+        """Allocation ids of a job that runs."""
+        self.when(enqueued(job, spec))
+        self.when(placed(job, *on))
+        ids = list(self.lane.of_job[job])
+        for allocation_id in ids:
+            self.hear(Ready(allocation_id))
+        self.when(started(job))
+        return ids
+
+
+def said(effects: list[Effect]) -> list[Model]:
+    return [effect.report for effect in effects if isinstance(effect, Say)]
+
+
+def an_order(
+    allocation_id: str = "0/1/0/0",
+    spec: JobSpec | None = None,
+    node: str = "n1",
+    job: str = "j1",
+    **more: object,
+) -> Order:
+    values: dict[str, object] = {
+        "allocation_id": allocation_id,
+        "job_id": job,
+        "tenant": "ada",
+        "attempt": 1,
+        "array_index": None,
+        "rank": 0,
+        "world_size": 1,
+        "local_rank": 0,
+        "node_id": node,
+        "gpus": (0,),
+        "gpu_milli": 1000,
+        "gang_nodes": (node,),
+        "master_address": "127.0.0.1",
+        "spec": spec or a_spec(),
+    }
+    return Order(**{**values, **more})  # type: ignore[arg-type]
+
+
+def ended(outcomes: list[Outcome]) -> list[Ended]:
+    return [outcome for outcome in outcomes if isinstance(outcome, Ended)]

@@ -1,0 +1,288 @@
+"""A whole executor: from the placement ledger to reports, on the in-memory twin."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from services.executor.app import Executor
+from shared.bus.errors import OutcomeUnknown
+from shared.bus.log import TP, Headers
+from shared.bus.memory import MemoryLog
+from shared.contracts.jobs import JobSpec
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import AllocationReleased, JobPreempted
+from shared.contracts.reports import (
+    Heartbeats,
+    LogLines,
+    NodeLeaving,
+    NodeRegistered,
+    TelemetryReported,
+    WorkerExited,
+    WorkerReady,
+    WorkerRefused,
+    WorkerStopped,
+)
+from tests.services.executor.facts import a_node, a_spec, enqueued, placed, started
+from tests.services.executor.twin import Twin
+
+VIRTUAL = a_node("n1", gpus=8)
+PROCESS = a_node("p1", gpus=2, backend="process")
+BOTH = ("virtual", "process")
+
+
+def shell(script: str, grace_s: float = 5.0) -> JobSpec:
+    return JobSpec(name="t", command=("/bin/sh", "-c", script), grace_s=grace_s)
+
+
+async def run_job(twin: Twin, job: str, spec: JobSpec, *on: tuple[str, int]) -> str:
+    """Placement's part, up to the go; the place of the job."""
+    ready = len(twin.reports(WorkerReady))
+    twin.write(enqueued(job, spec))
+    place = twin.write(placed(job, *on))
+    await twin.heard(WorkerReady, ready + len(on))
+    twin.write(started(job))
+    return place
+
+
+async def test_a_virtual_job_goes_from_its_place_to_its_exit(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL, time_scale=1000)
+    await twin.serving()
+    place = await run_job(twin, "j1", a_spec(30), ("n1", 0), ("n1", 1))
+    exits = await twin.heard(WorkerExited, 2)
+    assert [e.allocation_id for e in exits] == [f"{place}/0", f"{place}/1"]
+    assert all(e.exit_code == 0 and e.ran_ms == 30 for e in exits)
+    await twin.leave()
+    assert [r.node_id for r in twin.reports(NodeLeaving)] == ["n1"]
+
+
+async def test_reports_of_one_moment_lie_in_one_record(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    before = len(twin.records())
+    for job in range(8):
+        twin.write(enqueued(f"j{job}"), placed(f"j{job}", ("n1", job)))
+    await twin.heard(WorkerReady, 8)
+    assert len(twin.records()) - before <= 2
+    await twin.leave()
+
+
+class ShakyLog(MemoryLog):
+    """Of the first two appends to a topic one is lost, and of the other the answer."""
+
+    async def append(
+        self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
+    ) -> int:
+        self.tries = getattr(self, "tries", 0) + 1
+        if self.tries == 1:
+            raise OutcomeUnknown("the request is lost")
+        offset = await super().append(tp, value, key=key, headers=headers)
+        if self.tries == 2:
+            raise OutcomeUnknown("the answer is lost")
+        return offset
+
+
+async def test_a_report_is_sent_again_until_it_is_acknowledged(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    twin.connect = lambda: ShakyLog(twin.broker)
+    await twin.serving()
+    await twin.until(lambda: len(twin.records()) == 2)
+    first, second = twin.broker.entries(TP("reports", 0))
+    assert first.value == second.value
+    twin.admit(twin.reports(NodeRegistered)[:1])
+    await run_job(twin, "j1", a_spec(0), ("n1", 0))
+    assert len(await twin.heard(WorkerExited)) == 1
+    await twin.leave()
+
+
+async def test_unaccepted_records_start_nothing(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    twin.write(enqueued())
+    accepted = twin.broker.entries(TP("placement", 0))[-1].value
+    assert accepted is not None
+    twin.placement.scribble(accepted)
+    twin.placement.scribble(b"rubbish")
+    twin.write(placed())
+    assert len(await twin.heard(WorkerReady)) == 1
+    await twin.leave()
+
+
+async def test_heartbeats_name_the_nodes_and_their_incarnation(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    await twin.until(lambda: bool(twin.said("heartbeats", Heartbeats)))
+    (registered,) = twin.reports(NodeRegistered)
+    assert twin.said("heartbeats", Heartbeats)[0].nodes == {"n1": registered.incarnation}
+    await twin.leave()
+
+
+async def test_a_slow_node_shows_in_the_telemetry_of_its_gang(tmp_path: Path) -> None:
+    other = a_node("n2")
+    twin = Twin(tmp_path, VIRTUAL, other, time_scale=100)
+    await twin.serving(slow="n2:3.5")
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0), ("n2", 0))
+    await twin.until(lambda: bool(twin.said("telemetry", TelemetryReported)))
+    times = twin.said("telemetry", TelemetryReported)[0].times
+    by_node = {t.node_id: t.iteration_s[0] for t in times}
+    assert by_node["n2"] / by_node["n1"] > 3
+    await twin.leave()
+
+
+async def test_a_real_job_runs_prints_and_exits(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, PROCESS, backends=BOTH)
+    await twin.serving()
+    await run_job(twin, "j1", shell("echo gpu $CUDA_VISIBLE_DEVICES; exit 5"), ("p1", 1))
+    (end,) = await twin.heard(WorkerExited)
+    assert end.exit_code == 5
+    await twin.until(lambda: bool(twin.said("logs", LogLines)))
+    (lines,) = twin.said("logs", LogLines)
+    assert (lines.job_id, lines.tenant, lines.lines) == ("j1", "ada", ("gpu 1",))
+    await twin.leave()
+
+
+async def test_a_preempted_real_job_is_stopped_and_reported(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, PROCESS, backends=BOTH)
+    await twin.serving()
+    await run_job(twin, "j1", shell("sleep 600"), ("p1", 0))
+    twin.write(JobPreempted(job_id="j1", tenant="ada", attempt=1, reason="higher_class"))
+    (stopped,) = await twin.heard(WorkerStopped)
+    assert stopped.exit_code == 143
+    await twin.leave()
+
+
+async def test_processes_are_refused_until_the_pool_asks_for_them(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, PROCESS)
+    twin.access.write([twin.pool])
+    twin.start()
+    executor = twin.executor
+    assert isinstance(executor, Executor)
+    await twin.until(lambda: "does not allow" in str(executor.health().get("reason")))
+    assert twin.reports(NodeRegistered) == []
+    twin.access.write([twin.pool.model_copy(update={"backends": BOTH})])
+    twin.admit(await twin.heard(NodeRegistered))
+    await twin.until(lambda: executor.health() == {"ready": True})
+    await twin.leave()
+
+
+async def test_a_busy_gpu_is_refused(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    twin.write(enqueued("j2"), placed("j2", ("n1", 0)))
+    (refused,) = await twin.heard(WorkerRefused)
+    assert refused.job_id == "j2" and refused.reason.startswith("gpu_busy")
+    await twin.leave()
+
+
+async def test_a_clean_stop_says_goodbye_then_tells_each_end(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    await run_job(twin, "j2", shell("sleep 600"), ("p1", 0))
+    await twin.leave()
+    reports = [r for record in twin.records() for r in record.reports][-4:]
+    assert [type(r) for r in reports[:2]] == [NodeLeaving, NodeLeaving]
+    assert {r.job_id for r in reports[2:] if isinstance(r, WorkerStopped)} == {"j1", "j2"}
+
+
+async def test_after_a_crash_the_next_one_tells_what_was_left(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
+    await twin.serving()
+    virtual = await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    real = await run_job(twin, "j2", shell("sleep 600"), ("p1", 0))
+    await twin.crash()
+    await twin.serving()
+    stopped = await twin.heard(WorkerStopped, 2)
+    assert {s.allocation_id for s in stopped} == {f"{virtual}/0", f"{real}/0"}
+    assert len({r.incarnation for r in twin.reports(NodeRegistered)}) == 2
+    await run_job(twin, "j3", shell("exit 0"), ("p1", 0))
+    assert (await twin.heard(WorkerExited))[-1].job_id == "j3"
+    await twin.leave()
+
+
+async def test_a_restart_goes_on_from_its_snapshot_and_an_older_ledger_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.executor.lane.SNAPSHOT_EVERY_S", 0.05)
+    monkeypatch.setattr("services.executor.lane.SNAPSHOT_RECORDS", 3)
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    place = await run_job(twin, "j1", a_spec(0), ("n1", 0))
+    await twin.heard(WorkerExited)
+    twin.write(
+        AllocationReleased(
+            job_id="j1", attempt=1, allocation_id=f"{place}/0", node_id="n1", reason="exited"
+        )
+    )
+    twin.write(enqueued("j2", a_spec(0)))
+    await twin.until(lambda: bool(list(tmp_path.rglob("*.snapshot"))))
+    await twin.crash()
+    await twin.serving()
+    await twin.until(lambda: twin.executor is not None and twin.executor.health()["ready"] is True)
+    twin.write(placed("j2", ("n1", 0)))
+    ready = await twin.heard(WorkerReady, 2)
+    assert ready[-1].job_id == "j2"
+    assert twin.reports(WorkerStopped) == []
+    await twin.leave()
+
+
+class DeafLog(MemoryLog):
+    """A broker that answers no question while it is `deaf`."""
+
+    deaf = False
+
+    async def end(self, tp: TP) -> int:
+        if type(self).deaf:
+            raise OutcomeUnknown("no answer")
+        return await super().end(tp)
+
+
+async def test_who_cannot_read_the_ledger_for_half_a_lease_stops_its_workers(
+    tmp_path: Path,
+) -> None:
+    class Deaf(DeafLog):
+        pass
+
+    twin = Twin(tmp_path, VIRTUAL, lease_s=0.6)
+    twin.connect = lambda: Deaf(twin.broker)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    await asyncio.sleep(0.7)
+    assert twin.reports(WorkerStopped) == []
+    Deaf.deaf = True
+    (stopped,) = await twin.heard(WorkerStopped)
+    assert stopped.job_id == "j1"
+    executor = twin.executor
+    assert executor is not None and "cannot be read" in str(executor.health()["reason"])
+    first, second = twin.reports(NodeRegistered)
+    assert first.incarnation != second.incarnation
+    Deaf.deaf = False
+    twin.admit([second])
+    await twin.until(lambda: executor.health() == {"ready": True})
+    assert len(twin.reports(NodeRegistered)) == 2
+    await twin.leave()
+
+
+async def test_a_node_that_was_declared_lost_joins_anew(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    (registered,) = twin.reports(NodeRegistered)
+    twin.write(NodeLost(node_id="n1", incarnation=registered.incarnation, reason="silent"))
+    assert len(await twin.heard(NodeRegistered, 2)) == 2
+    assert len(await twin.heard(WorkerStopped)) == 1
+    await twin.leave()
+
+
+async def test_it_waits_for_its_pool_and_can_be_stopped_while_it_waits(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL)
+    twin.start()
+    await asyncio.sleep(0.05)
+    assert twin.executor is not None
+    assert "unknown yet" in str(twin.executor.health()["reason"])
+    await twin.leave()
+
+

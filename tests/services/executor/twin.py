@@ -1,0 +1,110 @@
+"""A whole executor on the in-memory twin of the broker, with a ledger written by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from services.executor.app import Executor
+from services.executor.core.inventory import Node
+from services.executor.settings import ExecutorSettings
+from shared.bus import cloudevents
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event, Model
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.reports import ExecutorReported, NodeRegistered
+from shared.testing.ledgers import LedgerPen
+
+M = TypeVar("M", bound=Model)
+PATIENCE_S = 20.0
+
+
+class Twin:
+    """The broker, the pens, and whatever executors the test starts on it."""
+
+    def __init__(self, folder: Path, *nodes: Node, **pool: object) -> None:
+        self.folder = folder
+        self.nodes = nodes
+        self.broker = MemoryBroker()
+        self.access = LedgerPen(self.broker, "access")
+        self.placement = LedgerPen(self.broker, "placement")
+        self.pool = PoolConfigured.model_validate({"partition": 0, "pool": "demo", **pool})
+        self.stop = asyncio.Event()
+        self.executor: Executor | None = None
+        self.connect: Callable[[], MemoryLog] = lambda: MemoryLog(self.broker)
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self, **more: object) -> None:
+        settings = ExecutorSettings.model_validate(
+            {
+                "kafka": "127.0.0.1:1",
+                "data": self.folder,
+                "executor_id": "e1",
+                "nodes": "unused",
+                "uid_first": 0,
+                **more,
+            }
+        )
+        self.stop = asyncio.Event()
+        self.executor = Executor(settings, self.nodes, self.connect)
+        self._running = asyncio.create_task(self.executor.run(self.stop))
+
+    async def serving(self, **more: object) -> None:
+        """Start, and let placement answer the registrations."""
+        self.access.write([self.pool])
+        seen = len(self.reports(NodeRegistered))
+        self.start(**more)
+        await self.until(lambda: len(self.reports(NodeRegistered)) >= seen + len(self.nodes))
+        self.admit(self.reports(NodeRegistered)[seen:])
+
+    def admit(self, registered: list[NodeRegistered]) -> None:
+        self.placement.write(
+            [
+                NodeJoined(**{**r.model_dump(exclude={"kind"}), "executor_id": "e1"})
+                for r in registered
+            ]
+        )
+
+    def write(self, *events: Event) -> str:
+        return self.placement.write(events)
+
+    async def leave(self) -> None:
+        self.stop.set()
+        await self.ended()
+
+    async def ended(self) -> None:
+        assert self._running is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await self._running
+
+    async def crash(self) -> None:
+        """As far as a task can: nothing is told any more."""
+        assert self._running is not None
+        self._running.cancel()
+        await asyncio.wait([self._running])
+
+    def reports(self, kind: type[M]) -> list[M]:
+        return [r for record in self.records() for r in record.reports if isinstance(r, kind)]
+
+    def records(self) -> list[ExecutorReported]:
+        return self.said("reports", ExecutorReported)
+
+    def said(self, topic: str, kind: type[M]) -> list[M]:
+        entries = self.broker.entries(TP(topic, 0))
+        bodies = [cloudevents.decode(entry.value).body for entry in entries]
+        return [kind.model_validate_json(body) for body in bodies]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds():
+                assert self._running is None or not self._running.done() or self.stop.is_set()
+                await asyncio.sleep(0.005)
+
+    async def heard(self, kind: type[M], count: int = 1) -> list[M]:
+        """The reports of this kind, once there are so many."""
+        await self.until(lambda: len(self.reports(kind)) >= count)
+        return self.reports(kind)
