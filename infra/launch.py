@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra import control, kafka, postgres, tansu
-from infra.folders import make_own
+from infra.folders import make_own, socket_dir
 from infra.process import DidNotStart, is_open, tied
-from infra.running import Broker, RunningStack
+from infra.running import OPERATOR_KEY, Broker, RunningStack
 from infra.stack import SERVICES, STEPS, Service, Site, Step, environment, step_environment
 from infra.supervisor_conf import Program, render
 from infra.supervisord import STOPPED
@@ -77,19 +77,24 @@ def prepare(stack: RunningStack) -> None:
     if stack.broker == "embedded":
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(stack.work, ignore_errors=True)
+        (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
     for folder in (root, stack.state, stack.work):
         make_own(folder, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
-    postgres.prepare(root / "postgres")
+    postgres.prepare(_postgres(stack))
     if stack.broker == "kafka":
         kafka.prepare(root / "kafka", _port(stack))
 
 
 def tidy(stack: RunningStack) -> None:
-    """Leave nothing outside the data folder that the next start would throw away."""
-    if stack.broker == "embedded" and not stack.work.is_relative_to(stack.data_dir):
-        shutil.rmtree(stack.work, ignore_errors=True)
+    """Leave nothing outside the data folder that the next start makes anew."""
+    folders = [control.socket_path(stack.data_dir).parent, socket_dir(_postgres(stack))]
+    if stack.broker == "embedded":
+        folders.append(stack.work)
+    for folder in folders:
+        if not folder.is_relative_to(stack.data_dir):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def reap(data_dir: Path, timeout_s: float) -> None:
@@ -111,7 +116,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
     root, site = stack.state.parent, _site(options, stack)
     is_kafka = stack.broker == "kafka"
     broker = kafka.command(root / "kafka") if is_kafka else tansu.command(_port(stack))
-    database = postgres.command(root / "postgres")
+    database = postgres.command(_postgres(stack))
     return [
         Program(
             "broker", [*tied("TERM"), *broker], is_part=True, restarts=is_kafka, stop_wait_s=20
@@ -168,7 +173,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
 
 
 def _wait_for_postgres(stack: RunningStack) -> None:
-    folder = stack.state.parent / "postgres"
+    folder = _postgres(stack)
     _wait(stack, "postgres", lambda: postgres.is_ready(folder))
     postgres.create_database(folder)
 
@@ -200,3 +205,7 @@ def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]])
 
 def _port(stack: RunningStack) -> int:
     return int(stack.kafka.rpartition(":")[2])
+
+
+def _postgres(stack: RunningStack) -> Path:
+    return stack.state.parent / "postgres"

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 Broker = Literal["embedded", "kafka"]
 FILE = "stack.json"
+OPERATOR_KEY = "operator.key"
+"""Kept by the command line; it is worth what the ledger of `access` remembers of it."""
 
 
 class NoStack(SystemExit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -82,8 +82,9 @@ def down(data_dir: Path) -> bool:
     if ran:
         control.shut_down(data_dir)
         _wait_for_end(data_dir)
-        tidy(load(data_dir))
     reap(data_dir, STOP_S)
+    with suppress(NoStack):
+        tidy(load(data_dir))
     return ran
 
 

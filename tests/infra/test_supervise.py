@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -86,6 +87,8 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     assert all(_is_dead(each.pid) for each in found.values())
     assert supervise.status(data_dir) == []
     assert not supervise.down(data_dir)
+    assert not control.socket_path(data_dir.resolve()).exists()
+    assert stack.work.is_relative_to(data_dir) or not stack.work.exists()
 
 
 def test_a_killed_service_runs_again_within_a_second_or_so(data_dir: Path) -> None:
@@ -187,9 +190,11 @@ def test_addresses_are_saved_for_their_owner_only(data_dir: Path) -> None:
 def test_what_the_embedded_broker_forgot_is_not_read_again(data_dir: Path) -> None:
     stack = supervise.up(_options(data_dir))
     (stack.state / "first" / "snapshot").write_text("of a ledger that is gone")
+    (data_dir / "operator.key").write_text("of a ledger that is gone")
     supervise.down(data_dir)
     again = supervise.up(_options(data_dir))
     assert not (again.state / "first" / "snapshot").exists()
+    assert not (data_dir / "operator.key").exists()
 
 
 @pytest.mark.kafka
@@ -205,6 +210,8 @@ def test_kafka_keeps_what_it_was_told_over_a_restart(data_dir: Path) -> None:
     assert "mine" in admin.list_topics()
     admin.close()
     assert (again.state / "first" / "snapshot").read_text() == "kept"
+    supervise.down(data_dir)
+    shutil.rmtree(again.work, ignore_errors=True)
 
 
 def test_nothing_runs_where_nothing_was_started(tmp_path: Path) -> None:
