@@ -1,0 +1,63 @@
+"""Reads of the read models; while Postgres is away they are refused, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncpg
+import msgspec
+
+from services.gateway.problem import unavailable
+
+SCHEMA = "berth"
+CONNECT_S = 2.0
+COMMAND_S = 5.0
+CONNECTIONS = 8
+JSON_COLUMNS = frozenset({"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms"})
+"""Kept as text, so that equal rows are equal bytes; they leave as the JSON that they are."""
+
+Row = dict[str, object]
+
+
+class Database:
+    """Connects when first asked, and again after every loss."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._pool: asyncpg.Pool | None = None
+
+    async def rows(self, sql: str, *values: object) -> list[Row]:
+        """Raises a 503 Refusal where Postgres cannot be asked."""
+        if not self._dsn:
+            raise unavailable("reads_unavailable", "this gateway has no read models")
+        try:
+            found = await (await self._connected()).fetch(sql, *values)
+        except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as e:
+            raise unavailable("reads_unavailable", f"Postgres: {type(e).__name__}") from None
+        return [{name: _shown(name, value) for name, value in row.items()} for row in found]
+
+    async def row(self, sql: str, *values: object) -> Row | None:
+        found = await self.rows(sql, *values)
+        return found[0] if found else None
+
+    async def stop(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.terminate()
+
+    async def _connected(self) -> asyncpg.Pool:
+        if self._pool is None:
+            # A rebuild swaps the schema beneath us: no statement may outlive its tables.
+            self._pool = await asyncpg.create_pool(
+                self._dsn, min_size=0, max_size=CONNECTIONS, timeout=CONNECT_S,
+                command_timeout=COMMAND_S, statement_cache_size=0,
+                server_settings={"search_path": SCHEMA, "application_name": "berth-gateway"},
+            )  # fmt: skip
+        return self._pool
+
+
+def _shown(name: str, value: object) -> object:
+    if name not in JSON_COLUMNS or not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value

@@ -1,0 +1,71 @@
+"""What OpenAPI says of bodies and errors, which the routes read and raise by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from services.gateway.problem import MEDIA_TYPE, Problem
+
+REF = "#/components/schemas/{model}"
+SAID = {
+    400: "The body is no JSON object",
+    401: "No key, or none that is known",
+    403: "The key may not do this, or the body names another tenant",
+    404: "No such thing, or another tenant's",
+    413: "The body has more than 64 KiB",
+    415: "The body is not application/json",
+    422: "A field breaks a rule; `errors` names field, value and rule",
+    503: "Kafka, or for reads Postgres, is away; come back after Retry-After",
+}
+ABOUT = """The control plane of a shared GPU cluster. What changes something is a command: it is
+answered with 202 and an id once the broker has it, and its owner answers it under
+`/v1/commands/{command_id}`. Times are milliseconds since 1970. Errors are RFC 9457 problems."""
+
+_bodies: dict[str, type[BaseModel]] = {}
+Responses = dict[int | str, dict[str, Any]]
+
+
+def refusals(*statuses: int) -> Responses:
+    """The problems that a route may answer; every route may answer 401 and 503."""
+    ref = {"$ref": REF.format(model=Problem.__name__)}
+    return {
+        status: {"description": SAID[status], "content": {MEDIA_TYPE: {"schema": ref}}}
+        for status in sorted({401, 403, 503, *statuses})
+    }
+
+
+def takes(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
+    """The JSON body of a route: one of these."""
+    for model in models:
+        _bodies[model.__name__] = model
+    refs = [{"$ref": REF.format(model=model.__name__)} for model in models]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    body = {"required": required, "content": {"application/json": {"schema": schema}}}
+    return {"requestBody": body}
+
+
+def install(app: FastAPI) -> None:
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _schema(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _schema(app: FastAPI) -> dict[str, Any]:
+    found = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
+    models = [(model, "validation") for model in (*_bodies.values(), Problem)]
+    _, definitions = models_json_schema(models, ref_template=REF)  # type: ignore[arg-type]
+    components = found.setdefault("components", {})
+    components.setdefault("schemas", {}).update(definitions["$defs"])
+    components["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "bearerFormat": "key_id.secret"}
+    }
+    found["security"] = [{"key": []}]
+    return found

@@ -1,0 +1,41 @@
+"""Pages by key: the next one begins behind the last row, however the list grows meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+from fastapi import Query
+
+from services.gateway.core.faults import Fault, Invalid
+from services.gateway.database import Row
+
+Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
+PageToken = Annotated[
+    str | None,
+    Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the page before"),
+]
+NamePart = Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] | None
+
+
+class TimePage(NamedTuple):
+    """A place in a list that is ordered by time, then by key."""
+
+    at: int | None
+    key: str | None
+
+    @classmethod
+    def read(cls, token: str | None) -> TimePage:
+        if token is None:
+            return cls(None, None)
+        at, _, key = token.partition(":")
+        if not (at.isdigit() and len(at) < 19 and key):
+            raise Invalid([Fault(field="after", value=token[:64], rule="no place in this list")])
+        return cls(int(at), key)
+
+
+def page(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
+    """A full page has a `next`; its last row says where."""
+    if len(rows) < limit:
+        return {"items": rows, "next": None}
+    return {"items": rows, "next": ":".join(str(rows[-1][key]) for key in keys)}

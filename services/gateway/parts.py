@@ -1,0 +1,99 @@
+"""What the routes work with, and how long each part lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import Request
+
+from services.gateway.access import Access
+from services.gateway.database import Database
+from services.gateway.hub import Hub
+from services.gateway.ingress import Ingress
+from services.gateway.outbox import Outbox
+from services.gateway.settings import GatewaySettings
+from shared.bus.fatal import supervise
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import Log
+from shared.telemetry.ring import OtlpRing
+from shared.telemetry.setup import Telemetry
+
+RING_SPANS = 100_000
+RECENT_JOBS = 100_000
+
+
+class Recent:
+    """Lanes of the jobs that came through here: a cancel may come before Postgres knows them."""
+
+    def __init__(self, most: int = RECENT_JOBS) -> None:
+        self._lanes: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._most = most
+
+    def note(self, job_id: str, tenant: str, lane: int) -> None:
+        self._lanes[job_id] = (tenant, lane)
+        if len(self._lanes) > self._most:
+            self._lanes.popitem(last=False)
+
+    def lane(self, job_id: str, tenant: str | None) -> int | None:
+        """Of a job of that tenant, or of anybody's where no tenant is named."""
+        owner, lane = self._lanes.get(job_id.partition(".")[0], ("", -1))
+        return lane if lane >= 0 and tenant in (None, owner) else None
+
+
+@dataclass(slots=True)
+class Gateway:
+    """The parts, wired once."""
+
+    settings: GatewaySettings
+    telemetry: Telemetry
+    access: Access
+    outbox: Outbox
+    ingress: Ingress
+    hub: Hub
+    database: Database
+    open_log: Callable[[], Log]
+    ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
+    recent: Recent = field(default_factory=Recent)
+    streams: int = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Everything that goes on beside the requests; what dies of a bug ends the process."""
+        parts = (self.access, self.outbox, self.ingress, self.hub)
+        tasks = [supervise(part.run(), type(part).__name__) for part in parts]
+        try:
+            yield
+        finally:
+            self.hub.end_all("shutting_down")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.database.stop()
+
+
+def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
+    """A gateway on a Kafka broker."""
+
+    def open_log() -> Log:
+        return KafkaLog(settings.kafka, idempotent=settings.idempotent, client="berth-gateway")
+
+    access = Access(open_log)
+    recent = Recent()
+    outbox = Outbox(settings.kafka, idempotent=settings.idempotent, linger_ms=settings.linger_ms)
+    ingress = Ingress(settings.kafka, settings.instance, access, outbox, telemetry, recent.note)
+    hub = Hub(open_log, settings.partitions, settings.stream_queue)
+    database = Database(settings.postgres)
+    return Gateway(
+        settings, telemetry, access, outbox, ingress, hub, database, open_log, recent=recent
+    )
+
+
+def gateway(request: Request) -> Gateway:
+    """The parts behind this request."""
+    found = request.app.state.gateway
+    assert isinstance(found, Gateway)
+    return found

@@ -1,0 +1,135 @@
+"""How the gateway says no: RFC 9457, one shape for every error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field
+from starlette.exceptions import HTTPException
+
+from services.gateway.core.faults import Fault, Invalid, NotJson, plain
+from services.gateway.core.submission import TenantMismatch
+from shared.contracts.base import Model
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+
+
+class Problem(Model):
+    """An RFC 9457 problem; `reason` is the machine-readable last part of `type`."""
+
+    type: str = Field(description="`urn:berth:<reason>`")
+    title: str = Field(description="for people")
+    status: int = Field(description="the HTTP status")
+    reason: str = Field(description="machine-readable: snake_case")
+    detail: str = Field("", description="what happened this time")
+    errors: tuple[Fault, ...] = Field((), description="each field that is wrong")
+
+
+class Refusal(Exception):
+    """Raised anywhere below a route; answered as a Problem."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        detail: str = "",
+        errors: Sequence[Fault] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail or reason)
+        self.status = status
+        self.reason = reason
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+
+def unavailable(reason: str, detail: str) -> Refusal:
+    """Not now; the same request may be repeated."""
+    return Refusal(503, reason, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def not_found(what: str) -> Refusal:
+    """Also said of what exists, but is another tenant's."""
+    return Refusal(404, "not_found", f"no such {what}")
+
+
+def answer(refusal: Refusal) -> Response:
+    problem = Problem(
+        type=f"urn:berth:{refusal.reason}",
+        title=HTTPStatus(refusal.status).phrase,
+        status=refusal.status,
+        reason=refusal.reason,
+        detail=refusal.detail[:1024],
+        errors=refusal.errors,
+    )
+    body = problem.model_dump_json(exclude_none=True)
+    return Response(body, refusal.status, refusal.headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Every error of this application leaves as a Problem."""
+    for kind, explain in _EXPLAIN.items():
+        app.add_exception_handler(kind, _handler(explain))
+
+
+def _handler(
+    explain: Callable[[Exception], Refusal],
+) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def handle(request: Request, error: Exception) -> Response:
+        return answer(explain(error))
+
+    return handle
+
+
+def _as_is(error: Exception) -> Refusal:
+    assert isinstance(error, Refusal)
+    return error
+
+
+def _not_json(error: Exception) -> Refusal:
+    return Refusal(400, "malformed", f"the body is no JSON object: {error}")
+
+
+def _invalid(error: Exception) -> Refusal:
+    assert isinstance(error, Invalid)
+    return Refusal(422, "invalid", "the body breaks these rules", error.faults)
+
+
+def _tenant_mismatch(error: Exception) -> Refusal:
+    assert isinstance(error, TenantMismatch)
+    return Refusal(403, "tenant_mismatch", "the body names another tenant", [error.fault])
+
+
+def _bad_query(error: Exception) -> Refusal:
+    assert isinstance(error, RequestValidationError)
+    faults = [
+        Fault(field=str(each["loc"][-1]), value=plain(each.get("input")), rule=str(each["msg"]))
+        for each in error.errors()
+    ]
+    return Refusal(422, "invalid", "the query breaks these rules", faults)
+
+
+def _http(error: Exception) -> Refusal:
+    assert isinstance(error, HTTPException)
+    reason = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return Refusal(error.status_code, reason, headers=error.headers)
+
+
+def _unforeseen(error: Exception) -> Refusal:
+    return Refusal(500, "internal", type(error).__name__)
+
+
+_EXPLAIN: dict[type[Exception], Callable[[Exception], Refusal]] = {
+    Refusal: _as_is,
+    NotJson: _not_json,
+    Invalid: _invalid,
+    TenantMismatch: _tenant_mismatch,
+    RequestValidationError: _bad_query,
+    HTTPException: _http,
+    Exception: _unforeseen,
+}

@@ -1,0 +1,114 @@
+"""Every question that the gateway asks the read models; `$1` is the tenant, NULL sees all."""
+
+from __future__ import annotations
+
+JOB_COLUMNS = """
+    j.job_id, p.pool, j.tenant, j.name, j.user_id, j.priority_class, j.workers, j.gpus,
+    j.array_index, j.phase, j.reason, j.detail, j.attempt, j.exit_code, j.submitted_at,
+    j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
+    j.short_gpus, j.preemptions, j.gpu_ms, j.ran_ms, j.nodes
+"""
+
+JOBS = f"""
+SELECT {JOB_COLUMNS} FROM job j LEFT JOIN pool p ON p.partition = j.partition
+WHERE ($1::text IS NULL OR j.tenant = $1) AND ($2::text IS NULL OR j.phase = $2)
+  AND ($3::text IS NULL OR starts_with(j.name, $3))
+  AND ($4::text IS NULL OR p.pool = $4)
+  AND ($5::text IS NULL OR starts_with(j.job_id, $5 || '.'))
+  AND ($6::bigint IS NULL OR (j.submitted_at, j.job_id) < ($6, $7::text))
+ORDER BY j.submitted_at DESC, j.job_id DESC LIMIT $8
+"""  # noqa: S608
+
+JOB = f"""
+SELECT {JOB_COLUMNS}, j.spec, j.partition, j.traceparent
+FROM job j LEFT JOIN pool p ON p.partition = j.partition
+WHERE ($1::text IS NULL OR j.tenant = $1) AND j.job_id = $2
+"""  # noqa: S608
+
+LANE_OF_JOB = """
+SELECT partition FROM job_admission
+WHERE ($1::text IS NULL OR tenant = $1) AND job_id IN ($2, $2 || '.0') LIMIT 1
+"""
+
+TIMELINE = """
+SELECT ledger || '/' || partition || '/' || seq || '/' || idx AS id, at, type, data, cause,
+       traceparent
+FROM job_event WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
+ORDER BY at, ledger, seq, idx LIMIT 10000
+"""
+
+WHY = """
+SELECT at, until, type, data FROM why_waiting
+WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
+ORDER BY at, ledger, seq, idx LIMIT 10000
+"""
+
+NODES = """
+SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.rack, n.labels,
+       n.alive, n.cordoned, n.draining, n.reason, n.executor_id, n.joined_at, n.lost_at,
+       COALESCE(u.used_milli, '{}') AS used_milli
+FROM node n LEFT JOIN pool p ON p.partition = n.partition
+LEFT JOIN (SELECT node_id, array_agg(used_milli ORDER BY gpu) AS used_milli
+           FROM gpu GROUP BY node_id) u ON u.node_id = n.node_id
+WHERE ($1::text IS NULL OR p.pool = $1) AND ($2::text IS NULL OR n.node_id > $2)
+ORDER BY n.node_id LIMIT $3
+"""
+
+LANE_OF_NODE = "SELECT partition FROM node WHERE node_id = $1"
+
+QUEUE = """
+SELECT p.pool, q.position, q.job_id, q.tenant, q.name, q.priority_class, q.gpus, q.attempt,
+       q.waiting_since, q.held_reason, q.short_gpus, q.score, q.base_policy, q.ranked_at
+FROM queue q LEFT JOIN pool p ON p.partition = q.partition
+WHERE ($1::text IS NULL OR q.tenant = $1) AND ($2::text IS NULL OR p.pool = $2)
+ORDER BY p.pool, q.position NULLS LAST, q.waiting_since, q.job_id LIMIT $3
+"""
+
+ALLOCATIONS = """
+SELECT a.allocation_id, p.pool, a.job_id, a.tenant, a.attempt, a.rank, a.node_id, a.gpus,
+       a.gpu_milli, a.cpus, a.mem_gib, a.placed_at, a.released_at, a.reason, a.exit_code
+FROM allocation a LEFT JOIN pool p ON p.partition = a.partition
+WHERE ($1::text IS NULL OR a.tenant = $1) AND ($2::text IS NULL OR p.pool = $2)
+  AND ($3::text IS NULL OR a.job_id = $3) AND ($4::bool OR a.released_at = 0)
+  AND ($5::text IS NULL OR a.allocation_id > $5)
+ORDER BY a.allocation_id LIMIT $6
+"""
+
+TENANTS = """
+SELECT t.tenant, t.default_pool, t.weight, t.active, t.registered_at,
+       COALESCE(u.gpu_ms, 0) AS gpu_ms, COALESCE(u.succeeded, 0) AS succeeded,
+       COALESCE(u.failed, 0) AS failed, COALESCE(u.cancelled, 0) AS cancelled,
+       COALESCE(u.preempted, 0) AS preempted
+FROM tenant t LEFT JOIN usage_by_tenant u USING (tenant)
+WHERE ($1::text IS NULL OR t.tenant = $1) AND ($2::text IS NULL OR t.tenant > $2)
+ORDER BY t.tenant LIMIT $3
+"""
+
+QUOTAS = """
+SELECT q.tenant, p.pool, q.guaranteed_gpus, q.borrow_gpus, q.spot_gpus
+FROM quota q LEFT JOIN pool p ON p.partition = q.partition WHERE q.tenant = $1 ORDER BY p.pool
+"""
+
+POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
+
+ENDPOINTS = "SELECT endpoint, partition, tokens_per_s, batch_tokens FROM endpoint ORDER BY endpoint"
+
+COMMAND = """
+SELECT command_id, type, of, tenant, accepted, duplicate, reason, detail, at
+FROM command WHERE ($1::text IS NULL OR tenant = $1) AND command_id = $2
+"""
+
+DEAD = """
+SELECT dead_id, ledger, topic, partition, log_offset, reason, sha256, tenant, at
+FROM dead_letter WHERE ($1::text IS NULL OR tenant = $1)
+  AND ($2::bigint IS NULL OR (at, dead_id) < ($2, $3::text))
+ORDER BY at DESC, dead_id DESC LIMIT $4
+"""
+
+LLM_REQUESTS = """
+SELECT request_id, tenant, endpoint, application, state, reason, prompt_tokens, output_tokens,
+       wait_s, waited_ms, served_ms, queued_at, started_at, ended_at
+FROM llm_request WHERE ($1::text IS NULL OR tenant = $1)
+  AND ($2::bigint IS NULL OR (queued_at, request_id) < ($2, $3::text))
+ORDER BY queued_at DESC, request_id DESC LIMIT $4
+"""

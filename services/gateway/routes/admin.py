@@ -1,0 +1,243 @@
+"""Tenants, keys, quotas, pools and endpoints; the answers to commands; dead letters."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
+
+from services.gateway import queries
+from services.gateway.body import json_body
+from services.gateway.core.faults import Fault, Invalid
+from services.gateway.core.strict import checked
+from services.gateway.docs import refusals, takes
+from services.gateway.orders import (
+    ACCESS_COMMANDS,
+    KeyMade,
+    Ticket,
+    accepted,
+    lane_of_pool,
+    order,
+    shown,
+)
+from services.gateway.paging import Limit, PageToken, TimePage, page
+from services.gateway.parts import Gateway, gateway
+from services.gateway.problem import not_found
+from shared.contracts.access import (
+    ConfigureEndpoint,
+    ConfigurePool,
+    CreateKey,
+    RegisterTenant,
+    RetireTenant,
+    RevokeKey,
+    Role,
+)
+from shared.contracts.base import Command, Model, Name
+from shared.contracts.jobs import SetQuota
+from shared.contracts.keys import compose, sha256_of
+
+router = APIRouter(prefix="/v1", tags=["access"])
+Tenant = Annotated[Name, Path(description="the tenant")]
+C = TypeVar("C", bound=Command)
+WRITES = refusals(400, 413, 415, 422)
+
+
+class KeyOrder(Model):
+    """A new key; the gateway makes the secret."""
+
+    role: Role = Field("submitter", description="what its bearer may do")
+    key_id: Name | None = Field(None, description="its public part; absent: made up")
+
+
+class QuotaOrder(Model):
+    """A tenant's shares of one pool."""
+
+    pool: Name | None = Field(None, description="absent: the tenant's default")
+    guaranteed_gpus: float = Field(ge=0, le=1e6, description="admitted whatever others use")
+    borrow_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="above it, while others leave theirs; absent: no bound"
+    )
+    spot_gpus: float | None = Field(None, ge=0, le=1e6, description="admitted spot GPUs")
+
+
+@router.get("/tenants", responses=refusals(422))
+async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
+    """Tenants with what they used, in GPU-milliseconds, and how their jobs ended."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    rows = await parts.database.rows(queries.TENANTS, bearer.tenant, after, limit)
+    return shown(page(rows, limit, "tenant"))
+
+
+@router.get("/tenants/{tenant}", responses=refusals(404, 422))
+async def show_tenant(request: Request, tenant: Tenant) -> Response:
+    """One tenant, with its quota in each pool."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    if bearer.tenant not in (None, tenant):
+        raise not_found("tenant")
+    rows = await parts.database.rows(queries.TENANTS, tenant, None, 1)
+    if not rows:
+        raise not_found("tenant")
+    return shown({**rows[0], "quota": await parts.database.rows(queries.QUOTAS, tenant)})
+
+
+@router.post(
+    "/tenants", status_code=202, response_model=Ticket, responses=WRITES,
+    openapi_extra=takes(RegisterTenant),
+)  # fmt: skip
+async def register_tenant(request: Request) -> Response:
+    """Let a tenant in."""
+    parts, command = await _admin(request, RegisterTenant)
+    return accepted(await _access(request, parts, command, command.tenant))
+
+
+@router.delete("/tenants/{tenant}", status_code=202, response_model=Ticket, responses=WRITES)
+async def retire_tenant(request: Request, tenant: Tenant) -> Response:
+    """Take no more of its submissions; what runs goes on."""
+    parts = gateway(request)
+    return accepted(await _access(request, parts, RetireTenant(tenant=tenant), tenant))
+
+
+@router.post(
+    "/tenants/{tenant}/keys", status_code=202, response_model=KeyMade, responses=WRITES,
+    openapi_extra=takes(KeyOrder, required=False),
+)  # fmt: skip
+async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
+    """A key of this tenant. It is shown in this answer and never again."""
+    return await _create_key(request, tenant)
+
+
+@router.post(
+    "/keys", status_code=202, response_model=KeyMade, responses=WRITES,
+    openapi_extra=takes(KeyOrder),
+)  # fmt: skip
+async def create_key(request: Request) -> Response:
+    """A key of an operator or an admin. It is shown in this answer and never again."""
+    return await _create_key(request, None)
+
+
+@router.delete("/keys/{key_id}", status_code=202, response_model=Ticket, responses=WRITES)
+async def revoke_key(
+    request: Request, key_id: Annotated[Name, Path(description="the key's public part")]
+) -> Response:
+    """The key opens nothing any more, within seconds."""
+    parts = gateway(request)
+    return accepted(await _access(request, parts, RevokeKey(key_id=key_id), key_id))
+
+
+@router.post(
+    "/tenants/{tenant}/quota", status_code=202, response_model=Ticket, responses=WRITES,
+    openapi_extra=takes(QuotaOrder),
+)  # fmt: skip
+async def set_quota(request: Request, tenant: Tenant) -> Response:
+    """Set a tenant's shares of one pool."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
+    body = checked(QuotaOrder, await json_body(request))
+    pool = body.pool or parts.access.sender(tenant).default_pool
+    command = SetQuota(
+        tenant=tenant,
+        guaranteed_gpus=body.guaranteed_gpus,
+        borrow_gpus=body.borrow_gpus,
+        spot_gpus=body.spot_gpus,
+    )
+    return accepted(
+        await order(
+            request, parts, bearer, command, lane=lane_of_pool(parts, pool), subject=tenant,
+            span="quota", pool=pool,
+        )
+    )  # fmt: skip
+
+
+@router.get("/pools", responses=refusals())
+async def list_pools(request: Request) -> Response:
+    """Pools with their lanes and settings."""
+    return await _all(request, queries.POOLS)
+
+
+@router.post(
+    "/pools", status_code=202, response_model=Ticket, responses=WRITES,
+    openapi_extra=takes(ConfigurePool),
+)  # fmt: skip
+async def configure_pool(request: Request) -> Response:
+    """Make a pool, or change it; its lane is given once and for ever."""
+    parts, command = await _admin(request, ConfigurePool)
+    return accepted(await _access(request, parts, command, command.pool))
+
+
+@router.get("/endpoints", responses=refusals())
+async def list_endpoints(request: Request) -> Response:
+    """LLM endpoints with their lanes."""
+    return await _all(request, queries.ENDPOINTS)
+
+
+@router.post(
+    "/endpoints", status_code=202, response_model=Ticket, responses=WRITES,
+    openapi_extra=takes(ConfigureEndpoint),
+)  # fmt: skip
+async def configure_endpoint(request: Request) -> Response:
+    """Make an LLM endpoint, or change it."""
+    parts, command = await _admin(request, ConfigureEndpoint)
+    return accepted(await _access(request, parts, command, command.endpoint))
+
+
+@router.get("/commands/{command_id}", responses=refusals(404, 422))
+async def answer(
+    request: Request,
+    command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")],
+) -> Response:
+    """The answer of the command's owner; 404 while there is none."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    row = await parts.database.row(queries.COMMAND, bearer.tenant, command_id)
+    if row is None:
+        raise not_found("answer, or not yet")
+    return shown(row)
+
+
+@router.get("/dead", responses=refusals(422))
+async def dead(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
+    """Input that nobody could read: where it lies and why; its bytes are in the topic `dead`."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    place = TimePage.read(after)
+    rows = await parts.database.rows(queries.DEAD, bearer.tenant, place.at, place.key, limit)
+    return shown(page(rows, limit, "at", "dead_id"))
+
+
+async def _admin(request: Request, kind: type[C]) -> tuple[Gateway, C]:
+    """The body is the command itself."""
+    parts = gateway(request)
+    parts.access.bearer(request.headers.get("authorization"), "admin")
+    return parts, checked(kind, await json_body(request))
+
+
+async def _access(request: Request, parts: Gateway, command: Command, subject: str) -> Ticket:
+    bearer = parts.access.bearer(request.headers.get("authorization"), "admin")
+    return await order(
+        request, parts, bearer, command, topic=ACCESS_COMMANDS, subject=subject, span="access"
+    )
+
+
+async def _create_key(request: Request, tenant: str | None) -> Response:
+    parts = gateway(request)
+    parts.access.bearer(request.headers.get("authorization"), "admin")
+    body = checked(KeyOrder, await json_body(request))
+    for_all = body.role in ("operator", "admin")
+    if for_all != (tenant is None):
+        rule = "a tenant's key is a viewer's or submitter's; the others belong to no tenant"
+        raise Invalid([Fault(field="role", value=body.role, rule=rule)])
+    key_id = body.key_id or f"k{secrets.token_hex(8)}"
+    secret = secrets.token_urlsafe(32)
+    command = CreateKey(key_id=key_id, sha256=sha256_of(secret), role=body.role, tenant=tenant)
+    ticket = await _access(request, parts, command, key_id)
+    return accepted(KeyMade(**ticket.model_dump(), key_id=key_id, key=compose(key_id, secret)))
+
+
+async def _all(request: Request, sql: str) -> Response:
+    parts = gateway(request)
+    parts.access.bearer(request.headers.get("authorization"), "viewer")
+    return shown({"items": await parts.database.rows(sql), "next": None})

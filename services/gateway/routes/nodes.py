@@ -1,0 +1,111 @@
+"""Nodes, the queue and allocations: what the pools look like, and what operators do to nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import Field
+
+from services.gateway import queries
+from services.gateway.body import json_body
+from services.gateway.core.strict import checked
+from services.gateway.docs import refusals, takes
+from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
+from services.gateway.paging import Limit, PageToken, page
+from services.gateway.parts import Gateway, gateway
+from services.gateway.problem import Refusal, not_found
+from shared.contracts.base import Command, JobId, Model, Name, Text
+from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+
+router = APIRouter(prefix="/v1", tags=["nodes"])
+Node = Annotated[Name, Path(description="the node")]
+Verb = Literal["cordon", "uncordon", "drain"]
+Pool = Annotated[Name | None, Query(description="of this pool alone")]
+
+
+class NodeOrder(Model):
+    """Why, and where if the gateway cannot know."""
+
+    reason: Text = Field("", description="for the record")
+    pool: Name | None = Field(None, description="the node's pool, while Postgres is away")
+
+
+@router.get("/nodes", responses=refusals(422))
+async def list_nodes(
+    request: Request, pool: Pool = None, after: PageToken = None, limit: Limit = 1000
+) -> Response:
+    """Nodes with their GPUs; `used_milli` says of each GPU how many thousandths are taken."""
+    parts = gateway(request)
+    parts.access.bearer(request.headers.get("authorization"), "viewer")
+    rows = await parts.database.rows(queries.NODES, pool, after, limit)
+    return shown(page(rows, limit, "node_id"))
+
+
+@router.post(
+    "/nodes/{node_id}/{verb}", status_code=202, response_model=Ticket,
+    responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(NodeOrder, required=False),
+)  # fmt: skip
+async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
+    """Cordon: nothing more starts there. Drain: its jobs are moved away too. Uncordon: use it."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
+    body = checked(NodeOrder, await json_body(request))
+    lane = await _lane(parts, node_id, body.pool)
+    command = _command(node_id, verb, body.reason)
+    return accepted(
+        await order(request, parts, bearer, command, lane=lane, subject=node_id, span="node")
+    )
+
+
+def _command(node_id: str, verb: Verb, reason: str) -> Command:
+    match verb:
+        case "cordon":
+            return CordonNode(node_id=node_id, reason=reason)
+        case "drain":
+            return DrainNode(node_id=node_id, reason=reason)
+        case "uncordon":
+            return UncordonNode(node_id=node_id)
+
+
+async def _lane(parts: Gateway, node_id: str, pool: str | None) -> int:
+    """As told, as Postgres knows, or the only one there is."""
+    if pool is not None:
+        return lane_of_pool(parts, pool)
+    try:
+        row = await parts.database.row(queries.LANE_OF_NODE, node_id)
+    except Refusal:
+        lanes = set(parts.access.pools().values())
+        if len(lanes) != 1:
+            raise
+        return lanes.pop()
+    if row is None:
+        raise not_found("node")
+    return int(str(row["partition"]))
+
+
+@router.get("/queue", responses=refusals(422))
+async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
+    """Jobs that wait for GPUs, in the order that priority advises."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    rows = await parts.database.rows(queries.QUEUE, bearer.tenant, pool, limit)
+    return shown({"items": rows, "next": None})
+
+
+@router.get("/allocations", responses=refusals(422))
+async def allocations(
+    request: Request,
+    pool: Pool = None,
+    job: Annotated[JobId | None, Query(description="of this job alone")] = None,
+    released: Annotated[bool, Query(description="those of the past too")] = False,
+    after: PageToken = None,
+    limit: Limit = 100,
+) -> Response:
+    """Which worker holds which GPUs."""
+    parts = gateway(request)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    rows = await parts.database.rows(
+        queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
+    )
+    return shown(page(rows, limit, "allocation_id"))

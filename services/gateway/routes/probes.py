@@ -1,0 +1,79 @@
+"""How the gateway is, its metrics, the spans it keeps, and where to go from here."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from services.gateway.body import raw_body
+from services.gateway.docs import refusals
+from services.gateway.orders import shown
+from services.gateway.parts import gateway
+from services.gateway.problem import Refusal
+
+router = APIRouter(tags=["probes"])
+TRACES_LIMIT_BYTES = 8 * 1024 * 1024
+INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</title>
+<h1>Berth</h1><p>The control plane of a shared GPU cluster.</p><ul>
+<li><a href="/docs">/docs</a>: every route, to try out</li>
+<li><a href="/openapi.json">/openapi.json</a>: the same for programs</li>
+<li>/v1/jobs, /v1/queue, /v1/nodes, /v1/events: with a key</li>
+<li><a href="/health">/health</a>, <a href="/ready">/ready</a>, <a href="/metrics">/metrics</a></li>
+</ul></html>"""
+
+
+@router.get("/", include_in_schema=False)
+async def index() -> Response:
+    return HTMLResponse(INDEX)
+
+
+@router.get("/health")
+async def health() -> Response:
+    """The process answers."""
+    return shown({"status": "ok"})
+
+
+@router.get("/ready", responses={503: {"description": "Kafka is away, or access is not read yet"}})
+async def ready(request: Request) -> Response:
+    """Commands can be taken: the broker answers and keys are known. Postgres does not matter."""
+    parts = gateway(request)
+    said = {"broker": parts.outbox.ready, "access": parts.access.ready}
+    response = shown({**said, "ready": all(said.values())})
+    if not all(said.values()):
+        response.status_code = 503
+        response.headers["Retry-After"] = "2"
+    return response
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    """For Prometheus."""
+    registry = gateway(request).telemetry.metrics.registry
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.post("/v1/traces", responses=refusals(400, 413))
+async def traces(request: Request) -> Response:
+    """OTLP/HTTP spans of the services on this machine; the last are kept in memory."""
+    host = request.client.host if request.client else ""
+    if not _is_loopback(host):
+        raise Refusal(403, "forbidden", "spans are taken from this machine only")
+    body = await raw_body(request, TRACES_LIMIT_BYTES, encoded=True)
+    media, encoding = (request.headers.get(n, "") for n in ("content-type", "content-encoding"))
+    try:
+        gateway(request).ring.ingest(body, media, encoding)
+    except ValueError as error:
+        raise Refusal(400, "malformed", str(error)[:200]) from None
+    json = media.startswith("application/json")
+    return Response(b"{}" if json else b"", media_type=media or "application/x-protobuf")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

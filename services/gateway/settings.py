@@ -1,0 +1,24 @@
+"""What the gateway is told at its start."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from shared.settings import Settings
+
+
+class GatewaySettings(Settings):
+    """`BERTH_` variables of this service."""
+
+    host: str = Field(default="127.0.0.1", description="Where the API listens; loopback by default")
+    port: int = Field(default=0, ge=0, le=65535, description="Port of the API; 0 = any free one")
+    postgres: str = Field(default="", description="Read models; empty: reads answer 503")
+    linger_ms: int = Field(
+        default=3, ge=0, le=1000, description="How long commands are gathered into one append"
+    )
+    streams: int = Field(
+        default=64, ge=1, le=10_000, description="Open event and log streams, all clients together"
+    )
+    stream_queue: int = Field(
+        default=2000, ge=1, le=1_000_000, description="Events a slow client may lag behind"
+    )

@@ -1,0 +1,37 @@
+"""One stack for the tests of this folder; they keep apart by tenants, keys and ids."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import postgres
+from shared.projections.migrate import migrate
+from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
+
+
+@pytest.fixture(scope="session")
+def gateway_dsn(postgres_dir: Path) -> str:
+    postgres.create_database(postgres_dir, "gateway")
+    dsn = postgres.dsn(postgres_dir, "gateway")
+    asyncio.run(migrate(dsn))
+    return dsn
+
+
+@pytest.fixture(scope="session")
+def stack(gateway_dsn: str) -> Iterator[Stack]:
+    with tempfile.TemporaryDirectory(prefix="berth-gw-") as name:
+        folder = Path(name)
+        broker, kafka = start_broker(folder)
+        ledgers = asyncio.run(fill_access(kafka))
+        running, url = start_gateway(folder, kafka, gateway_dsn)
+        try:
+            asyncio.run(ready(url))
+            yield Stack(kafka, url, gateway_dsn, folder, ledgers, broker)
+        finally:
+            running.stop()
+            broker.stop()

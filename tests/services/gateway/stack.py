@@ -1,0 +1,194 @@
+"""A real gateway process on a real broker and a real Postgres, with tenants and keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncpg
+
+from infra import tansu, topics
+from infra.process import Running, free_ports, is_open, spawn
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP, Entry
+from shared.contracts.access import (
+    EndpointConfigured,
+    KeyCreated,
+    KeyRevoked,
+    PoolConfigured,
+    TenantRegistered,
+)
+from shared.contracts.base import Event
+from shared.contracts.codec import encode_event
+from shared.contracts.keys import sha256_of
+from shared.contracts.topics import TOPICS, submissions
+from shared.projections.facts import Line
+from shared.projections.project import write
+from tests.services.publisher.ledgers import Ledgers
+
+LANES = 4
+KEYS = {
+    "ada": "ada-key.s1", "ada-view": "ada-view.s2", "bob": "bob-key.s3", "op": "op-key.s4",
+    "root": "root-key.s5", "revoked": "old-key.s6",
+}  # fmt: skip
+
+
+def _key(name: str, role: str, tenant: str | None) -> KeyCreated:
+    key_id, _, secret = KEYS[name].rpartition(".")
+    return KeyCreated.model_validate(
+        {"key_id": key_id, "sha256": sha256_of(secret), "role": role, "tenant": tenant}
+    )
+
+
+FACTS: tuple[Event, ...] = (
+    PoolConfigured(pool="main", partition=1),
+    PoolConfigured(pool="side", partition=2),
+    EndpointConfigured(endpoint="llama", partition=3, tokens_per_s=100, batch_tokens=1000),
+    TenantRegistered(tenant="ada", default_pool="main"),
+    TenantRegistered(tenant="bob", default_pool="side"),
+    _key("ada", "submitter", "ada"),
+    _key("ada-view", "viewer", "ada"),
+    _key("bob", "submitter", "bob"),
+    _key("op", "operator", None),
+    _key("root", "admin", None),
+    _key("revoked", "admin", None),
+    KeyRevoked(key_id="old-key"),
+)
+
+
+@dataclass
+class Stack:
+    """Addresses and ledgers of what runs."""
+
+    kafka: str
+    url: str
+    dsn: str
+    folder: Path
+    ledgers: Ledgers
+    broker: Running
+
+    @asynccontextmanager
+    async def client(self, key: str = "ada") -> AsyncIterator[aiohttp.ClientSession]:
+        headers = {"Authorization": f"Bearer {KEYS[key]}"} if key else {}
+        async with aiohttp.ClientSession(self.url, headers=headers) as session:
+            yield session
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        key: str = "ada",
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+        data = json.dumps(body).encode() if body is not None else raw
+        said = {"Content-Type": "application/json", **(headers or {})}
+        async with (
+            self.client(key) as client,
+            client.request(method, path, data=data, headers=said) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None), answer.headers
+
+    async def append(self, ledger: str, partition: int, *events: Event) -> None:
+        """As a decider would, on the real broker."""
+        self.ledgers.bus = KafkaLog(self.kafka, idempotent=False)
+        await self.ledgers.append(ledger, partition, *events)
+        await self.ledgers.bus.stop()
+
+    async def put(self, topic: str, partition: int, *values: bytes) -> None:
+        bus = KafkaLog(self.kafka, idempotent=False)
+        for value in values:
+            await bus.append(TP(topic, partition), value)
+        await bus.stop()
+
+    async def read(self, topic: str, partition: int) -> list[Entry]:
+        bus = KafkaLog(self.kafka, idempotent=False)
+        feed = await bus.feed({TP(topic, partition): 0}, lossy=True)
+        entries: list[Entry] = []
+        while found := await feed.poll(0.7, 5000):
+            entries.extend(found[TP(topic, partition)])
+        await feed.close()
+        return entries
+
+    async def command(self, command_id: str, topic: str = "commands") -> dict[str, Any] | None:
+        """The envelope with that id, and the partition where it lies."""
+        lanes = range(1) if TOPICS[topic].single_partition else range(LANES)
+        for lane in lanes:
+            for entry in await self.read(topic, lane):
+                found: dict[str, Any] = json.loads(entry.value or b"")
+                if found["id"] == command_id:
+                    return {**found, "lane": lane}
+        return None
+
+    async def project(self, ledger: str, partition: int, seq: int, *events: Event) -> None:
+        """Rows of the read models, by the projection's own folds."""
+        conn = await asyncpg.connect(self.dsn, server_settings={"search_path": "berth"})
+        lines = []
+        for index, event in enumerate(events):
+            raw = encode_event(event)
+            lines.append(
+                Line(
+                    ledger, partition, seq, index, 1000 + seq, event.TYPE, event.subject,
+                    json.loads(raw), raw, "", TRACE,
+                )
+            )  # fmt: skip
+        async with conn.transaction():
+            await write(conn, lines)
+        await conn.close()
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def start_broker(folder: Path) -> tuple[Running, str]:
+    [port] = free_ports(1)
+    running = tansu.start(folder, port)
+    kafka = f"127.0.0.1:{port}"
+    specs = (*TOPICS.values(), submissions("ada"), submissions("bob"))
+    topics.create(kafka, LANES, False, specs)
+    return running, kafka
+
+
+def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Running, str]:
+    [port] = free_ports(1)
+    env = {
+        "PATH": os.environ["PATH"],
+        "BERTH_KAFKA": kafka,
+        "BERTH_DATA": str(folder),
+        "BERTH_PARTITIONS": str(LANES),
+        "BERTH_IDEMPOTENT": "0",
+        "BERTH_POSTGRES": dsn,
+        "BERTH_PORT": str(port),
+        **more,
+    }
+    command = [sys.executable, "-W", "error", "-m", "services.gateway"]
+    running = spawn("gateway", command, folder / f"gateway-{port}.log", env)
+    running.wait_ready(lambda: is_open(port), 30)
+    return running, f"http://127.0.0.1:{port}"
+
+
+async def fill_access(kafka: str) -> Ledgers:
+    bus = KafkaLog(kafka, idempotent=False)
+    ledgers = Ledgers(bus)
+    await ledgers.append("access", 0, *FACTS)
+    await bus.stop()
+    return ledgers
+
+
+async def ready(url: str) -> None:
+    async with asyncio.timeout(30), aiohttp.ClientSession(url) as session:
+        while True:
+            async with session.get("/ready") as answer:
+                if answer.status == 200:
+                    return
+            await asyncio.sleep(0.1)
