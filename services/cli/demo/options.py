@@ -1,0 +1,35 @@
+"""What a demo is told, and the numbers it goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.running import Broker
+
+DEMO_POOL = "demo"
+LOCAL_POOL = "local"
+TENANTS = ("vision", "language", "speech", "robotics")
+
+JOBS = 200
+SPEED = 600.0
+REPLAY_WALL_S = 125.0
+"""Of the three minutes of a check; starting, verifying and stopping take the rest."""
+
+GRACE_S = 120.0
+PATIENCE = 2.0
+"""A replay that takes more than its plan times this, plus the grace, is stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """`speed` None picks a time scale at which the replay ends in time."""
+
+    data_dir: Path
+    trace: str
+    jobs: int | None
+    speed: float | None
+    check: bool
+    broker: Broker
+    timeout_s: float | None = None
+    seed: int = 0

@@ -1,0 +1,135 @@
+"""The demo from start to end: a stack, a workload, what became of it, and a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import psutil
+
+from infra import supervise
+from infra.running import RunningStack
+from services.cli.bring_up import Inventories, open_up, with_nodes
+from services.cli.demo import pools
+from services.cli.demo.local_jobs import local_jobs
+from services.cli.demo.options import (
+    DEMO_POOL,
+    GRACE_S,
+    PATIENCE,
+    REPLAY_WALL_S,
+    TENANTS,
+    DemoOptions,
+)
+from services.cli.demo.replaying import Replaying
+from services.cli.demo.summary import advice, summary
+from services.cli.errors import BadInput, Refused
+from services.cli.output import emit, say
+from services.cli.replay.feeder import Timed
+from services.cli.replay.submission import Submission, of_workload
+from simulator.workload.parquet import TraceError
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.scale import ReplayPlan, plan_replay, submit_offsets_s
+from simulator.workload.source import load
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that is known before anything is started."""
+
+    jobs: Sequence[WorkloadJob]
+    inventories: Inventories
+    plan: ReplayPlan
+
+    @property
+    def tenants(self) -> list[str]:
+        return sorted({*TENANTS, *(job.tenant for job in self.jobs)})
+
+
+def demo(options: DemoOptions) -> int:
+    """The exit code: 0 unless something did not come to its end, or verify found a violation."""
+    began_s = psutil.Process().create_time()
+    prepared = prepare(options)
+    with _terminated_like_interrupted():
+        try:
+            return _run(options, prepared, began_s)
+        except KeyboardInterrupt:
+            say("stopping")
+            return 0 if not options.check else 1
+        finally:
+            supervise.down(options.data_dir)
+
+
+def prepare(options: DemoOptions) -> Prepared:
+    """Raises BadInput for a workload that cannot be read, before anything is started."""
+    try:
+        jobs = load(options.trace, options.jobs, seed=options.seed).jobs
+    except TraceError as error:
+        raise BadInput(str(error)) from None
+    found = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
+    plan = plan_replay(jobs, pools.capacity_gpus(found), REPLAY_WALL_S, options.speed)
+    return Prepared(jobs, found, plan)
+
+
+def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
+    stack = _start(options, prepared)
+    open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants)
+    say(f"the stack is up after {time.time() - began_s:.1f} s; API: {stack.gateway}")
+    replaying = Replaying(
+        stack=stack,
+        due=due(prepared),
+        local=local_jobs(_run_name(prepared)),
+        nodes=pools.node_count(prepared.inventories),
+        tenants=TENANTS,
+        speed=prepared.plan.time_scale,
+        timeout_s=options.timeout_s or prepared.plan.expected_wall_s * PATIENCE + GRACE_S,
+        stays=not options.check,
+        advice=advice(stack),
+    )
+    outcome = asyncio.run(replaying.run())
+    if not options.check:
+        return 0
+    told = summary(outcome, prepared.plan.time_scale, began_s)
+    emit(told)
+    return 0 if told["verify"] == "ok" else 1
+
+
+def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
+    if supervise.is_running(options.data_dir):
+        raise Refused(f"a demo runs in {options.data_dir} already; stop it first")
+    shutil.rmtree(options.data_dir, ignore_errors=True)
+    wanted = supervise.StackOptions(
+        data_dir=options.data_dir, broker=options.broker, foreground=True
+    )
+    return supervise.up(with_nodes(wanted, prepared.inventories), say)
+
+
+def due(prepared: Prepared) -> list[Timed]:
+    """Each job as its tenant's submission, at its time on the replay's clock."""
+    run = _run_name(prepared)
+    offsets_s = submit_offsets_s(prepared.jobs, prepared.plan.time_scale)
+    wishes: Iterator[Submission] = (of_workload(job, DEMO_POOL, run) for job in prepared.jobs)
+    return [Timed(at_s, wish) for at_s, wish in zip(offsets_s, wishes, strict=True)]
+
+
+def _run_name(prepared: Prepared) -> str:
+    return f"demo-{len(prepared.jobs)}"
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a demo as Ctrl-C does: with everything stopped."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

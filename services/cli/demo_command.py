@@ -1,0 +1,58 @@
+"""`berth demo`: everything at once, on a bare machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.cli.errors import BadInput
+from services.cli.target import DEMO_DATA
+
+BROKERS = ("embedded", "kafka")
+
+
+def demo(
+    trace: Annotated[
+        str, typer.Option(help="A parquet file, a name of a shared trace, or `synthetic`.")
+    ] = "synthetic",
+    jobs: Annotated[int, typer.Option(min=1, help="Only the first N jobs.")] = 200,
+    speed: Annotated[
+        str, typer.Option(help="Cluster seconds per second; `auto` ends within 3 minutes.")
+    ] = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="End with the workload, verify, print a JSON summary.")
+    ] = False,
+    broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
+    data: Annotated[Path, typer.Option(help="Its folder; removed at the start.")] = DEMO_DATA,
+    timeout: Annotated[
+        float | None, typer.Option(min=1, help="Give up after so many seconds of replay.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
+) -> None:
+    """Start everything, replay a workload, show what becomes of it."""
+    chosen = time_scale(speed, check)
+    if broker not in BROKERS:
+        raise BadInput(f"--broker {broker!r}: embedded or kafka")
+    from services.cli.demo.options import DemoOptions
+    from services.cli.demo.run import demo as run_demo
+
+    options = DemoOptions(
+        data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check,
+        broker="kafka" if broker == "kafka" else "embedded", timeout_s=timeout, seed=seed,
+    )  # fmt: skip
+    raise typer.Exit(run_demo(options))
+
+
+def time_scale(text: str, check: bool) -> float | None:
+    """None stands for `auto`."""
+    if text == "auto" or (not text and check):
+        return None
+    try:
+        value = float(text or 600)
+    except ValueError:
+        raise BadInput(f"--speed {text!r}: a number, or auto") from None
+    if not 0 < value <= 1e7:
+        raise BadInput(f"--speed {text!r}: above 0 and at most 1e7")
+    return value
