@@ -80,15 +80,11 @@ class Node:
 
     def slots(self, shape: Shape, workers: int) -> list[Slot]:
         """The lowest free GPUs, for that many workers."""
-        n = shape.gpus
-        wanted = n * workers
-        free: list[int] = []
-        for gpu, milli in enumerate(self.free):
-            if len(free) == wanted:
-                break
-            if milli == GPU:
-                free.append(gpu)
-        name, milli, cpu, mem = self.node_id, shape.milli, shape.cpu_milli, shape.mem_mib
+        name, n, milli = self.node_id, shape.gpus, shape.milli
+        cpu, mem = shape.cpu_milli, shape.mem_mib
+        free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
+        if workers == 1:
+            return [Slot(name, tuple(free[:n]), milli, cpu, mem)]
         return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]
 
 

@@ -42,7 +42,7 @@ class Placement:
         yield from rounds.run(state, now)
 
     def evolve(self, state: Pool, fact: Fact) -> None:
-        fold(fact.event, state, fact)
+        fold(state, fact)
 
     def next_wake(self, state: Pool) -> int | None:
         due = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 from services.placement.core.board import Kind, Node
 from services.placement.core.shape import GPU, MIB, Slot, shape_of, tier_of
@@ -36,12 +37,29 @@ BACKOFF_MS = 500
 BACKOFF_MOST_MS = 30_000
 
 
-@singledispatch
-def fold(event: Event, pool: Pool, fact: Fact) -> None:
-    """Facts without an effect on the state (InputRejected) end here."""
+E = TypeVar("E", bound=Event)
+Fold = Callable[[E, Pool, Fact], None]
+FOLDS: dict[type[Event], Fold[Event]] = {}
 
 
-@fold.register
+def fold(pool: Pool, fact: Fact) -> None:
+    """A fact without an entry (InputRejected) has no effect on the state."""
+    known = FOLDS.get(type(fact.event))
+    if known is not None:
+        known(fact.event, pool, fact)
+
+
+def folds(kind: type[E]) -> Callable[[Fold[E]], Fold[E]]:
+    """Enter a function as what facts of that kind do."""
+
+    def enter(function: Fold[E]) -> Fold[E]:
+        FOLDS[kind] = cast("Fold[Event]", function)
+        return function
+
+    return enter
+
+
+@folds(PoolConfigured)
 def on_pool(event: PoolConfigured, pool: Pool, fact: Fact) -> None:
     pool.settings = event
     pool.changed = True
@@ -52,7 +70,7 @@ def on_pool(event: PoolConfigured, pool: Pool, fact: Fact) -> None:
 # ---- jobs in line -------------------------------------------------------------------------
 
 
-@fold.register
+@folds(JobEnqueued)
 def on_enqueued(event: JobEnqueued, pool: Pool, fact: Fact) -> None:
     job = pool.jobs.get(event.job_id)
     if job is None:
@@ -72,7 +90,7 @@ def on_enqueued(event: JobEnqueued, pool: Pool, fact: Fact) -> None:
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
 
 
-@fold.register
+@folds(JobRequeued)
 def on_requeued(event: JobRequeued, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
@@ -91,18 +109,18 @@ def wait_again(pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: i
     pool.enter(job)
 
 
-@fold.register
+@folds(RanksNoted)
 def on_ranks(event: RanksNoted, pool: Pool, fact: Fact) -> None:
     scores = {entry.job_id: entry.score for entry in event.ranked}
     pool.ranks = Ranks(event.ranked_at, event.base_policy, scores)
 
 
-@fold.register
+@folds(JobHeld)
 def on_held(event: JobHeld, pool: Pool, fact: Fact) -> None:
     pool.jobs[event.job_id].held = event.reason
 
 
-@fold.register
+@folds(RoundEnded)
 def on_round(event: RoundEnded, pool: Pool, fact: Fact) -> None:
     """Who is still in line was passed over; a claim whose victims are gone has had its turn."""
     pool.round_no += 1
@@ -119,7 +137,7 @@ def on_round(event: RoundEnded, pool: Pool, fact: Fact) -> None:
 # ---- jobs on GPUs -------------------------------------------------------------------------
 
 
-@fold.register
+@folds(JobPlaced)
 def on_placed(event: JobPlaced, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     pool.leave(job)
@@ -144,12 +162,12 @@ def slot_of(allocation: Allocation) -> Slot:
     )
 
 
-@fold.register
+@folds(WorkersReady)
 def on_ready(event: WorkersReady, pool: Pool, fact: Fact) -> None:
     pool.jobs[event.job_id].ready.update(event.ranks)
 
 
-@fold.register
+@folds(JobStarted)
 def on_started(event: JobStarted, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     job.phase, job.started_at = "running", fact.at
@@ -159,7 +177,7 @@ def on_started(event: JobStarted, pool: Pool, fact: Fact) -> None:
         pool.changed = True
 
 
-@fold.register
+@folds(JobStartFailed)
 def on_start_failed(event: JobStartFailed, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     stop(pool, job)
@@ -168,7 +186,7 @@ def on_start_failed(event: JobStartFailed, pool: Pool, fact: Fact) -> None:
     job.avoid = tuple(dict.fromkeys(job.avoid + event.node_ids))
 
 
-@fold.register
+@folds(JobPreempted)
 def on_preempted(event: JobPreempted, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     stop(pool, job)
@@ -177,7 +195,7 @@ def on_preempted(event: JobPreempted, pool: Pool, fact: Fact) -> None:
         pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None
 
 
-@fold.register
+@folds(JobStopRequested)
 def on_stop_requested(event: JobStopRequested, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     stop(pool, job)
@@ -190,7 +208,7 @@ def stop(pool: Pool, job: Job) -> None:
     pool.starting.pop(job.job_id, None)
 
 
-@fold.register
+@folds(AllocationReleased)
 def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     lease = job.leases.pop(event.allocation_id)
@@ -207,7 +225,7 @@ def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
         job.exit_code, job.failed_node = event.exit_code, event.node_id
 
 
-@fold.register
+@folds(JobAttemptFailed)
 def on_attempt_failed(event: JobAttemptFailed, pool: Pool, fact: Fact) -> None:
     """Parked until admission lets it in again."""
     job = pool.jobs[event.job_id]
@@ -215,17 +233,17 @@ def on_attempt_failed(event: JobAttemptFailed, pool: Pool, fact: Fact) -> None:
     job.failures += 1
 
 
-@fold.register
+@folds(JobSucceeded)
 def on_succeeded(event: JobSucceeded, pool: Pool, fact: Fact) -> None:
     end(pool, event.job_id)
 
 
-@fold.register
+@folds(JobFailed)
 def on_failed(event: JobFailed, pool: Pool, fact: Fact) -> None:
     end(pool, event.job_id)
 
 
-@fold.register
+@folds(JobCancelled)
 def on_cancelled(event: JobCancelled, pool: Pool, fact: Fact) -> None:
     end(pool, event.job_id)
 
@@ -241,7 +259,7 @@ def end(pool: Pool, job_id: str) -> None:
 # ---- nodes --------------------------------------------------------------------------------
 
 
-@fold.register
+@folds(NodeJoined)
 def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
     labels = tuple(sorted(event.labels.items()))
     cpu, mem = round(event.cpus * 1000), round(event.mem_gib * MIB)
@@ -260,7 +278,7 @@ def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
     pool.changed = True
 
 
-@fold.register
+@folds(NodeLost)
 def on_lost(event: NodeLost, pool: Pool, fact: Fact) -> None:
     node = pool.board.nodes[event.node_id]
     node.lost_at = fact.at
@@ -276,13 +294,13 @@ def forget_if_gone(pool: Pool, node: Node) -> None:
         del pool.lost[node.node_id]
 
 
-@fold.register
+@folds(NodeCordoned)
 def on_cordoned(event: NodeCordoned, pool: Pool, fact: Fact) -> None:
     pool.cordons[event.node_id] = event.draining
     reuse(pool, event.node_id)
 
 
-@fold.register
+@folds(NodeUncordoned)
 def on_uncordoned(event: NodeUncordoned, pool: Pool, fact: Fact) -> None:
     pool.cordons.pop(event.node_id, None)
     reuse(pool, event.node_id)
@@ -307,11 +325,11 @@ def use(pool: Pool, node: Node) -> None:
 # ---- commands -----------------------------------------------------------------------------
 
 
-@fold.register
+@folds(CommandAccepted)
 def on_accepted(event: CommandAccepted, pool: Pool, fact: Fact) -> None:
     pool.remember(event.command_id)
 
 
-@fold.register
+@folds(CommandRefused)
 def on_refused(event: CommandRefused, pool: Pool, fact: Fact) -> None:
     pool.remember(event.command_id)

@@ -133,10 +133,10 @@ class Failures:
         self.known: dict[object, list[tuple[int, int, int, int]]] = {}
 
     def covers(self, shape: Shape, where: object) -> bool:
-        need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
-        failed = self.known.get((shape.types, shape.selector, where))
+        failed = self.known.get((shape.types, shape.selector, where)) if self.known else None
         if failed is None:
             return False
+        need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
         return need in failed or any(
             a <= need[0] and b <= need[1] and c <= need[2] and d <= need[3] for a, b, c, d in failed
         )

@@ -21,6 +21,8 @@ def tell(
     keepers: set[str],
 ) -> None:
     """Note what is news of the blocked jobs, best first; what was kept for some is given back."""
+    if not blocked:
+        return
     draft.give(kept)
     reasons = Reasons(view, draft, bool(kept))
     for position, job in blocked:

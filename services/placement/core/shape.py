@@ -57,8 +57,8 @@ def shape_of(spec: JobSpec) -> Shape:
         milli=milli if 0 < milli < GPU else GPU,
         cpu_milli=round(gang.cpus_per_worker * 1000),
         mem_mib=round(gang.mem_gib_per_worker * MIB),
-        types=tuple(sorted(set(spec.gpu_types))),
-        selector=tuple(sorted(spec.node_selector.items())),
+        types=tuple(sorted(set(spec.gpu_types))) if spec.gpu_types else (),
+        selector=tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
         min_workers=elastic.min_workers if elastic else gang.workers,
         max_workers=elastic.max_workers if elastic else gang.workers,
     )

@@ -1,0 +1,42 @@
+"""Placement's shell: the decider under the common host, an ear for heartbeats, telemetry."""
+
+from __future__ import annotations
+
+from services.placement.core.decide import Placement
+from services.placement.core.state import Pool
+from services.placement.heartbeats import watch
+from services.placement.settings import PlacementSettings
+from shared.bus.domain import Domain
+from shared.bus.host import run_service
+from shared.bus.kafka import KafkaLog
+from shared.contracts.base import Model, UnknownType
+from shared.contracts.reports import ExecutorReported
+from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import observer, serve
+
+
+def decode_report(topic: str, type_: str, data: bytes) -> Model:
+    """`reports` is the one plain topic of this service that holds no commands."""
+    if type_ != ExecutorReported.TYPE:
+        raise UnknownType(type_)
+    return ExecutorReported.model_validate_json(data)
+
+
+def run(settings: PlacementSettings) -> None:
+    """Serves until SIGTERM."""
+    telemetry = telemetry_for("placement", settings)
+    serve(telemetry, settings.metrics_port, settings.data / "placement.ready")
+
+    async def listen(domain: Domain[Pool]) -> None:
+        await watch(domain, KafkaLog(settings.kafka, idempotent=False, client="berth-heartbeats"))
+
+    try:
+        run_service(
+            Placement(),
+            settings=settings,
+            decode=decode_report,
+            on_accepted=observer(telemetry),
+            on_lane=listen,
+        )
+    finally:
+        telemetry.spans.shutdown()

@@ -1,0 +1,69 @@
+"""Listens to the soft topic `heartbeats` and offers the nodes that fell silent to their lane."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import ValidationError
+
+from services.placement.core.state import Pool
+from services.placement.silence import Silence, chunks
+from shared.bus import cloudevents
+from shared.bus.domain import Domain
+from shared.bus.log import TP, Entry, Log
+from shared.bus.tail import TopicTail
+from shared.contracts.reports import Heartbeats, NodesSilent
+
+LOOK_S = 0.5
+RECORDS_PER_LOOK = 5_000
+NODES_PER_OFFER = 32
+
+
+async def watch(domain: Domain[Pool], log: Log) -> None:
+    """For as long as the lane is held. Lost or repeated heartbeats do no harm."""
+    tail = TopicTail(log, lossy=True)
+    tp = TP("heartbeats", domain.partition)
+    await tail.start_at_end([tp])
+    silence = Silence(time.monotonic())
+    try:
+        while True:
+            records = (await tail.poll(LOOK_S, RECORDS_PER_LOOK)).get(tp, [])
+            hear(silence, records)
+            if len(records) < RECORDS_PER_LOOK:
+                await offer_silent(domain, silence)
+    finally:
+        await tail.stop()
+
+
+def hear(silence: Silence, records: list[Entry]) -> None:
+    now_s = time.monotonic()
+    for record in records:
+        beat = decoded(record.value)
+        if beat is not None:
+            silence.hear(beat.nodes, now_s)
+
+
+def decoded(value: bytes | None) -> Heartbeats | None:
+    """None for what is no heartbeat: on a soft topic that is as good as a lost one."""
+    try:
+        envelope = cloudevents.decode(value)
+        if envelope.type != Heartbeats.TYPE:
+            return None
+        return Heartbeats.model_validate_json(envelope.body)
+    except (cloudevents.Malformed, ValidationError):
+        return None
+
+
+async def offer_silent(domain: Domain[Pool], silence: Silence) -> None:
+    """Waits until each offer is in the ledger, so that nothing is offered twice."""
+    state = domain.state
+    present = {
+        node.node_id: node.incarnation
+        for node in state.board.nodes.values()
+        if node.lost_at is None
+    }
+    silent = silence.look(present.items(), state.lease_ms / 1000, time.monotonic())
+    for names in chunks(silent, NODES_PER_OFFER):
+        nodes = {name: present[name] for name in names}
+        longest_s = max(silent[name] for name in names)
+        await domain.offer(NodesSilent(nodes=nodes, silent_s=longest_s))
