@@ -18,6 +18,8 @@ from shared.contracts.rejected import InputRejected
 
 SILENT = "silent"
 BURST = "burst "
+ALARM = "alarm"
+"""A job of this name wants one wake, a millisecond later."""
 
 
 @dataclass(slots=True)
@@ -69,12 +71,14 @@ class SeatDecider:
 
     def evolve(self, state: Seats, fact: Fact) -> None:
         match fact.event:
-            case CommandAccepted(command_id=who, command_type=seat):
+            case CommandAccepted(command_id=who, command_type=seat, of=of):
                 state.answers[who] = state.answers.get(who, 0) + 1
                 if int(seat) in state.taken:
                     state.answers[f"seat {seat} given twice"] = 2
                 state.taken[int(seat)] = who
-                if who.startswith("wake"):
+                if of == ALARM:
+                    state.wake_at = fact.at + 1
+                if of == "wake":
                     state.wake_at = None
             case InputRejected(offset=offset, reason=reason):
                 state.rejected.append(f"{offset} {reason}")

@@ -1,0 +1,179 @@
+"""One suite over three brokers: the twin, the embedded one and Apache Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from infra import kafka, tansu, topics
+from infra.process import free_ports
+from shared.bus.decider import Fact
+from shared.bus.domain import Domain, DomainSettings
+from shared.bus.inputs import InputDecoder
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP, Entry, Log, fetch
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.snapshots import Snapshots
+from shared.contracts.topics import TOPICS
+from shared.testing.flaky_log import FlakyLog
+from shared.testing.ledger import SeatDecider, Seats, fold
+
+PARTITIONS = 48
+QUICK = DomainSettings(window_ms=2, snapshot_every=2, snapshot_pause_s=0)
+NAMES = ("admission", "commands", "placement", "reports", "access", "heartbeats")
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where a broker answers, and the lanes of it that no test has used yet."""
+
+    address: str
+    idempotent: bool
+    lanes: Iterator[int] = field(default_factory=count)
+    memory: MemoryBroker | None = None
+
+    def log(self) -> Log:
+        if self.memory is not None:
+            return MemoryLog(self.memory)
+        return KafkaLog(self.address, idempotent=self.idempotent)
+
+
+def wide_topics(address: str, durable: bool) -> None:
+    """Each test takes a lane of its own, so that one broker serves them all."""
+    specs = [TOPICS[name] for name in NAMES if name != "access"]
+    topics.create(address, PARTITIONS, durable, specs)
+    topics.create(address, 1, durable, [TOPICS["access"], TOPICS["access.commands"]])
+
+
+@pytest.fixture(scope="session")
+def tansu_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    (port,) = free_ports(1)
+    running = tansu.start(tmp_path_factory.mktemp("tansu"), port)
+    try:
+        wide_topics(f"127.0.0.1:{port}", durable=False)
+        yield Broker(f"127.0.0.1:{port}", idempotent=False)
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    if why := kafka.missing():
+        pytest.skip(why)
+    (port,) = free_ports(1)
+    running = kafka.start(tmp_path_factory.mktemp("kafka"), port)
+    try:
+        wide_topics(f"127.0.0.1:{port}", durable=True)
+        yield Broker(f"127.0.0.1:{port}", idempotent=True)
+    finally:
+        running.stop()
+
+
+@pytest.fixture(params=["memory", "tansu", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    if request.param == "memory":
+        return Broker("", idempotent=True, memory=MemoryBroker())
+    found: Broker = request.getfixturevalue(f"{request.param}_broker")
+    return found
+
+
+class Bench:
+    """One lane of one broker, with the domains that a test runs on it."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker = broker
+        self.folder = folder
+        self.lane = next(broker.lanes)
+        self.ledger = TP("admission", self.lane)
+        self.commands = TP("commands", self.lane)
+        self.placement = TP("placement", self.lane)
+        self.raw = broker.log()
+        self.told: list[tuple[list[Fact], list[str]]] = []
+        self._running: list[tuple[Domain[Seats], asyncio.Task[None]]] = []
+
+    def domain(
+        self, *, settings: DomainSettings = QUICK, snapshots: bool = False
+    ) -> tuple[Domain[Seats], FlakyLog]:
+        flaky = FlakyLog(self.broker.log())
+        store: Snapshots[Seats] = Snapshots(self.folder, "admission", self.lane, Seats.SCHEMA)
+        domain = Domain(
+            SeatDecider(),
+            self.lane,
+            flaky,
+            inputs=[self.commands, self.placement],
+            decoder=InputDecoder("admission"),
+            snapshots=store if snapshots else None,
+            settings=settings,
+            on_accepted=lambda facts, parents, _: self.told.append((facts, parents)),
+        )
+        return domain, flaky
+
+    async def run(self, domain: Domain[Seats]) -> Domain[Seats]:
+        await domain.open()
+        self._running.append((domain, asyncio.create_task(domain.run())))
+        return domain
+
+    async def started(
+        self, *, settings: DomainSettings = QUICK, snapshots: bool = False
+    ) -> tuple[Domain[Seats], FlakyLog]:
+        domain, flaky = self.domain(settings=settings, snapshots=snapshots)
+        return await self.run(domain), flaky
+
+    async def stop(self, domain: Domain[Seats]) -> None:
+        for running, task in self._running:
+            if running is domain:
+                await domain.close()
+                await asyncio.wait_for(task, 5)
+                await domain.finish()
+        self._running = [pair for pair in self._running if pair[0] is not domain]
+
+    async def send(self, value: bytes, tp: TP | None = None) -> int:
+        return await self.raw.append(tp or self.commands, value)
+
+    async def deliver(self, domain: Domain[Seats], tp: TP | None = None) -> None:
+        """What a host does: everything from where the domain wants it to the end."""
+        there = tp or self.commands
+        for entry in await self.read(there, domain.wants()[there]):
+            await domain.feed(there, entry.offset, entry.value)
+
+    async def read(self, tp: TP, offset: int = 0) -> list[Entry]:
+        found: list[Entry] = []
+        end = await self.raw.end(tp)
+        while (position := offset + len(found)) < end:
+            found += await fetch(self.raw, tp, position, 1_000, 1.0)
+        return found
+
+    async def until(self, domain: Domain[Seats], answers: int) -> None:
+        async with asyncio.timeout(10):
+            while len(domain.state.answers) < answers or domain.inbox.pending:
+                await asyncio.sleep(0.01)
+
+    async def truth(self) -> Seats:
+        """The state of an independent, honest reader."""
+        return fold(self.ledger, await self.read(self.ledger))
+
+    async def close(self) -> None:
+        for domain, _ in list(self._running):
+            await self.stop(domain)
+        await self.raw.stop()
+
+
+@pytest.fixture
+async def bench(broker: Broker, tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(broker, tmp_path)
+    await made.raw.start()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def twin(tmp_path: Path) -> AsyncIterator[Bench]:
+    """A bench on the twin, for what no broker does on request."""
+    made = Bench(Broker("", idempotent=True, memory=MemoryBroker()), tmp_path)
+    yield made
+    await made.close()
