@@ -1,0 +1,15 @@
+"""The seat decider as a process of its own, for the tests of the host."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from shared.bus.host import run_service
+from shared.settings import Settings, read
+from shared.testing.ledger import SeatDecider
+
+if __name__ == "__main__":
+    logging.basicConfig(level="WARNING")
+    failpoint = {k: v for k, v in os.environ.items() if k != "BERTH_FAILPOINT"}
+    run_service(SeatDecider(), settings=read(Settings, failpoint))

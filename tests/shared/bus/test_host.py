@@ -1,0 +1,188 @@
+"""The Faust host as a process: lanes shared by a group, kills, and a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import kafka, tansu, topics
+from infra.process import Running, free_ports, spawn
+from shared.bus.decider import Fact
+from shared.bus.kafka import KafkaLog
+from shared.bus.producer import TopicProducer
+from shared.bus.tail import LedgerTail
+from shared.testing.ledger import SeatDecider, Seats, command
+
+LANES = 4
+ROOT = Path(__file__).parents[3]
+ALL = ",".join(str(lane) for lane in range(LANES))
+
+
+class Stage:
+    """A broker with four lanes, and services on it."""
+
+    def __init__(self, address: str, idempotent: bool, folder: Path) -> None:
+        self.address = address
+        self.idempotent = idempotent
+        self.folder = folder
+        self.running: list[Running] = []
+
+    def log(self) -> KafkaLog:
+        return KafkaLog(self.address, idempotent=self.idempotent)
+
+    def start(self, name: str, *, lanes: str = "", failpoint: str = "") -> Running:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "BERTH_KAFKA": self.address,
+            "BERTH_PARTITIONS": str(LANES),
+            "BERTH_DATA": str(self.folder / name),
+            "BERTH_INSTANCE": name,
+            "BERTH_IDEMPOTENT": str(int(self.idempotent)),
+            "BERTH_LANES": lanes,
+            "BERTH_FAILPOINT": failpoint,
+        }
+        program = [sys.executable, "-m", "tests.shared.bus.seat_service"]
+        running = spawn(name, program, self.folder / f"{name}.log", environment)
+        self.running.append(running)
+        return running
+
+    def ready(self, running: Running, timeout_s: float = 30) -> None:
+        mark = self.folder / running.name / "admission.ready"
+        running.wait_ready(mark.exists, timeout_s)
+
+    def end(self, running: Running) -> tuple[int, float]:
+        """Exit code and seconds after SIGTERM."""
+        began = time.monotonic()
+        running.process.send_signal(signal.SIGTERM)
+        code = running.process.wait(10)
+        return code, time.monotonic() - began
+
+
+class Answers:
+    """Reads all four ledgers and folds them as an honest reader does."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.tail = LedgerTail(stage.log(), {"admission": range(LANES)})
+        self.decider = SeatDecider()
+        self.states = [Seats() for _ in range(LANES)]
+
+    def evolve(self, fact: Fact) -> None:
+        self.decider.evolve(self.states[fact.partition], fact)
+
+    def count(self, prefix: str) -> int:
+        return sum(who.startswith(prefix) for s in self.states for who in s.answers)
+
+    async def until(self, prefix: str, count: int, timeout_s: float = 45) -> None:
+        async with asyncio.timeout(timeout_s):
+            while self.count(prefix) < count:
+                for accepted in await self.tail.poll(0.2):
+                    for fact in accepted.facts(own=True):
+                        self.evolve(fact)
+
+    def problems(self) -> list[str]:
+        return [problem for state in self.states for problem in state.problems()]
+
+
+@pytest.fixture(scope="module", params=["tansu", pytest.param("kafka", marks=pytest.mark.kafka)])
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    if request.param == "kafka" and (why := kafka.missing()):
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp(request.param)
+    (port,) = free_ports(1)
+    broker = (kafka if request.param == "kafka" else tansu).start(folder / "broker", port)
+    try:
+        durable = request.param == "kafka"
+        topics.create(f"127.0.0.1:{port}", LANES, durable)
+        yield Stage(f"127.0.0.1:{port}", durable, folder)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+async def answers(stage: Stage) -> AsyncIterator[Answers]:
+    found = Answers(stage)
+    await found.tail.start()
+    yield found
+    await found.tail.stop()
+    for running in stage.running:
+        running.stop(grace_s=0)
+    stage.running.clear()
+
+
+async def send(stage: Stage, prefix: str, count: int) -> None:
+    async with TopicProducer(stage.address, idempotent=stage.idempotent) as producer:
+        posted = [
+            await producer.post("commands", n % LANES, command(f"{prefix}{n}"))
+            for n in range(count)
+        ]
+        await asyncio.gather(*posted)
+
+
+async def test_a_service_with_fixed_lanes_answers_and_ends_with_0(
+    stage: Stage, answers: Answers
+) -> None:
+    service = stage.start("fixed", lanes=ALL)
+    stage.ready(service)
+    await send(stage, "fixed", 100)
+    await answers.until("fixed", 100)
+    code, took_s = stage.end(service)
+    assert (code, answers.problems()) == (0, [])
+    assert took_s < 3
+    assert not (stage.folder / "fixed" / "admission.ready").exists()
+
+
+async def test_a_crash_at_any_point_of_an_append_loses_and_repeats_nothing(
+    stage: Stage, answers: Answers
+) -> None:
+    await send(stage, "crash", 40)
+    for place in ("before_send", "in_flight", "after_ack"):
+        service = stage.start(place, lanes=ALL, failpoint=f"{place}:2")
+        assert service.process.wait(20) == 137
+        await send(stage, place, 10)
+    service = stage.start("survivor", lanes=ALL)
+    await answers.until("crash", 40)
+    for place in ("before_send", "in_flight", "after_ack"):
+        await answers.until(place, 10)
+    assert answers.problems() == []
+    assert stage.end(service)[0] == 0
+
+
+async def test_a_group_shares_the_lanes_and_takes_over_from_the_dead(
+    stage: Stage, answers: Answers
+) -> None:
+    one = stage.start("one")
+    stage.ready(one)
+    await send(stage, "alone", 40)
+    await answers.until("alone", 40)
+    two = stage.start("two")
+    stage.ready(two)
+    await send(stage, "both", 40)
+    await answers.until("both", 40)
+    one.kill()
+    await send(stage, "after", 40)
+    again = stage.start("one")
+    await answers.until("after", 40)
+    assert answers.problems() == []
+    assert [stage.end(each)[0] for each in (two, again)] == [0, 0]
+
+
+async def test_a_violation_of_the_protocol_ends_with_71_and_says_why(
+    stage: Stage, answers: Answers
+) -> None:
+    service = stage.start("violator", lanes=ALL)
+    stage.ready(service)
+    async with TopicProducer(stage.address, idempotent=stage.idempotent) as producer:
+        await producer.send("commands", 3, command("huge", reason="burst 4000"))
+    assert service.process.wait(20) == 71
+    assert "TooLarge: admission-3" in service.log.read_text()
+    assert answers.count("huge") == 0
