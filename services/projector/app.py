@@ -13,9 +13,9 @@ from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
+from shared.projections.database import connect
 from shared.projections.facts import Batch
 from shared.projections.project import project
-from shared.projections.rebuild import connect
 from shared.projections.source import Source
 from shared.telemetry.metrics import Metrics
 

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from shared.projections.database import SCHEMA
 from shared.settings import read
 
-SCHEMA = "berth"
 LOCK = 0x6265727468
 """Two migrators at once take turns: Alembic itself does not lock."""
 HERE = Path(__file__).parent / "migrations"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import asyncpg
 from asyncpg import Connection
 
 from shared.bus.log import Log
 from shared.bus.reader import Cursor
 from shared.projections import cursor
-from shared.projections.migrate import SCHEMA, migrate
+from shared.projections.database import SCHEMA, connect
+from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
 from shared.projections.source import Place, Source
@@ -34,10 +34,6 @@ class Rebuilt:
     @property
     def different(self) -> list[str]:
         return sorted(t for t in self.live if self.live[t] != self.rebuilt[t])
-
-
-async def connect(dsn: str, schema: str = SCHEMA) -> Connection:
-    return await asyncpg.connect(dsn, server_settings={"search_path": schema})
 
 
 async def hashes(conn: Connection, schema: str) -> dict[str, str]:

@@ -31,10 +31,11 @@ from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
-from shared.projections.migrate import SCHEMA, migrate
+from shared.projections.database import SCHEMA, connect
+from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import project
-from shared.projections.rebuild import BESIDE, connect, hashes, rebuild
+from shared.projections.rebuild import BESIDE, hashes, rebuild
 from shared.projections.source import Source
 from shared.projections.table import check
 from shared.testing.ledgers import LedgerPen

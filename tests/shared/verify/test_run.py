@@ -34,9 +34,9 @@ from shared.contracts.placement import (
 )
 from shared.contracts.rejected import InputRejected
 from shared.projections import cursor
+from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
-from shared.projections.rebuild import connect
 from shared.projections.source import Source
 from shared.testing.ledgers import LedgerPen
 from shared.verify.reading import Logs

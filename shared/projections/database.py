@@ -1,0 +1,13 @@
+"""A connection to the read models; what needs migrations imports them itself, they are heavy."""
+
+from __future__ import annotations
+
+import asyncpg
+from asyncpg import Connection
+
+SCHEMA = "berth"
+
+
+async def connect(dsn: str, schema: str = SCHEMA) -> Connection:
+    """Unqualified names mean the tables of `schema`."""
+    return await asyncpg.connect(dsn, server_settings={"search_path": schema})

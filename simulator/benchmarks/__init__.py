@@ -1,0 +1,1 @@
+"""Measurements that anyone can repeat: `berth bench NAME --json`; timings decide no test."""

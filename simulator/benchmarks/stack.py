@@ -1,0 +1,140 @@
+"""A stack of its own for one measurement: the real services, an empty log, one pool."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+
+from infra import control, supervise
+from infra.running import Broker, RunningStack
+from shared.bus import cloudevents
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.base import Command
+from shared.contracts.codec import encode
+
+POOL, LOCAL, TENANT = "virtual", "local", "bench"
+LANE = 0
+Say = Callable[[str], None]
+
+
+def as_record(command: Command, command_id: str = "", traceparent: str = "") -> bytes:
+    """The command as the gateway would append it."""
+    return cloudevents.encode(
+        id=command_id or str(uuid4()),
+        source="/berth/bench",
+        type=command.TYPE,
+        data=encode(command),
+        at_ms=int(time.time() * 1000),
+        traceparent=traceparent,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A running stack with a pool, its nodes and a tenant."""
+
+    stack: RunningStack
+
+    def log(self, client: str = "bench") -> KafkaLog:
+        return KafkaLog(self.stack.kafka, idempotent=self.stack.idempotent, client=client)
+
+    def cpu_s(self) -> dict[str, float]:
+        """CPU seconds used so far, per process of the stack, children included."""
+        used: dict[str, float] = {}
+        for each in control.processes(self.stack.data_dir):
+            if each.pid:
+                used[each.name] = tree_cpu_s(each.pid)
+        return used
+
+    def rss_mib(self) -> dict[str, float]:
+        """Proportional memory where the kernel says it (shared pages counted once), in MiB."""
+        return {
+            each.name: round(tree_pss_mib(each.pid), 1)
+            for each in control.processes(self.stack.data_dir)
+            if each.pid
+        }
+
+
+def tree_cpu_s(pid: int) -> float:
+    total = 0.0
+    for process in tree(pid):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def tree_pss_mib(pid: int) -> float:
+    total = 0
+    for process in tree(pid):
+        try:
+            total += process.memory_full_info().pss
+        except psutil.NoSuchProcess:
+            continue
+    return total / 2**20
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+@asynccontextmanager
+async def bench_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
+    """Everything of `make demo`, on an empty log; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        options = supervise.StackOptions(data_dir=folder, broker=broker)
+        stack = await asyncio.to_thread(supervise.up, options, say)
+        bench = Bench(stack)
+        try:
+            await prepare(bench, say)
+            yield bench
+        finally:
+            await asyncio.to_thread(supervise.down, folder)
+
+
+async def prepare(bench: Bench, say: Say) -> None:
+    log = bench.log()
+    await log.start()
+    try:
+        for command in (
+            ConfigurePool(pool=POOL, base_policy="fair_share"),
+            ConfigurePool(pool=LOCAL, backends=("process",)),
+            RegisterTenant(tenant=TENANT, default_pool=POOL),
+        ):
+            await log.append(TP("access.commands", 0), as_record(command))
+        say("waiting for the nodes to join")
+        await until_joined(bench, nodes=32)
+    finally:
+        await log.stop()
+
+
+async def until_joined(bench: Bench, nodes: int, timeout_s: float = 60.0) -> None:
+    tail = LedgerTail(bench.log(), {"placement": [LANE]})
+    await tail.start()
+    joined: set[str] = set()
+    try:
+        async with asyncio.timeout(timeout_s):
+            while len(joined) < nodes:
+                for accepted in await tail.poll(0.5):
+                    joined |= {r.subject for r in accepted.raw() if r.type == "node.joined.v1"}
+    finally:
+        await tail.stop()
