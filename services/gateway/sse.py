@@ -23,7 +23,7 @@ Allowed = Callable[[], bool]
 class EventStream(Response):
     """Sends the frames as they come; ends with the client, or ten seconds after it froze."""
 
-    media_type = "text/event-stream"
+    media_type: str = "text/event-stream"
 
     def __init__(self, frames: AsyncIterator[bytes]) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

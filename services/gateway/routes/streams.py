@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.vector import decode_vector
-from services.gateway.docs import refusals
+from services.gateway.docs import Responses, refusals
 from services.gateway.hub import Head, Wanted
 from services.gateway.loglines import JobLog, followed_lines, past_lines
 from services.gateway.orders import shown
@@ -21,9 +21,10 @@ from services.gateway.sse import EventStream, event_frames
 from shared.contracts.base import JobId
 
 router = APIRouter(prefix="/v1", tags=["streams"])
+STREAM: Responses = {200: {"content": {EventStream.media_type: {}}}}
 
 
-@router.get("/events", responses=refusals(422), response_class=EventStream)
+@router.get("/events", responses={**refusals(422), **STREAM})
 async def events(
     request: Request,
     types: Annotated[str, Query(max_length=1024, description="wire names, by commas")] = "",

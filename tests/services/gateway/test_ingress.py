@@ -1,0 +1,85 @@
+"""Kafka ingress: every record of a tenant's topic becomes one command, whatever it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import Any
+
+from infra import topics
+from shared.bus import cloudevents
+from shared.contracts.access import TenantRegistered
+from shared.contracts.identity import command_id_of, job_id_of
+from shared.contracts.topics import submissions
+from tests.services.gateway.stack import LANES, Stack
+
+
+def wish(id: str, data: Any, type_: str = "job.submit.v1", **more: str) -> bytes:
+    raw = json.dumps(data).encode()
+    return cloudevents.encode(id=id, source="/ada", type=type_, data=raw, **more)
+
+
+async def until(stack: Stack, command_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(20):
+        while (found := await stack.command(command_id)) is None:
+            await asyncio.sleep(0.1)
+    return found
+
+
+async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
+    place = len(await stack.read("submissions.ada", 3))
+    trace = "00-" + "3" * 32 + "-" + "4" * 16 + "-01"
+    await stack.put(
+        "submissions.ada", 3,
+        wish("k1", {"name": "flat", "pool": "side"}, traceparent=trace),
+        wish("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
+        wish("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
+    )  # fmt: skip
+    flat = await until(stack, command_id_of("submissions.ada", 3, place))
+    assert (flat["lane"], flat["tenant"], flat["pool"]) == (2, "ada", "side")
+    assert flat["data"]["job_id"] == job_id_of("ada", "side", "k1")
+    assert flat["traceparent"].split("-")[1] == "3" * 32
+    nested = await until(stack, command_id_of("submissions.ada", 3, place + 1))
+    assert nested["data"]["idempotency_key"] == "own" and nested["lane"] == 1
+    cancel = await until(stack, command_id_of("submissions.ada", 3, place + 2))
+    assert (cancel["type"], cancel["lane"]) == ("job.cancel.v1", 2)
+    assert cancel["data"]["tenant"] == "ada"
+
+
+async def test_what_is_no_wish_is_rejected_and_stops_nobody(stack: Stack) -> None:
+    bad = {
+        b"\xff\xfe": "not JSON",
+        b"": "not JSON",
+        wish("x", {"name": "x"}, "job.dance.v1"): "type",
+        wish("x", {"name": "x", "colour": 1}): "colour",
+        wish("x", {"name": "x", "gang": {"workers": -2}}): "gang.workers = -2",
+        wish("x", {"name": "x", "env": {"PASSWORD": "canary"}}): "secret://",
+        wish("x", {"name": "x", "tenant": "bob"}): "tenant",
+        wish("x", {"name": "x"}, tenant="bob"): "tenant",
+        wish("x", {"name": "x", "pool": "none"}): "pool",
+        wish("x", {"name": "x" * 70000}): "bytes",
+        wish("x\x00", {"name": "x"}): "NUL",
+        wish("x", [1]): "JSON object",
+    }
+    place = len(await stack.read("submissions.ada", 0))
+    await stack.put("submissions.ada", 0, *bad, wish("good", {"name": "good"}))
+    good = await until(stack, command_id_of("submissions.ada", 0, place + len(bad)))
+    assert good["type"] == "job.submit.v1"
+    for offset, (raw, reason) in enumerate(bad.items(), place):
+        found = await until(stack, command_id_of("submissions.ada", 0, offset))
+        assert found["type"] == "submission.reject.v1"
+        data = found["data"]
+        assert reason in data["reason"] and "canary" not in str(data)
+        assert (data["tenant"], data["topic"], data["offset"]) == ("ada", "submissions.ada", offset)
+        assert data["sha256"] == hashlib.sha256(raw).hexdigest()
+
+
+async def test_a_tenant_that_comes_later_is_heard_within_seconds(stack: Stack) -> None:
+    specs = (submissions("late"),)
+    await asyncio.to_thread(topics.create, stack.kafka, LANES, False, specs)
+    await stack.append("access", 0, TenantRegistered(tenant="late", default_pool="main"))
+    await stack.put("submissions.late", 0, wish("k", {"name": "first"}))
+    async with asyncio.timeout(10):
+        found = await until(stack, command_id_of("submissions.late", 0, 0))
+    assert found["tenant"] == "late"

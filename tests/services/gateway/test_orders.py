@@ -1,0 +1,131 @@
+"""Commands other than submissions: who may give them, and where they go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.contracts.keys import sha256_of
+from tests.services.gateway.stack import Stack
+
+JOB = {"name": "train"}
+NODE = "/v1/nodes/n9"
+TENANT = {"tenant": "eve", "default_pool": "main"}
+
+ORDERS: list[tuple[str, str, str, Any, str, str]] = [
+    ("POST", f"{NODE}/cordon", "op", {"pool": "side"}, "commands", "node.cordon.v1"),
+    ("POST", f"{NODE}/drain", "op", {"pool": "side", "reason": "x"}, "commands", "node.drain.v1"),
+    ("POST", f"{NODE}/uncordon", "op", {"pool": "side"}, "commands", "node.uncordon.v1"),
+    ("POST", "/v1/tenants/ada/quota", "op", {"guaranteed_gpus": 4}, "commands", "quota.set.v1"),
+    ("POST", "/v1/tenants", "root", TENANT, "access.commands", "tenant.register.v1"),
+    ("DELETE", "/v1/tenants/eve", "root", None, "access.commands", "tenant.retire.v1"),
+    ("POST", "/v1/pools", "root", {"pool": "new"}, "access.commands", "pool.configure.v1"),
+    ("DELETE", "/v1/keys/some-key", "root", None, "access.commands", "key.revoke.v1"),
+    (
+        "POST", "/v1/endpoints", "root",
+        {"endpoint": "e", "tokens_per_s": 5, "batch_tokens": 10},
+        "access.commands", "endpoint.configure.v1",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "key", "body", "topic", "type_"), ORDERS)
+async def test_an_order_becomes_the_command_of_its_owner(
+    stack: Stack, method: str, path: str, key: str, body: Any, topic: str, type_: str
+) -> None:
+    status, said, _ = await stack.call(method, path, body, key=key)
+    assert status == 202
+    command = await stack.command(said["command_id"], topic)
+    assert command is not None and command["type"] == type_
+    if "node" in type_:
+        assert command["lane"] == 2
+
+
+@pytest.mark.parametrize(("method", "path", "key", "body", "topic", "type_"), ORDERS)
+async def test_an_order_needs_its_role(
+    stack: Stack, method: str, path: str, key: str, body: Any, topic: str, type_: str
+) -> None:
+    weaker = "ada" if key == "op" else "op"
+    status, said, _ = await stack.call(method, path, body, key=weaker)
+    assert (status, said["reason"]) == (403, "forbidden")
+    assert (await stack.call(method, path, body, key=""))[0] == 401
+
+
+async def test_a_cancel_follows_its_job_before_postgres_knows_of_it(stack: Stack) -> None:
+    _, job, _ = await stack.call("POST", "/v1/jobs", {**JOB, "pool": "side"})
+    status, said, _ = await stack.call("DELETE", f"/v1/jobs/{job['job_id']}")
+    assert status == 202
+    command = await stack.command(said["command_id"])
+    assert command is not None and command["lane"] == 2
+    assert command["data"] == {"job_id": job["job_id"], "tenant": "ada", "reason": ""}
+
+
+async def test_another_tenants_job_cannot_be_cancelled(stack: Stack) -> None:
+    _, job, _ = await stack.call("POST", "/v1/jobs", JOB)
+    path = f"/v1/jobs/{job['job_id']}/cancel"
+    assert (await stack.call("POST", path, {}, key="bob"))[0] == 404
+    assert (await stack.call("POST", path, {"reason": "r"}, key="op"))[0] == 202
+    assert (await stack.call("POST", path, {"why": "r"}))[0] == 422
+    assert (await stack.call("POST", "/v1/jobs/never-seen/cancel", {}))[0] == 404
+
+
+async def test_a_new_key_is_shown_once_and_kept_as_a_hash(stack: Stack) -> None:
+    status, said, _ = await stack.call("POST", "/v1/tenants/bob/keys", {}, key="root")
+    assert status == 202
+    secret = said["key"].removeprefix(said["key_id"] + ".")
+    command = await stack.command(said["command_id"], "access.commands")
+    assert command is not None and command["data"]["sha256"] == sha256_of(secret)
+    assert command["data"]["tenant"] == "bob" and secret not in str(command)
+
+
+async def test_a_tenants_key_is_no_operators(stack: Stack) -> None:
+    body = {"role": "operator"}
+    assert (await stack.call("POST", "/v1/tenants/bob/keys", body, key="root"))[0] == 422
+    assert (await stack.call("POST", "/v1/keys", body, key="root"))[0] == 202
+
+
+async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> None:
+    body = {"request_id": "r1", "endpoint": "llama", "prompt_tokens": 5, "max_output_tokens": 9}
+    status, said, _ = await stack.call("POST", "/v1/llm/requests", body)
+    assert status == 202
+    command = await stack.command(said["command_id"], "llm.requests")
+    assert command is not None and (command["lane"], command["data"]["tenant"]) == (3, "ada")
+    assert (await stack.call("POST", "/v1/llm/requests", {**body, "tenant": "bob"}))[0] == 403
+    assert (await stack.call("POST", "/v1/llm/requests", {**body, "endpoint": "x"}))[0] == 422
+    assert (await stack.call("POST", "/v1/llm/requests", {**body, "prompt": "hi"}))[0] == 422
+
+
+async def test_a_node_that_nobody_knows_is_not_found(stack: Stack) -> None:
+    assert (await stack.call("POST", "/v1/nodes/ghost/cordon", {}, key="op"))[0] == 404
+    assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 422
+
+
+async def test_probes_and_documents_need_no_key(stack: Stack) -> None:
+    async with stack.client("") as client:
+        for path in ("/", "/health", "/ready", "/metrics", "/openapi.json", "/docs"):
+            async with client.get(path) as answer:
+                assert answer.status == 200, path
+
+
+async def test_openapi_describes_every_route_body_and_problem(stack: Stack) -> None:
+    _, document, _ = await stack.call("GET", "/openapi.json", key="")
+    schemas = document["components"]["schemas"]
+    assert {"Problem", "FlatJobBody", "JobBody", "Gang", "Submitted"} <= set(schemas)
+    for path, methods in document["paths"].items():
+        for route in methods.values():
+            assert route["description"], path
+            if path.startswith("/v1/") and path != "/v1/traces":
+                assert {"401", "403", "503"} <= set(route["responses"]), path
+    assert "$defs" not in str(document)
+
+
+async def test_an_unknown_path_or_method_is_a_problem_too(stack: Stack) -> None:
+    status, said, _ = await stack.call("GET", "/v1/nothing")
+    assert (status, said["reason"]) == (404, "not_found")
+    assert (await stack.call("PUT", "/v1/jobs"))[0] == 405
+
+
+async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:
+    status, said, _ = await stack.call("POST", "/v1/traces", raw=b"\xff")
+    assert (status, said["reason"]) == (400, "malformed")

@@ -1,0 +1,165 @@
+"""Reading over HTTP: rows of the read models, and never another tenant's."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobPreempted
+from shared.contracts.rejected import InputRejected
+from tests.services.gateway.stack import Stack
+
+SPEC = JobSpec(name="train", command=("run", "canary-argv"), env={"A": "canary-env"})
+
+
+@pytest.fixture(scope="module")
+def rows(stack: Stack) -> Stack:
+    asyncio.run(fill(stack))
+    return stack
+
+
+async def fill(stack: Stack) -> None:
+    await stack.project(
+        "access", 0, 1, PoolConfigured(pool="main", partition=1),
+        TenantRegistered(tenant="ada", default_pool="main"),
+        TenantRegistered(tenant="bob", default_pool="main"),
+    )  # fmt: skip
+    await stack.project(
+        "placement", 1, 1, NodeJoined(
+            node_id="n1", incarnation="i", executor_id="e", backend="virtual", gpu_type="a100",
+            gpus=2, cpus=8, mem_gib=64,
+        ),
+    )  # fmt: skip
+    for seq, (job, tenant) in enumerate([("a1", "ada"), ("a2", "ada"), ("b1", "bob")], 10):
+        await admit(stack, seq, job, tenant)
+    await stack.project(
+        "placement", 1, 40,
+        JobPlaced(job_id="a1", tenant="ada", attempt=1, waited_ms=5, policy="fcfs",
+                  allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),)),
+        JobPreempted(job_id="a1", tenant="ada", attempt=1, reason="higher_class", by_job_id="b1"),
+    )  # fmt: skip
+    await stack.project(
+        "admission", 1, 50,
+        CommandAccepted(command_id="c-ada", command_type="job.submit.v1", tenant="ada", of="a1"),
+        QuotaChanged(tenant="ada", guaranteed_gpus=8),
+        InputRejected(topic="submissions.bob", partition=0, offset=3, reason="not JSON",
+                      sha256="0" * 64, tenant="bob"),
+    )  # fmt: skip
+
+
+async def admit(stack: Stack, seq: int, job: str, tenant: str) -> None:
+    await stack.project(
+        "admission", 1, seq, JobAdmitted(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC)
+    )
+    await stack.project(
+        "placement", 1, seq,
+        JobEnqueued(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC),
+        JobHeld(job_id=job, tenant=tenant, reason="no_capacity", short_gpus=2),
+    )  # fmt: skip
+
+
+async def test_a_job_is_shown_without_its_command_and_environment(rows: Stack) -> None:
+    status, said, _ = await rows.call("GET", "/v1/jobs/a2")
+    assert (status, said["phase"], said["reason"]) == (200, "waiting", "no_capacity")
+    assert said["spec"]["name"] == "train" and said["pool"] == "main"
+    assert "canary" not in str(said)
+
+
+async def test_pages_of_jobs_follow_each_other_without_gap_or_repeat(rows: Stack) -> None:
+    found: list[str] = []
+    after = ""
+    for _ in range(3):
+        _, said, _ = await rows.call("GET", f"/v1/jobs?limit=1&name=train{after}", key="op")
+        found += [row["job_id"] for row in said["items"]]
+        after = f"&after={said['next']}"
+    assert found == ["b1", "a2", "a1"]
+
+
+async def test_jobs_are_filtered(rows: Stack) -> None:
+    for query, jobs in {
+        "phase=waiting": ["a2"], "name=tr": ["a2", "a1"], "name=zz": [], "pool=main": ["a2", "a1"],
+    }.items():  # fmt: skip
+        _, said, _ = await rows.call("GET", f"/v1/jobs?{query}")
+        assert [row["job_id"] for row in said["items"]] == jobs
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/jobs/b1", "/v1/jobs/b1/timeline", "/v1/jobs/b1/why", "/v1/jobs/b1/trace",
+     "/v1/jobs/b1/logs", "/v1/jobs?tenant=bob", "/v1/tenants/bob", "/v1/jobs/none"],
+)  # fmt: skip
+async def test_what_is_another_tenants_is_not_there(rows: Stack, path: str) -> None:
+    assert (await rows.call("GET", path))[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/jobs", "/v1/queue", "/v1/allocations?released=true", "/v1/tenants", "/v1/dead",
+     "/v1/nodes", "/v1/jobs/a1/timeline", "/v1/jobs/a1/why", "/v1/llm/requests"],
+)  # fmt: skip
+async def test_no_list_names_another_tenant_or_its_jobs(rows: Stack, path: str) -> None:
+    status, said, _ = await rows.call("GET", path)
+    assert status == 200
+    assert "bob" not in str(said) and "b1" not in str(said)
+
+
+async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack) -> None:
+    _, said, _ = await rows.call("GET", "/v1/jobs/a1/timeline")
+    assert [item["type"] for item in said["items"]] == [
+        "job.admitted.v1", "job.enqueued.v1", "job.held.v1", "job.placed.v1", "job.preempted.v1",
+    ]  # fmt: skip
+    _, why, _ = await rows.call("GET", "/v1/jobs/a2/why")
+    held = next(item for item in why["items"] if item["type"] == "job.held.v1")
+    assert held["data"]["short_gpus"] == 2
+
+
+async def test_an_operator_sees_who_preempted(rows: Stack) -> None:
+    _, said, _ = await rows.call("GET", "/v1/jobs/a1/timeline", key="op")
+    assert said["items"][-1]["data"]["by_job_id"] == "b1"
+
+
+async def test_nodes_show_how_much_of_each_gpu_is_taken(rows: Stack) -> None:
+    _, said, _ = await rows.call("GET", "/v1/nodes")
+    assert [(n["node_id"], n["used_milli"]) for n in said["items"]] == [("n1", [0, 1000])]
+
+
+async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
+    _, queue, _ = await rows.call("GET", "/v1/queue?pool=main")
+    assert [item["job_id"] for item in queue["items"]] == ["a2"]
+    _, held, _ = await rows.call("GET", "/v1/allocations?job=a1")
+    assert [item["gpus"] for item in held["items"]] == [[1]]
+    _, tenant, _ = await rows.call("GET", "/v1/tenants/ada")
+    assert tenant["quota"][0]["guaranteed_gpus"] == 8
+    assert (await rows.call("GET", "/v1/pools"))[1]["items"][0]["pool"] == "main"
+    assert (await rows.call("GET", "/v1/endpoints"))[0] == 200
+
+
+async def test_the_answer_to_a_command_is_its_senders(rows: Stack) -> None:
+    status, said, _ = await rows.call("GET", "/v1/commands/c-ada")
+    assert (status, said["accepted"], said["of"]) == (200, True, "a1")
+    assert (await rows.call("GET", "/v1/commands/c-ada", key="bob"))[0] == 404
+
+
+async def test_dead_letters_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
+    for key in ("bob", "op"):
+        _, said, _ = await rows.call("GET", "/v1/dead", key=key)
+        assert said["items"][0]["topic"] == "submissions.bob"
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "after=zz", "after=1", "phase=W%00", "name=%00", "tenant=A"]
+)
+async def test_a_wrong_query_is_named(rows: Stack, query: str) -> None:
+    status, said, _ = await rows.call("GET", f"/v1/jobs?{query}")
+    assert (status, said["reason"]) == (422, "invalid")
+
+
+async def test_no_key_reads_nothing(rows: Stack) -> None:
+    for path in ("/v1/jobs", "/v1/nodes", "/v1/queue", "/v1/events", "/v1/dead", "/v1/pools"):
+        status, said, headers = await rows.call("GET", path, key="")
+        assert (status, said["reason"]) == (401, "unauthenticated")
+        assert headers["WWW-Authenticate"].startswith("Bearer")

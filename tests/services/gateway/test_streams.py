@@ -1,0 +1,177 @@
+"""Server-sent events over real HTTP: own events only, resume without loss, slow clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from services.gateway.hub import Hub, Listener
+from services.gateway.sse import live
+from shared.bus import cloudevents
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.access import KeyCreated, KeyRevoked
+from shared.contracts.jobs import JobAdmitted, JobSpec
+from shared.contracts.keys import sha256_of
+from tests.services.gateway.stack import KEYS, Stack
+
+Frame = dict[str, str]
+
+
+def event(name: str, tenant: str = "ada", type_: str = "job.held.v1") -> bytes:
+    return cloudevents.encode(
+        id=name, source="/berth/placement/main", type=type_, data=b"{}", subject=name, tenant=tenant
+    )
+
+
+async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
+    frame: Frame = {}
+    async for line in answer.content:
+        text = line.decode().rstrip("\n")
+        if not text and "event" in frame:
+            yield frame
+            frame = {}
+        elif text and not text.startswith(":"):
+            name, _, value = text.partition(": ")
+            frame[name] = value
+        elif not text:
+            frame = {}
+
+
+async def take(answer: aiohttp.ClientResponse, count: int) -> list[Frame]:
+    found: list[Frame] = []
+    async with asyncio.timeout(15):
+        async for frame in frames(answer):
+            found.append(frame)
+            if len(found) == count:
+                break
+    return found
+
+
+def subjects(found: list[Frame]) -> list[str]:
+    return [json.loads(frame["data"])["subject"] for frame in found]
+
+
+async def test_a_tenant_hears_its_own_events_as_they_happen(stack: Stack) -> None:
+    async with stack.client("ada") as client, client.get("/v1/events") as answer:
+        assert answer.status == 200 and answer.content_type == "text/event-stream"
+        await asyncio.sleep(0.2)
+        await stack.put("events", 1, event("s1"), event("b", tenant="bob"), event("n", tenant=""))
+        await stack.put("events", 2, event("s2"))
+        found = await take(answer, 2)
+    assert sorted(subjects(found)) == ["s1", "s2"]
+    assert found[0]["event"] == "job.held.v1"
+
+
+async def test_an_operator_hears_all_and_may_choose(stack: Stack) -> None:
+    query = "/v1/events?types=node.joined.v1"
+    async with stack.client("op") as client, client.get(query) as answer:
+        await asyncio.sleep(0.2)
+        await stack.put("events", 0, event("x"), event("node", "", "node.joined.v1"))
+        assert subjects(await take(answer, 1)) == ["node"]
+
+
+async def test_a_client_that_comes_back_misses_nothing_and_hears_nothing_twice(
+    stack: Stack,
+) -> None:
+    names = [f"r{n}" for n in range(30)]
+    heard: list[str] = []
+    last = ""
+    async with stack.client("ada") as client, client.get("/v1/events") as answer:
+        await asyncio.sleep(0.2)
+        for lane in range(3):
+            await stack.put("events", lane, *(event(name) for name in names[lane::3]))
+        found = await take(answer, 7)
+        heard, last = subjects(found), found[-1]["id"]
+    while len(heard) < len(names):
+        headers = {"Last-Event-ID": last}
+        async with (
+            stack.client("ada") as client,
+            client.get("/v1/events", headers=headers) as answer,
+        ):
+            found = await take(answer, min(9, len(names) - len(heard)))
+            heard, last = heard + subjects(found), found[-1]["id"]
+    assert sorted(heard) == sorted(names)
+
+
+async def test_an_id_that_is_none_is_refused(stack: Stack) -> None:
+    for bad in ("x", "1.2", "1.2.3.-4", "1.2.3.4.5"):
+        status, said, _ = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": bad})
+        assert (status, said["reason"]) == (422, "invalid")
+
+
+async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
+    key = KeyCreated(key_id="gone-key", sha256=sha256_of("s"), role="viewer", tenant="ada")
+    await stack.append("access", 0, key)
+    KEYS["gone"] = "gone-key.s"
+    async with asyncio.timeout(5):
+        while (await stack.call("GET", "/v1/pools", key="gone"))[0] == 401:
+            await asyncio.sleep(0.05)
+    async with stack.client("gone") as client, client.get("/v1/events") as answer:
+        await stack.append("access", 0, KeyRevoked(key_id="gone-key"))
+        async with asyncio.timeout(5):
+            [end] = await take(answer, 1)
+        assert (end["event"], json.loads(end["data"])) == ("end", {"reason": "key_revoked"})
+    assert (await stack.call("GET", "/v1/pools", key="gone"))[0] == 401
+
+
+async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None:
+    broker = MemoryBroker()
+    hub = Hub(lambda: MemoryLog(broker), 1, room=5)
+    task = asyncio.create_task(hub.run())
+    while hub.vector is None:
+        await asyncio.sleep(0.01)
+    slow, quick = hub.listen(lambda head: True), hub.listen(lambda head: True)
+    heard: list[bytes] = []
+    reader = asyncio.create_task(drain(quick, heard))
+    for n in range(20):
+        await MemoryLog(broker).append(hub_place(), event(f"e{n}"))
+        await asyncio.sleep(0.01)
+    said = [chunk async for chunk in live(slow, lambda: True)]
+    assert said[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
+    assert b"".join(said).count(b"id: ") == 5
+    assert b"".join(heard).count(b"id: ") == 20
+    for each in (task, reader):
+        each.cancel()
+    await asyncio.gather(task, reader, return_exceptions=True)
+
+
+async def drain(listener: Listener, heard: list[bytes]) -> None:
+    async for chunk in live(listener, lambda: True):
+        heard.append(chunk)
+
+
+def hub_place() -> Any:
+    from shared.bus.log import TP
+
+    return TP("events", 0)
+
+
+async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Path) -> None:
+    spec = JobSpec(name="logs")
+    await stack.project(
+        "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
+    )
+    await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
+    _, said, _ = await stack.call("GET", "/v1/jobs/log1/logs")
+    assert [line["text"] for line in said["lines"]] == ["one", "two"]
+    path = "/v1/jobs/log1/logs?follow=true"
+    async with stack.client("ada") as client, client.get(path) as answer:
+        await stack.put("logs", 1, printed(2, "three"))
+        found = await take(answer, 3)
+    assert [json.loads(frame["data"])["text"] for frame in found] == ["one", "two", "three"]
+    assert (await stack.call("GET", "/v1/jobs/log1/logs", key="bob"))[0] == 404
+
+
+def printed(first: int, *lines: str) -> bytes:
+    data = {
+        "job_id": "log1", "tenant": "ada", "rank": 0, "attempt": 1, "first_line": first,
+        "lines": lines,
+    }  # fmt: skip
+    return cloudevents.encode(
+        id="l", source="/berth/executor", type="worker.printed.v1", data=json.dumps(data).encode()
+    )
