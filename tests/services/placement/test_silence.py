@@ -1,0 +1,43 @@
+"""Silence is counted by whoever listened."""
+
+from __future__ import annotations
+
+from services.placement.silence import Silence, chunks
+
+A, B = ("a", "i1"), ("b", "i1")
+
+
+def looked(silence: Silence, until_s: float, *known: tuple[str, str], hear: str = "") -> list[str]:
+    """Two looks per second until then, with a heartbeat of `hear` before each."""
+    found: dict[str, float] = {}
+    for step in range(1, int(until_s * 2) + 1):
+        if hear:
+            silence.hear({hear: "i1"}, step / 2)
+        found = silence.look(known, 30.0, step / 2)
+    return sorted(found)
+
+
+def test_a_node_is_silent_after_its_lease_and_not_before() -> None:
+    assert looked(Silence(0.0), 30, A, B, hear="a") == []
+    assert looked(Silence(0.0), 31, A, B, hear="a") == ["b"]
+
+
+def test_a_heartbeat_of_an_older_incarnation_does_not_count() -> None:
+    assert looked(Silence(0.0), 31, ("a", "i2"), hear="a") == ["a"]
+
+
+def test_a_reader_that_was_away_gives_everybody_a_new_lease() -> None:
+    silence = Silence(0.0)
+    assert looked(silence, 10, A) == []
+    assert silence.look([A], 30.0, 100.0) == {}
+    assert silence.look([A], 30.0, 101.0) == {}
+
+
+def test_heartbeats_of_nodes_nobody_knows_leave_nothing_behind() -> None:
+    silence = Silence(0.0)
+    silence.hear({f"n{n}": "i" for n in range(1000)}, 1.0)
+    assert silence._heard == {}
+
+
+def test_silent_nodes_are_offered_a_few_at_a_time() -> None:
+    assert list(chunks({"c": 1.0, "a": 1.0, "b": 1.0}, 2)) == [["a", "b"], ["c"]]
