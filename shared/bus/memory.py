@@ -31,6 +31,10 @@ class MemoryBroker:
         """Forget what was acknowledged, as a broker does that lost its disk's last writes."""
         del self._partitions[tp][end:]
 
+    def forget(self, tp: TP) -> None:
+        """Hand the partition's memory back; for writers that move it elsewhere."""
+        self._partitions[tp] = []
+
     async def moved(self, wait_s: float) -> None:
         try:
             async with asyncio.timeout(wait_s):
