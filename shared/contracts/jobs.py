@@ -282,6 +282,21 @@ class JobRejected(Event):
 
 
 @event
+class ArrayAccepted(Event):
+    """An array was let in; its jobs `<job_id>.<index>` follow in order, as many as a record holds."""
+
+    TYPE: ClassVar[str] = "array.accepted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the array")
+    tenant: Name = Field(description="whose")
+    array_size: int = Field(ge=2, le=10000, description="its jobs")
+    spec: JobSpec = Field(description="of each of them")
+    digest: str = Field("", description="of the submitted body, to tell a conflict from a repeat")
+
+
+@event
 class CancelRequested(Event):
     """Somebody wants an admitted job to end; placement sees to it."""
 

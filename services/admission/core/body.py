@@ -1,0 +1,24 @@
+"""One submitted body, in one spelling: its digest tells a repeated submit from a conflict."""
+
+from __future__ import annotations
+
+import hashlib
+
+from shared.contracts.jobs import JobSpec
+
+DIGEST_CHARS = 32
+
+
+def canonical(spec: JobSpec, array_size: int) -> bytes:
+    """Defaults are left out: a field that a later version adds changes no digest of today."""
+    pairs = {
+        name: dict(sorted(value.items()))
+        for name, value in (("env", spec.env), ("node_selector", spec.node_selector))
+        if len(value) > 1
+    }
+    tidy = spec.model_copy(update=pairs) if pairs else spec
+    return f"{array_size}\n{tidy.model_dump_json(exclude_defaults=True)}".encode()
+
+
+def digest_of(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:DIGEST_CHARS]

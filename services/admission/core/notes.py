@@ -1,0 +1,134 @@
+"""What placement did, restated as admission's own facts: one note per batch where one is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from services.admission.core.state import Pool
+from shared.bus.decider import Decision, Input
+from shared.contracts.jobs import (
+    AttemptNoted,
+    CancelJob,
+    CapacityNoted,
+    CommandAccepted,
+    CommandRefused,
+    JobEnd,
+    JobsReleased,
+    NodeShape,
+)
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobAttemptFailed, JobCancelled, JobFailed, JobSucceeded
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one batch of placement's facts amounts to."""
+
+    ends: dict[str, JobEnd] = field(default_factory=dict)
+    joined: dict[str, NodeShape] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
+    attempts: list[tuple[Input, JobAttemptFailed]] = field(default_factory=list)
+    last: str = ""
+
+
+def note(state: Pool, inputs: Sequence[Input]) -> Iterator[Decision]:
+    """Attempts go first: one batch may hold a failed attempt and the end of the job behind it."""
+    batch = gather(state, inputs)
+    for item, failed in batch.attempts:
+        yield item.leads_to(attempt_noted(state, item, failed))
+    if batch.joined or batch.left:
+        capacity = CapacityNoted(
+            pool=state.name, joined=tuple(batch.joined.values()), left=tuple(batch.left)
+        )
+        yield Decision(capacity, batch.last)
+    if batch.ends:
+        answers = [a for end in batch.ends.values() for a in cancels_of(state, end)]
+        yield Decision(JobsReleased(pool=state.name, ends=tuple(batch.ends.values())), batch.last)
+        yield from answers
+
+
+def gather(state: Pool, inputs: Sequence[Input]) -> Batch:
+    batch = Batch()
+    for item in inputs:
+        match item.message:
+            case JobSucceeded(job_id=job_id):
+                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="succeeded"))
+            case JobFailed(job_id=job_id):
+                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="failed"))
+            case JobCancelled(job_id=job_id):
+                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="cancelled"))
+            case JobAttemptFailed() as failed if failed.job_id in state.admitted:
+                batch.attempts.append((item, failed))
+            case NodeJoined() as joined:
+                add_node(state, batch, item, joined)
+            case NodeLost(node_id=node_id, reason="left"):
+                drop_node(state, batch, item, node_id)
+    return batch
+
+
+def add_end(state: Pool, batch: Batch, item: Input, end: JobEnd) -> None:
+    """The first end counts; a job that is not in has had its own."""
+    if end.job_id in state.admitted and end.job_id not in batch.ends:
+        batch.ends[end.job_id] = end
+        batch.last = item.id
+
+
+def add_node(state: Pool, batch: Batch, item: Input, joined: NodeJoined) -> None:
+    shape = NodeShape(
+        node_id=joined.node_id,
+        gpu_type=joined.gpu_type,
+        gpus=joined.gpus,
+        cpus=joined.cpus,
+        mem_gib=joined.mem_gib,
+        labels=joined.labels,
+    )
+    batch.left.pop(joined.node_id, None)
+    if state.nodes.get(joined.node_id) == shape:
+        batch.joined.pop(joined.node_id, None)
+        return
+    batch.joined[joined.node_id] = shape
+    batch.last = item.id
+
+
+def drop_node(state: Pool, batch: Batch, item: Input, node_id: str) -> None:
+    """A node that only fell silent may come back: it still counts as one that jobs could use."""
+    batch.joined.pop(node_id, None)
+    if node_id in state.nodes:
+        batch.left[node_id] = None
+        batch.last = item.id
+
+
+def attempt_noted(state: Pool, item: Input, failed: JobAttemptFailed) -> AttemptNoted:
+    scale = state.pool.time_scale if state.pool else 1.0
+    backoff_ms = state.admitted[failed.job_id].backoff_s * 1000 / scale
+    return AttemptNoted(
+        job_id=failed.job_id,
+        attempt=failed.attempt,
+        node_ids=failed.node_ids,
+        not_before=item.at + round(backoff_ms),
+    )
+
+
+def cancels_of(state: Pool, end: JobEnd) -> list[Decision]:
+    """Those who asked for the end hear of it now; a finish that came first wins."""
+    job = state.admitted[end.job_id]
+    return [
+        Decision(answer(command_id, end, job.tenant), command_id, traceparent)
+        for command_id, traceparent in job.cancels
+    ]
+
+
+def answer(command_id: str, end: JobEnd, tenant: str) -> CommandAccepted | CommandRefused:
+    if end.outcome == "cancelled":
+        return CommandAccepted(
+            command_id=command_id, command_type=CancelJob.TYPE, of=end.job_id, tenant=tenant
+        )
+    return CommandRefused(
+        command_id=command_id,
+        command_type=CancelJob.TYPE,
+        of=end.job_id,
+        tenant=tenant,
+        reason="already_finished",
+        detail=f"job_id: {end.job_id!r}: has {end.outcome}",
+    )

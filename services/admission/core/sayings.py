@@ -1,0 +1,52 @@
+"""A verdict on a job, said as an event with the cause and the trace of its submission."""
+
+from __future__ import annotations
+
+from services.admission.core.state import Job
+from services.admission.core.verdict import Admit, Defer, Reject, Verdict
+from shared.bus.decider import Decision
+from shared.contracts.base import Event
+from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
+
+
+def say(job: Job, found: Verdict) -> Decision:
+    return Decision(event_of(job, found), job.cause, job.traceparent)
+
+
+def event_of(job: Job, found: Verdict) -> Event:
+    match found:
+        case Admit(borrowed):
+            return admitted(job, borrowed)
+        case Defer(reason, detail):
+            first = job.reason is None
+            return JobDeferred(
+                job_id=job.job_id,
+                tenant=job.tenant,
+                reason=reason,
+                detail=detail,
+                spec=job.spec if first else None,
+                array_index=job.array_index,
+                digest=job.digest if first else "",
+            )
+        case Reject(reason, detail):
+            return JobRejected(
+                job_id=job.job_id,
+                tenant=job.tenant,
+                name=job.spec.name,
+                reason=reason,
+                detail=detail,
+                array_index=job.array_index,
+                digest=job.digest,
+            )
+
+
+def admitted(job: Job, borrowed: bool) -> JobAdmitted:
+    return JobAdmitted(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        submitted_at=job.submitted_at,
+        array_index=job.array_index,
+        spec=job.spec,
+        borrowed=borrowed,
+        digest=job.digest,
+    )

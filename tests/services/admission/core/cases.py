@@ -1,0 +1,111 @@
+"""A pool with two nodes of 8 GPUs and tenant acme, and shorthands for what happens to it."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from services.admission.core.decide import Admission
+from services.admission.core.evolve import SETTLE_MS
+from services.admission.core.state import Pool
+from shared.bus.decider import Input
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event, Model
+from shared.contracts.jobs import (
+    CancelJob,
+    CapacityNoted,
+    JobSpec,
+    NodeShape,
+    QuotaChanged,
+    SetQuota,
+    SubmitJob,
+    TenantNoted,
+)
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.testing.decider import AT, an_input, given, run
+
+ADMISSION = Admission()
+NOW = AT + SETTLE_MS
+POOL = PoolConfigured(partition=0, pool="main")
+ACME = TenantNoted(tenant="acme")
+_ids = count(1)
+
+
+def shape(name: str, gpus: int = 8, **more: Any) -> NodeShape:
+    fields: dict[str, Any] = {"gpu_type": "h100", "cpus": 64, "mem_gib": 512} | more
+    return NodeShape(node_id=name, gpus=gpus, **fields)
+
+
+NODES = CapacityNoted(pool="main", joined=(shape("n1"), shape("n2")))
+
+
+def pool(*history: Event) -> Pool:
+    return given(ADMISSION, POOL, ACME, TenantNoted(tenant="beta"), NODES, *history)
+
+
+def quota(guaranteed: float, borrow: float | None = 0, spot: float | None = None) -> QuotaChanged:
+    return QuotaChanged(
+        tenant="acme", guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot
+    )
+
+
+def submit(job_id: str, tenant: str = "acme", size: int = 1, **spec: Any) -> Input:
+    gang = {"workers": spec.pop("workers", 1), "gpus_per_worker": spec.pop("gpus", 1.0)}
+    wish = SubmitJob(
+        job_id=job_id,
+        tenant=tenant,
+        pool=spec.pop("pool", "main"),
+        idempotency_key=job_id,
+        array_size=size,
+        spec=JobSpec.model_validate({"name": job_id, "gang": gang} | spec),
+    )
+    return command(wish, f"submit-{job_id}-{next(_ids)}")
+
+
+def command(wish: Model, id_: str = "") -> Input:
+    return an_input(wish, id=id_ or f"c{next(_ids)}", traceparent="00-aa-bb-01")
+
+
+def cancel(job_id: str, tenant: str | None = "acme", id_: str = "") -> Input:
+    return command(CancelJob(job_id=job_id, tenant=tenant), id_)
+
+
+def set_quota(guaranteed: float, borrow: float | None = 0, spot: float | None = None) -> Input:
+    return command(
+        SetQuota(tenant="acme", guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot)
+    )
+
+
+def placed(event: Event, at: int = NOW) -> Input:
+    return an_input(event, "placement", at=at)
+
+
+def joined(name: str, gpus: int = 8) -> Input:
+    return placed(
+        NodeJoined(
+            node_id=name, incarnation="i", executor_id="e", backend="virtual",
+            gpu_type="h100", gpus=gpus, cpus=64, mem_gib=512,
+        )
+    )  # fmt: skip
+
+
+def lost(name: str, reason: Any = "left") -> Input:
+    return placed(NodeLost(node_id=name, incarnation="i", reason=reason))
+
+
+def when(state: Pool, *inputs: Input, now: int = NOW) -> list[Event]:
+    return run(ADMISSION, state, inputs, now)
+
+
+def told(events: list[Event]) -> list[str]:
+    """Events in short: `job.deferred acme-1 quota`."""
+    return [" ".join(filter(None, (e.TYPE[:-3], e.subject, _why(e)))) for e in events]
+
+
+def _why(event: Event) -> str:
+    return str(getattr(event, "reason", "") or "")
+
+
+def jobs_told(events: list[Event]) -> list[str]:
+    """As `told`, of jobs alone."""
+    return [line for line in told(events) if line.startswith("job.")]
