@@ -21,6 +21,7 @@ from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.reports import LogLines
 from shared.settings import BadSettings
+from shared.telemetry.metrics import Metrics
 
 PRINT_S = 0.5
 DRAIN_S = 2.0
@@ -30,9 +31,14 @@ class Executor:
     """Serves `nodes` until `stop` is set; `connect` makes a client of the log."""
 
     def __init__(
-        self, settings: ExecutorSettings, nodes: tuple[Node, ...], connect: Callable[[], Log]
+        self,
+        settings: ExecutorSettings,
+        nodes: tuple[Node, ...],
+        connect: Callable[[], Log],
+        metrics: Metrics,
     ) -> None:
         self._settings = settings
+        self._metrics = metrics
         self._nodes = nodes
         self._connect = connect
         self._soft_log = connect()
@@ -102,7 +108,16 @@ class Executor:
             journal = Journal(settings.folder / "journal")
             ends = await asyncio.to_thread(reap, journal)
             processes = ProcessBackend(place, journal, self._on_outcome, self._on_lines)
-        return Machine(settings, self._connect, self._soft, uuid4().hex, processes, journal, ends)
+        return Machine(
+            settings,
+            self._connect,
+            self._soft,
+            uuid4().hex,
+            processes,
+            journal,
+            ends,
+            self._metrics,
+        )
 
     def _on_outcome(self, outcome: Outcome) -> None:
         self._lanes[_lane_of(outcome.allocation_id)].agent.on_outcome(outcome)

@@ -26,6 +26,7 @@ from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import decode_event
+from shared.telemetry.metrics import Metrics
 
 LEDGER = "placement"
 SNAPSHOT_EVERY_S = 30.0
@@ -43,7 +44,9 @@ def snapshots_of(folder: Path, partition: int, nodes: Mapping[str, Node]) -> Sna
 class LaneReader:
     """Hands accepted facts to the agent, in order, and knows how fresh they are."""
 
-    def __init__(self, log: Log, agent: Agent, snapshots: Snapshots[Lane]) -> None:
+    def __init__(
+        self, log: Log, agent: Agent, snapshots: Snapshots[Lane], metrics: Metrics
+    ) -> None:
         self._log = log
         self._agent = agent
         self._snapshots = snapshots
@@ -51,7 +54,8 @@ class LaneReader:
         self._tail = LedgerTail(log, {LEDGER: [self._partition]})
         self._lease = Lease(monotonic())
         self._stored_seq = 0
-        self.unknown = 0
+        self._metrics = metrics
+        self._ignored = 0
         self.acting = False
 
     @property
@@ -125,15 +129,19 @@ class LaneReader:
     def _fold(self, batch: list[Accepted]) -> None:
         for accepted in batch:
             self._agent.on_facts(self._facts(accepted))
+        self._metrics.inputs.labels(LEDGER).inc(len(batch))
+        ignored, self._ignored = self._tail.ignored - self._ignored, self._tail.ignored
+        self._metrics.ignored_records.labels("reader_rule").inc(ignored)
 
     def _facts(self, accepted: Accepted) -> Iterator[Fact]:
         """Decodes only what matters here; a type newer than this code is counted and passed."""
-        for raw in accepted.raw():
-            if not acts_on(raw.type):
+        record = accepted.record
+        for index, stored in enumerate(record.events()):
+            if not acts_on(stored.type):
                 continue
             try:
-                event = decode_event(raw.type, raw.data)
+                event = decode_event(stored.type, bytes(stored.data))
             except UnknownType:
-                self.unknown += 1
+                self._metrics.ignored_records.labels("unknown_type").inc()
                 continue
-            yield Fact(event, LEDGER, self._partition, raw.seq, raw.index, raw.at)
+            yield Fact(event, LEDGER, self._partition, record.seq, index, record.at)

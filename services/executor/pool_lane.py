@@ -24,6 +24,7 @@ from shared.bus.clock import now_ms
 from shared.bus.log import TP, Log
 from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Heartbeats, TelemetryReported
+from shared.telemetry.metrics import Metrics
 
 HEARTBEAT_S = 1.0
 TELEMETRY_S = 1.0
@@ -46,6 +47,7 @@ class Machine:
     processes: ProcessBackend | None
     journal: Journal | None
     ends: Mapping[str, Ended]
+    metrics: Metrics
 
 
 class PoolLane:
@@ -70,7 +72,7 @@ class PoolLane:
             self.agent.on_outcome, lambda: self.agent.lane.time_scale, settings.slow_nodes
         )
         snapshots = snapshots_of(settings.folder, self.partition, own)
-        self._reader = LaneReader(self._ledger_log, self.agent, snapshots)
+        self._reader = LaneReader(self._ledger_log, self.agent, snapshots, machine.metrics)
         self.agent.use(self._backends())
 
     def problem(self) -> str:
@@ -137,7 +139,7 @@ class PoolLane:
             self._reader.keep_snapshots(),
             _every(HEARTBEAT_S, self._beat),
             _every(TELEMETRY_S, self._report_iterations),
-            _every(REGISTER_AGAIN_S, self.agent.register_again, later=True),
+            _every(REGISTER_AGAIN_S, self._register_again, later=True),
         ]
 
     async def _leave(self) -> None:
@@ -149,6 +151,11 @@ class PoolLane:
                 await self._reporter.drained()
         except TimeoutError:
             log.warning("left before all was told", extra={"pool": self.pool})
+
+    def _register_again(self) -> None:
+        """Not while earlier words still wait for the broker: they would only pile up."""
+        if self._reporter.idle:
+            self.agent.register_again()
 
     def _beat(self) -> None:
         mine = dict(self.agent.lane.mine)

@@ -37,6 +37,10 @@ class Reporter:
         self._idle.clear()
         self._wake.set()
 
+    @property
+    def idle(self) -> bool:
+        return self._idle.is_set()
+
     async def run(self) -> None:
         while True:
             await self._wake.wait()

@@ -18,7 +18,8 @@ from shared.telemetry.setup import telemetry_for
 async def serve(settings: ExecutorSettings) -> None:
     """Until SIGTERM or SIGINT; workers are then stopped, and their ends told."""
     telemetry = telemetry_for("executor", settings)
-    executor = Executor(settings, _inventory(settings), lambda: _connect(settings))
+    nodes = _inventory(settings)
+    executor = Executor(settings, nodes, lambda: _connect(settings), telemetry.metrics)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

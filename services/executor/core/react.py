@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from services.executor.core.checkpoint import kept_work_s
 from services.executor.core.inventory import ADDRESS_LABEL
 from services.executor.core.membership import on_joined, on_lost
@@ -45,6 +47,7 @@ ACTED_ON = frozenset(
 )
 
 
+@cache
 def acts_on(wire_type: str) -> bool:
     """Whether it matters here, in any version; all else need not even be decoded."""
     return wire_type.rpartition(".")[0] in ACTED_ON
@@ -128,7 +131,7 @@ def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
         return f"backend_not_allowed: the pool does not let workers run as {node.backend}"
     if any(gpu < 0 or gpu >= node.gpus for gpu in worker.gpus):
         return f"no_such_gpu: the node has {node.gpus}"
-    busy = sorted(lane.busy(worker))
+    busy = list(lane.busy(worker))
     return f"gpu_busy: {busy}" if busy else ""
 
 

@@ -17,6 +17,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.reports import ExecutorReported, NodeRegistered
+from shared.telemetry.metrics import Metrics
 from shared.testing.ledgers import LedgerPen
 
 M = TypeVar("M", bound=Model)
@@ -50,7 +51,7 @@ class Twin:
             }
         )
         self.stop = asyncio.Event()
-        self.executor = Executor(settings, self.nodes, self.connect)
+        self.executor = Executor(settings, self.nodes, self.connect, Metrics("executor"))
         self._running = asyncio.create_task(self.executor.run(self.stop))
 
     async def serving(self, **more: object) -> None:

@@ -1,0 +1,166 @@
+"""The real program on the embedded broker: killed, started again, and stopped in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from infra import tansu, topics
+from services.executor.process.group import status
+from shared.bus import cloudevents
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP
+from shared.bus.record import Record, encode, new_id, pack
+from shared.bus.tail import TopicTail
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
+from shared.contracts.jobs import JobSpec
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.reports import (
+    ExecutorReported,
+    NodeLeaving,
+    NodeRegistered,
+    Report,
+    WorkerExited,
+    WorkerReady,
+    WorkerStopped,
+)
+from shared.testing.ledgers import stored
+from tests.services.executor.facts import enqueued, placed, started
+
+PATIENCE_S = 30.0
+POOL = PoolConfigured(partition=0, pool="local", backends=("process",))
+INVENTORY = {
+    "pool": "local",
+    "backend": "process",
+    "nodes": [{"id": "p1", "gpu_type": "slot", "gpus": 2, "cpus": 2, "mem_gib": 4}],
+}
+
+
+class Stage:
+    """A broker, a placement written by hand, and the program under test."""
+
+    def __init__(self, folder: Path, kafka: str) -> None:
+        self.folder = folder
+        self.kafka = kafka
+        self.reports: list[Report] = []
+        self._log = KafkaLog(kafka, idempotent=False)
+        self._tail = TopicTail(KafkaLog(kafka, idempotent=False))
+        self._chain: dict[str, tuple[int, str]] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "nodes.json").write_text(json.dumps(INVENTORY))
+
+    async def open(self) -> None:
+        await self._tail.start({TP("reports", 0): 0})
+        await self.write("access", POOL)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "BERTH_KAFKA": self.kafka,
+            "BERTH_IDEMPOTENT": "0",
+            "BERTH_DATA": str(self.folder),
+            "BERTH_EXECUTOR_ID": "e1",
+            "BERTH_NODES": str(self.folder / "nodes.json"),
+            "BERTH_UID_FIRST": "0",
+        }
+        program = [sys.executable, "-m", "services.executor"]
+        self._process = subprocess.Popen(program, env=environment, stderr=subprocess.DEVNULL)
+        return self._process
+
+    async def write(self, ledger: str, *events: Event) -> None:
+        seq, prev = self._chain.get(ledger, (0, ""))
+        packed = pack([stored(event) for event in events])
+        record = Record(new_id(), seq + 1, prev, "hand", 1_700_000_000_000 + seq, {}, packed)
+        await self._log.append(TP(ledger, 0), encode(record))
+        self._chain[ledger] = (seq + 1, record.id)
+
+    async def heard(self, kind: type[Report], count: int) -> Report:
+        """The count-th report of this kind."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(found := [r for r in self.reports if isinstance(r, kind)]) < count:
+                for entries in (await self._tail.poll(0.2)).values():
+                    for entry in entries:
+                        body = cloudevents.decode(entry.value).body
+                        self.reports += ExecutorReported.model_validate_json(body).reports
+        return found[count - 1]
+
+    async def admit(self, registered: Report) -> None:
+        assert isinstance(registered, NodeRegistered)
+        values = registered.model_dump(exclude={"kind"})
+        await self.write("placement", NodeJoined(**values, executor_id="e1"))
+
+    async def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        await self._tail.stop()
+        await self._log.stop()
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    broker = tansu.start(tmp_path, port)
+    found = Stage(tmp_path, f"127.0.0.1:{port}")
+    try:
+        await asyncio.to_thread(topics.create, found.kafka, 1, False)
+        await found.open()
+        yield found
+    finally:
+        await found.close()
+        broker.stop()
+
+
+async def _pid_of(stage: Stage, job: str) -> int:
+    path = stage.folder / "executor" / "e1" / "work" / f"{job}.1.0" / "output.log"
+    async with asyncio.timeout(PATIENCE_S):
+        while not path.exists() or not path.read_text().strip():
+            await asyncio.sleep(0.02)
+    return int(path.read_text())
+
+
+async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(
+    stage: Stage,
+) -> None:
+    first = stage.start()
+    await stage.admit(await stage.heard(NodeRegistered, 1))
+    spec = JobSpec(name="t", command=("/bin/sh", "-c", "echo $$; exec sleep 600"))
+    await stage.write("placement", enqueued("j1", spec), placed("j1", ("p1", 0)))
+    ready = await stage.heard(WorkerReady, 1)
+    await stage.write("placement", started("j1"))
+    worker = await _pid_of(stage, "j1")
+
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert status(worker) is not None
+
+    second = stage.start()
+    await stage.admit(await stage.heard(NodeRegistered, 2))
+    stopped = await stage.heard(WorkerStopped, 1)
+    assert isinstance(ready, WorkerReady) and isinstance(stopped, WorkerStopped)
+    assert stopped.allocation_id == ready.allocation_id
+    left = status(worker)
+    assert left is None or left.state == "Z"
+
+    spec = JobSpec(name="t", command=("/bin/sh", "-c", "exit 3"))
+    await stage.write("placement", enqueued("j2", spec), placed("j2", ("p1", 0)))
+    await stage.heard(WorkerReady, 2)
+    await stage.write("placement", started("j2"))
+    end = await stage.heard(WorkerExited, 1)
+    assert isinstance(end, WorkerExited) and end.exit_code == 3
+
+    second.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(second.wait, 20) == 0
+    await stage.heard(NodeLeaving, 1)
