@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import NoReturn
 
 import typer
 
-from services.cli.errors import FAILED, INTERRUPTED, CliError
+from services.cli.errors import FAILED, INTERRUPTED, UNREACHABLE, CliError
 
 DEBUG = "BERTH_DEBUG"
+OURS = ("infra", "shared", "simulator")
+CLIENTS = ("aiokafka", "kafka", "asyncpg")
 
 
 class BerthApp(typer.Typer):
     """Never a traceback to the user, unless they ask for it with BERTH_DEBUG=1."""
 
     def __call__(self, *args: object, **options: object) -> object:
+        # Libraries log what they meet; what matters of it is in the one line that we print.
+        logging.getLogger().addHandler(logging.NullHandler())
         try:
             return super().__call__(*args, **options)
         except CliError as error:
@@ -27,16 +32,28 @@ class BerthApp(typer.Typer):
             raise SystemExit(FAILED) from None
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
+        except SystemExit as error:
+            if isinstance(error.code, str):
+                _end(error.code, UNREACHABLE)
+            raise
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
-            _end(f"{_name(error)}{error}", FAILED)
+            _end(_said(error), _code(error))
 
 
-def _name(error: Exception) -> str:
+def _said(error: Exception) -> str:
     """Our own errors speak for themselves."""
-    ours = type(error).__module__.partition(".")[0] in ("infra", "shared", "simulator")
-    return "" if ours else f"{type(error).__name__}: "
+    return str(error) if _origin(error) in OURS else f"{type(error).__name__}: {error}"
+
+
+def _code(error: Exception) -> int:
+    away = isinstance(error, (ConnectionError, TimeoutError)) or _origin(error) in CLIENTS
+    return UNREACHABLE if away else FAILED
+
+
+def _origin(error: Exception) -> str:
+    return type(error).__module__.partition(".")[0]
 
 
 def _end(text: str, code: int) -> NoReturn:

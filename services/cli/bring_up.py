@@ -39,20 +39,17 @@ def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
 
 def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
     """The key that opens the API, with pools and tenants made; the first pool is the default."""
-    # An embedded broker forgot the keys of its last life.
-    key = key_of(stack.data_dir) if stack.broker == "kafka" else ""
-    made, command = ("", None) if key else new_key("operator")
+    # An embedded broker forgot the keys of its last life; a real one knows its pools as well.
+    if stack.broker == "kafka" and (known := key_of(stack.data_dir)):
+        return known
+    made, command = new_key("operator")
     default = pools[0].pool
-    commands: list[Command] = [
-        *([command] if command else []),
-        *pools,
-        *(RegisterTenant(tenant=name, default_pool=default) for name in tenants),
-    ]
+    registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
+    commands: list[Command] = [command, *pools, *registered]
     make_topics(stack, tenants)
     asyncio.run(ask_access(stack.kafka, stack.idempotent, commands))
-    if made:
-        keep_key(stack.data_dir, made)
-    return made or key
+    keep_key(stack.data_dir, made)
+    return made
 
 
 def new_key(name: str) -> tuple[str, CreateKey]:
@@ -63,8 +60,7 @@ def new_key(name: str) -> tuple[str, CreateKey]:
     )
 
 
-def make_topics(stack: RunningStack, tenants: Sequence[str]) -> None:
-    """Where tenants publish their jobs and read what became of them."""
+def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:
+    """Where tenants publish their jobs and read what became of them; those that were missing."""
     specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
-    if specs:
-        create(stack.kafka, stack.partitions, stack.broker == "kafka", specs)
+    return create(stack.kafka, stack.partitions, stack.broker == "kafka", specs) if specs else []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from services.cli.errors import BadInput
 from services.cli.target import DEMO_DATA
-
-BROKERS = ("embedded", "kafka")
 
 
 def demo(
@@ -33,14 +31,13 @@ def demo(
 ) -> None:
     """Start everything, replay a workload, show what becomes of it."""
     chosen = time_scale(speed, check)
-    if broker not in BROKERS:
-        raise BadInput(f"--broker {broker!r}: embedded or kafka")
+    used = broker_of(broker)
     from services.cli.demo.options import DemoOptions
     from services.cli.demo.run import demo as run_demo
 
     options = DemoOptions(
-        data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check,
-        broker="kafka" if broker == "kafka" else "embedded", timeout_s=timeout, seed=seed,
+        data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check, broker=used,
+        timeout_s=timeout, seed=seed,
     )  # fmt: skip
     raise typer.Exit(run_demo(options))
 
@@ -56,3 +53,11 @@ def time_scale(text: str, check: bool) -> float | None:
     if not 0 < value <= 1e7:
         raise BadInput(f"--speed {text!r}: above 0 and at most 1e7")
     return value
+
+
+def broker_of(text: str) -> Literal["embedded", "kafka"]:
+    match text:
+        case "embedded" | "kafka":
+            return text
+        case _:
+            raise BadInput(f"--broker {text!r}: embedded or kafka")

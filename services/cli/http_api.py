@@ -48,12 +48,17 @@ class Api:
     def delete(self, path: str) -> Json:
         return self._request("DELETE", path, None, None)
 
-    def stream(self, path: str, query: Query | None = None) -> Iterator[tuple[str, str]]:
-        """Server-sent events as (event, data) for as long as they come."""
+    def stream(
+        self, path: str, query: Query | None = None, *, alive: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        """Server-sent events as (event, data) for as long as they come.
+
+        With `alive` also what the gateway says where it has nothing to tell: ("alive", "").
+        """
         connection = self._connection(STREAM_TIMEOUT_S)
         try:
             answer = self._send(connection, "GET", path, query, None)
-            yield from _frames(answer)
+            yield from (frame for frame in _frames(answer) if alive or frame[0] != "alive")
         except (OSError, HTTPException) as error:
             raise self._unreachable(error) from None
         finally:
@@ -155,6 +160,8 @@ def _frames(answer: HTTPResponse) -> Iterator[tuple[str, str]]:
             if data:
                 yield event, "\n".join(data)
             event, data = "", []
+        elif line == ": alive":
+            yield "alive", ""
         elif name == "event":
             event = value
         elif name == "data":

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from services.cli.app import BerthApp
+from services.cli.check_commands import bench, projections, verify
+from services.cli.dead_commands import dead
 from services.cli.demo_command import demo
+from services.cli.job_commands import cancel, jobs, logs, show, submit
+from services.cli.node_commands import cordon, drain, nodes, queue, uncordon
+from services.cli.replay_command import replay
+from services.cli.stack_commands import access, down, status, up
+from services.cli.story_commands import events, trace, why
+from services.cli.tenant_commands import keys, tenants
+
+PLAIN = (
+    up, down, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue, cordon,
+    uncordon, drain, events, replay, verify,
+)  # fmt: skip
+PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = BerthApp(
     name="berth",
@@ -13,12 +27,22 @@ app = BerthApp(
     rich_markup_mode=None,
     help="The control plane of a shared GPU cluster.",
 )
-app.command()(demo)
+for _command in PLAIN:
+    app.command()(_command)
+app.command(context_settings=PASSING)(bench)
+for _name, _group in (
+    ("tenants", tenants), ("keys", keys), ("access", access), ("dead", dead),
+    ("projections", projections),
+):  # fmt: skip
+    app.add_typer(_group, name=_name)
 
 
 @app.callback()
 def berth() -> None:
-    """The control plane of a shared GPU cluster."""
+    """The control plane of a shared GPU cluster.
+
+    Exit codes: 0 done, 1 failed, 2 bad input, 3 not reachable, 4 not found, 5 refused.
+    """
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from infra.running import RunningStack
 from shared.bus.kafka import KafkaLog
-from shared.projections.rebuild import connect
+from shared.projections.database import connect
 from shared.verify.reading import Logs
 from shared.verify.run import verify
 

@@ -12,12 +12,12 @@ from infra import supervise
 from infra.process import DidNotStart
 from infra.running import RunningStack
 from services.cli.demo.memory import Memory
-from services.cli.demo.screen import Screen, screen, shown
 from services.cli.errors import CliError
 from services.cli.http_api import Api
 from services.cli.output import say
 from services.cli.replay.feeder import Feeder, Timed
 from services.cli.replay.progress import Progress
+from services.cli.replay.screen import Screen, screen, shown
 from services.cli.replay.submission import Submission
 from services.cli.replay.watch import follow, until
 from services.cli.target import Target, key_of

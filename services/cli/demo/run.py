@@ -28,14 +28,13 @@ from services.cli.demo.options import (
 )
 from services.cli.demo.replaying import Replaying
 from services.cli.demo.summary import advice, summary
-from services.cli.errors import BadInput, Refused
+from services.cli.errors import Refused
 from services.cli.output import emit, say
 from services.cli.replay.feeder import Timed
-from services.cli.replay.submission import Submission, of_workload
-from simulator.workload.parquet import TraceError
+from services.cli.replay.submission import of_workload
+from services.cli.replay.workload import timed, workload
 from simulator.workload.rows import WorkloadJob
-from simulator.workload.scale import ReplayPlan, plan_replay, submit_offsets_s
-from simulator.workload.source import load
+from simulator.workload.scale import ReplayPlan, plan_replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,7 @@ def demo(options: DemoOptions) -> int:
 
 def prepare(options: DemoOptions) -> Prepared:
     """Raises BadInput for a workload that cannot be read, before anything is started."""
-    try:
-        jobs = load(options.trace, options.jobs, seed=options.seed).jobs
-    except TraceError as error:
-        raise BadInput(str(error)) from None
+    jobs = workload(options.trace, options.jobs, options.seed)
     found = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
     plan = plan_replay(jobs, pools.capacity_gpus(found), REPLAY_WALL_S, options.speed)
     return Prepared(jobs, found, plan)
@@ -112,9 +108,9 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
 def due(prepared: Prepared) -> list[Timed]:
     """Each job as its tenant's submission, at its time on the replay's clock."""
     run = _run_name(prepared)
-    offsets_s = submit_offsets_s(prepared.jobs, prepared.plan.time_scale)
-    wishes: Iterator[Submission] = (of_workload(job, DEMO_POOL, run) for job in prepared.jobs)
-    return [Timed(at_s, wish) for at_s, wish in zip(offsets_s, wishes, strict=True)]
+    return timed(
+        prepared.jobs, prepared.plan.time_scale, lambda job: of_workload(job, DEMO_POOL, run)
+    )
 
 
 def _run_name(prepared: Prepared) -> str:

@@ -1,4 +1,4 @@
-"""What a demo shows while it runs: a live table on a terminal, a line now and then elsewhere."""
+"""What a replay shows while it runs: a live table on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 

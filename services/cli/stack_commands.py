@@ -1,0 +1,142 @@
+"""`berth up`, `down`, `status`, `access bootstrap`: a stack on this machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from services.cli.arguments import AsJson, Data
+from services.cli.calls import report
+from services.cli.demo_command import broker_of
+from services.cli.errors import Refused
+from services.cli.output import emit, say, table
+from services.cli.target import DATA, data_dir, keep_key, key_of
+from services.cli.times import span
+
+if TYPE_CHECKING:
+    from infra.running import RunningStack
+
+access = typer.Typer(no_args_is_help=True, help="The first key of an installation.")
+
+
+def up(
+    broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
+    data: Annotated[Path, typer.Option(help="Where it keeps what it keeps.")] = DATA,
+    detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
+    speed: Annotated[
+        float, typer.Option(min=0.001, max=1e7, help="Time scale of the virtual pool.")
+    ] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Start everything: broker, Postgres, services, a virtual pool and one of real processes."""
+    chosen = broker_of(broker)
+    from infra import supervise
+
+    if supervise.is_running(data):
+        raise Refused(f"a stack runs in {data} already; `berth down` stops it")
+    options = supervise.StackOptions(
+        data_dir=data, broker=chosen, http_port=port, foreground=not detach
+    )
+    try:
+        stack = _started(options, speed)
+        told = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
+        report(as_json, told, f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}")
+        if not detach:
+            say("Ctrl-C stops everything")
+            _stay(data)
+    except BaseException:
+        supervise.down(data)
+        raise
+
+
+def _started(options: object, speed: float) -> RunningStack:
+    from infra import supervise
+    from services.cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
+    from services.cli.demo.pools import SHAPES
+    from services.cli.machine import inventory
+    from shared.contracts.access import ConfigurePool
+
+    assert isinstance(options, supervise.StackOptions)
+    virtual = json.loads(SHAPES.read_text())
+    wanted = with_nodes(options, {VIRTUAL: virtual, LOCAL: inventory("local")})
+    stack = supervise.up(wanted, say)
+    pools = [
+        ConfigurePool(pool=str(virtual["pool"]), time_scale=speed),
+        ConfigurePool(pool="local", backends=("process",)),
+    ]
+    open_up(stack, pools, [])
+    names = tuple(each.name for each in options.services)
+    supervise.wait_ready(stack.data_dir, names, options.ready_timeout_s)
+    return stack
+
+
+def _stay(data: Path) -> None:
+    """Until a signal, or until the stack has ended by itself."""
+    from infra import supervise
+
+    try:
+        while supervise.is_running(data):
+            signal.sigtimedwait({signal.SIGTERM}, 1.0)
+    except KeyboardInterrupt:
+        supervise.down(data)
+        return
+    say(supervise.why_stopped(data) or "the stack has stopped")
+    raise typer.Exit(1)
+
+
+def down(as_json: AsJson = False, data: Data = None) -> None:
+    """Stop a stack, in order."""
+    from infra import supervise
+
+    folder = data_dir(data)
+    ran = supervise.down(folder)
+    report(as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "nothing ran")
+
+
+def status(as_json: AsJson = False, data: Data = None) -> None:
+    """Every process of a stack; exits with 3 when nothing runs, with 1 when something is down."""
+    from dataclasses import asdict
+
+    from infra import supervise
+
+    folder = data_dir(data)
+    found = supervise.status(folder)
+    if as_json:
+        emit([asdict(each) for each in found])
+    else:
+        columns = ("PROCESS", "STATE", "PID", "UP", "READY")
+        rows = (
+            (each.name, each.state, each.pid, span(each.uptime_s * 1000), each.ready)
+            for each in found
+        )
+        table(columns, rows, f"nothing runs in {folder}")
+    if not all(each.ready for each in found) or not found:
+        raise typer.Exit(1 if found else 3)
+
+
+@access.command()
+def bootstrap(
+    again: Annotated[bool, typer.Option("--again", help="Though there is a key already.")] = False,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Make the first admin key, straight through Kafka: for who holds the machine."""
+    import asyncio
+
+    from infra.running import load
+    from services.cli.bring_up import new_key
+    from services.cli.commanding import ask_access
+
+    folder = data_dir(data)
+    stack = load(folder)
+    if key_of(folder) and not again:
+        raise Refused(f"{folder} has an operator key already; --again makes another")
+    key, command = new_key("operator")
+    asyncio.run(ask_access(stack.kafka, stack.idempotent, [command]))
+    path = keep_key(folder, key)
+    report(as_json, {"key": key, "file": str(path)}, key, f"kept in {path}")

@@ -1,0 +1,136 @@
+"""`berth tenants` and `berth keys`: who may submit, how much, and what opens the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.cli.arguments import AsJson, Data
+from services.cli.calls import answered, api, pages, report
+from services.cli.http_api import part
+from services.cli.output import emit, say, table
+from services.cli.target import data_dir
+from services.cli.times import span
+
+tenants = typer.Typer(no_args_is_help=True, help="Tenants: list, add, retire, quota.")
+keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
+
+TenantArgument = Annotated[str, typer.Argument(help="The tenant.", metavar="TENANT")]
+
+
+@tenants.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Tenants with what they used and how their jobs ended."""
+    rows = pages(api(data), "/v1/tenants", {}, limit)
+    if as_json:
+        emit(rows)
+        return
+    columns = ("TENANT", "POOL", "WEIGHT", "ACTIVE", "GPU TIME", "SUCCEEDED", "FAILED",
+               "CANCELLED", "PREEMPTED")  # fmt: skip
+    names = ("succeeded", "failed", "cancelled", "preempted")
+    head = ("tenant", "default_pool", "weight", "active")
+    found = (
+        (*(row[n] for n in head), span(row["gpu_ms"]), *(row[n] for n in names)) for row in rows
+    )
+    table(columns, found, "no tenants")
+
+
+@tenants.command()
+def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """One tenant, with its quota in each pool."""
+    found = api(data).get(f"/v1/tenants/{part(tenant)}")
+    if as_json:
+        emit(found)
+    else:
+        table(("FIELD", "VALUE"), found.items())
+
+
+@tenants.command()
+def add(
+    tenant: TenantArgument,
+    pool: Annotated[str, typer.Option(help="Where its jobs go that name none.")],
+    weight: Annotated[float, typer.Option(min=0, help="Its share of the pool.")] = 1.0,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Let a tenant in, and make its topics where the broker is within reach."""
+    client = api(data)
+    wish = {"tenant": tenant, "default_pool": pool, "weight": weight}
+    answer = answered(client, client.post("/v1/tenants", wish))
+    made = _topics(tenant, data)
+    report(as_json, {**answer, "topics": made}, f"{tenant} may submit to {pool}", *made)
+
+
+def _topics(tenant: str, data: Path | None) -> list[str]:
+    """Those that were missing; none where only the API is known."""
+    from infra.running import NoStack, load
+    from services.cli.bring_up import make_topics
+
+    try:
+        stack = load(data_dir(data))
+    except NoStack:
+        say("its topics were not made: no stack of this machine is known")
+        return []
+    return make_topics(stack, [tenant])
+
+
+@tenants.command()
+def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Take no more of a tenant's submissions; what runs goes on."""
+    client = api(data)
+    answer = answered(client, client.delete(f"/v1/tenants/{part(tenant)}"))
+    report(as_json, answer, f"{tenant} may submit no more")
+
+
+@tenants.command()
+def quota(
+    tenant: TenantArgument,
+    guaranteed: Annotated[float, typer.Option(min=0, help="GPUs, whatever others use.")],
+    borrow: Annotated[float | None, typer.Option(min=0, help="GPUs above; absent: any.")] = None,
+    spot: Annotated[float | None, typer.Option(min=0, help="Spot GPUs.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Default: the tenant's.")] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Set a tenant's shares of one pool."""
+    given = {"guaranteed_gpus": guaranteed, "borrow_gpus": borrow, "spot_gpus": spot, "pool": pool}
+    wish = {name: value for name, value in given.items() if value is not None}
+    client = api(data)
+    answer = answered(client, client.post(f"/v1/tenants/{part(tenant)}/quota", wish))
+    report(as_json, answer, f"{tenant}: {guaranteed:g} GPUs guaranteed")
+
+
+@keys.command()
+def create(
+    tenant: Annotated[str | None, typer.Option(help="Whose; absent for operators.")] = None,
+    role: Annotated[str, typer.Option(help="viewer, submitter, operator or admin")] = "submitter",
+    key_id: Annotated[str | None, typer.Option("--id", help="Its public first part.")] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Make a key; it is shown this once and kept nowhere."""
+    client = api(data)
+    path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
+    ticket = client.post(path, {"role": role, **({"key_id": key_id} if key_id else {})})
+    answered(client, ticket)
+    if not as_json:
+        say("shown this once:")
+    report(as_json, ticket, str(ticket["key"]))
+
+
+@keys.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="The key's public first part.", metavar="KEY")],
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """The key opens nothing any more, within seconds."""
+    client = api(data)
+    answer = answered(client, client.delete(f"/v1/keys/{part(key_id)}"))
+    report(as_json, answer, f"{key_id} opens nothing any more")

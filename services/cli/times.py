@@ -1,0 +1,28 @@
+"""Points in time and spans of it as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+DAY_MS = 86_400_000
+
+
+def clock(at_ms: object) -> str:
+    """Local time of day, with the date where it is not of the last day; `-` for 0 or nothing."""
+    if not isinstance(at_ms, int) or at_ms <= 0:
+        return "-"
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
+    recent = abs(datetime.now(UTC).timestamp() * 1000 - at_ms) < DAY_MS  # noqa: TID251
+    return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M")
+
+
+def span(ms: object) -> str:
+    """`1.2 s`, `3 min 20 s`, `5 h 12 min`."""
+    if not isinstance(ms, (int, float)) or ms < 0:
+        return "-"
+    seconds = ms / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"

@@ -1,0 +1,97 @@
+"""The history of a job's waiting in words: what each event meant for it, with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+Data = Mapping[str, object]
+
+PHASES = {
+    "job.admitted.v1": "admitted",
+    "job.deferred.v1": "deferred",
+    "job.readmitted.v1": "admitted",
+    "job.rejected.v1": "rejected",
+    "job.enqueued.v1": "waiting",
+    "job.held.v1": "waiting",
+    "job.placed.v1": "starting",
+    "job.start-failed.v1": "stopping",
+    "job.preempted.v1": "stopping",
+    "job.requeued.v1": "waiting",
+    "job.attempt-failed.v1": "backoff",
+    "job.cancelled.v1": "cancelled",
+    "job.succeeded.v1": "succeeded",
+    "job.failed.v1": "failed",
+}
+
+REASONS = {
+    "quota": "its tenant's quota is used up",
+    "spot_quota": "the spot quota is used up",
+    "dependency": "a job that it depends on has not succeeded yet",
+    "no_nodes": "the pool has no nodes yet",
+    "backoff": "it waits before the next attempt",
+    "no_capacity": "too few GPUs are free",
+    "no_node_fits": "no node has room for one of its workers",
+    "behind_reservation": "GPUs are kept for a job before it",
+    "rank_missing": "it has no rank yet",
+    "draining": "its nodes are being drained",
+    "infeasible": "the pool could never run it",
+    "higher_class": "a job of a higher class needed the GPUs",
+    "spot_reclaimed": "its spot GPUs were reclaimed",
+    "node_drained": "its node was drained",
+    "node_lost": "its node was lost",
+}
+
+
+def phase(type_: str) -> str:
+    return PHASES.get(type_, type_.split(".")[1])
+
+
+def words(type_: str, data: Data) -> str:
+    """One line; a reason that no table knows is shown as it stands."""
+    match type_:
+        case "job.admitted.v1":
+            return "within quota" + (", borrowed beyond its share" if data.get("borrowed") else "")
+        case "job.enqueued.v1":
+            return f"in the queue, attempt {data.get('attempt', 1)}"
+        case "job.placed.v1":
+            return _placed(data)
+        case "job.readmitted.v1":
+            return f"attempt {data.get('attempt')} may start"
+        case "job.succeeded.v1":
+            return f"ran {_seconds(data.get('ran_ms'))}"
+        case _:
+            return _because(data)
+
+
+def _placed(data: Data) -> str:
+    allocations = cast("list[Data]", data.get("allocations") or [])
+    nodes = sorted({str(each["node_id"]) for each in allocations})
+    shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
+    return f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
+
+
+def _because(data: Data) -> str:
+    reason = str(data.get("reason") or "")
+    said = REASONS.get(reason, reason.replace("_", " "))
+    return "; ".join(part for part in (said, _numbers(data)) if part) or "-"
+
+
+def _numbers(data: Data) -> str:
+    """What is short, and by how much."""
+    detail = data.get("detail")
+    found: dict[str, object] = dict(detail) if isinstance(detail, dict) else {}
+    if isinstance(detail, str) and detail:
+        found["detail"] = detail
+    for name in ("short_gpus", "exit_code", "attempt", "lost_work_s"):
+        if data.get(name) not in (None, "", 0, 0.0):
+            found.setdefault(name, data[name])
+    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in found.items())
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _seconds(ms: object) -> str:
+    return f"{ms / 1000:.1f} s" if isinstance(ms, (int, float)) else "-"
