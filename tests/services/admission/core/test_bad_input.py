@@ -22,7 +22,7 @@ def test_a_submission_that_the_gateway_could_not_read_is_rejected_for_good() -> 
         topic="submissions.acme",
         partition=2,
         offset=5,
-        reason="no JSON",
+        reason="bad",
         sha256="ab",
     )
     state, item = pool(), command(wish, "c9")

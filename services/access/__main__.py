@@ -1,0 +1,12 @@
+"""`python -m services.access`"""
+
+from __future__ import annotations
+
+import os
+
+from services.access.app import run
+from services.access.settings import AccessSettings
+from shared.settings import read
+
+if __name__ == "__main__":
+    run(read(AccessSettings, os.environ))

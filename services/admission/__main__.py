@@ -1,0 +1,12 @@
+"""`python -m services.admission`"""
+
+from __future__ import annotations
+
+import os
+
+from services.admission.app import run
+from services.admission.settings import AdmissionSettings
+from shared.settings import read
+
+if __name__ == "__main__":
+    run(read(AdmissionSettings, os.environ))

@@ -1,0 +1,19 @@
+"""Admission's shell: the decider under the common host, with telemetry."""
+
+from __future__ import annotations
+
+from services.admission.core.decide import Admission
+from services.admission.settings import AdmissionSettings
+from shared.bus.host import run_service
+from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import observer, serve
+
+
+def run(settings: AdmissionSettings) -> None:
+    """Serves until SIGTERM."""
+    telemetry = telemetry_for("admission", settings)
+    serve(telemetry, settings.metrics_port, settings.data / "admission.ready")
+    try:
+        run_service(Admission(), settings=settings, on_accepted=observer(telemetry))
+    finally:
+        telemetry.spans.shutdown()
