@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LONGEST = 64 * 21
+LONGEST = 1024 * 20
+LARGEST = 2**63
 
 
 def encode_vector(offsets: Sequence[int]) -> str:
@@ -16,6 +17,7 @@ def decode_vector(text: str, partitions: int) -> list[int] | None:
     parts = text.split(".") if len(text) <= LONGEST else []
     if len(parts) != partitions:
         return None
-    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+    if not all(part.isascii() and part.isdigit() and len(part) <= 19 for part in parts):
         return None
-    return [int(part) for part in parts]
+    offsets = [int(part) for part in parts]
+    return offsets if max(offsets) < LARGEST else None

@@ -15,9 +15,13 @@ from shared.contracts.topics import submissions
 from tests.services.gateway.stack import LANES, Stack
 
 
-def wish(id: str, data: Any, type_: str = "job.submit.v1", **more: str) -> bytes:
+def wish(
+    id: str, data: Any, type_: str = "job.submit.v1", *, tenant: str = "", traceparent: str = ""
+) -> bytes:
     raw = json.dumps(data).encode()
-    return cloudevents.encode(id=id, source="/ada", type=type_, data=raw, **more)
+    return cloudevents.encode(
+        id=id, source="/ada", type=type_, data=raw, tenant=tenant, traceparent=traceparent
+    )
 
 
 async def until(stack: Stack, command_id: str) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from shared.contracts.jobs import JobAdmitted, JobSpec
 from shared.contracts.keys import sha256_of
-from tests.services.gateway.stack import Stack
+from shared.telemetry.spans import Spans
+from tests.services.gateway.stack import TRACE, Stack
 
 JOB = {"name": "train"}
 NODE = "/v1/nodes/n9"
@@ -127,5 +130,20 @@ async def test_an_unknown_path_or_method_is_a_problem_too(stack: Stack) -> None:
 
 
 async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:
+    spec = JobSpec(name="traced")
+    await stack.project(
+        "admission", 1, 95, JobAdmitted(job_id="traced", tenant="ada", submitted_at=1, spec=spec)
+    )
+    spans = Spans("admission", stack.url, "test")
+    with spans.span("admit", TRACE, {"job.id": "traced"}):
+        pass
+    await asyncio.to_thread(spans.shutdown)
+    status, said, _ = await stack.call("GET", "/v1/jobs/traced/trace")
+    assert (status, [span["name"] for span in said["spans"]]) == (200, ["admit"])
+    assert said["spans"][0]["trace_id"] == TRACE.split("-")[1]
+    assert (await stack.call("GET", "/v1/jobs/traced/trace", key="bob"))[0] == 404
+
+
+async def test_spans_that_are_none_are_refused(stack: Stack) -> None:
     status, said, _ = await stack.call("POST", "/v1/traces", raw=b"\xff")
     assert (status, said["reason"]) == (400, "malformed")
