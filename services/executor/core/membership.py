@@ -21,7 +21,8 @@ def configure(lane: Lane, pool: PoolConfigured) -> list[Effect]:
     lane.time_scale = pool.time_scale
     lane.lease_s = pool.lease_s
     lane.backends = frozenset(pool.backends)
-    absent = [name for name in lane.nodes if name not in lane.mine and name not in lane.usurped]
+    away = lane.usurped | lane.rejoining
+    absent = [name for name in lane.nodes if name not in lane.mine and name not in away]
     return _register(lane, absent) if lane.base else []
 
 
@@ -43,6 +44,7 @@ def take_over(lane: Lane, base: str, ends: Mapping[str, Ended]) -> list[Effect]:
     """
     lane.base, lane.rejoins, lane.use, lane.mine = base, 0, {}, {}
     lane.usurped.clear()
+    lane.rejoining.clear()
     known: list[Effect] = []
     unknown: list[Effect] = []
     for worker in lane.workers.values():
@@ -55,17 +57,33 @@ def take_over(lane: Lane, base: str, ends: Mapping[str, Ended]) -> list[Effect]:
 
 def rejoin(lane: Lane, at_most_s: float) -> list[Effect]:
     """The lease of this whole executor is in doubt: stop everything, join anew."""
-    workers = [w for w in lane.living() if w.node_id not in lane.usurped]
-    nodes = [name for name in lane.nodes if name not in lane.usurped]
-    return [*_register(lane, nodes), *stop(workers, at_most_s)]
+    return _rejoin(lane, list(lane.mine), at_most_s)
+
+
+def register_idle(lane: Lane) -> list[Effect]:
+    """Placement takes a new incarnation's word for it that nothing of the old one runs."""
+    idle = lane.rejoining - {worker.node_id for worker in lane.living()}
+    lane.rejoining -= idle
+    return _register(lane, sorted(idle)) if idle else []
+
+
+def _rejoin(lane: Lane, node_ids: list[str], at_most_s: float) -> list[Effect]:
+    for name in node_ids:
+        del lane.mine[name]
+        lane.rejoining.add(name)
+    workers = [worker for worker in lane.living() if worker.node_id in node_ids]
+    return [*stop(workers, at_most_s), *register_idle(lane)]
 
 
 def leave(lane: Lane, at_most_s: float) -> list[Effect]:
     """Say goodbye, then stop what runs: placement moves the jobs as soon as each is stopped."""
+    here = {name: lane.joined[name] for name in lane.rejoining if name in lane.joined}
     effects: list[Effect] = [
-        Say(NodeLeaving(node_id=name, incarnation=lane.mine[name])) for name in sorted(lane.mine)
+        Say(NodeLeaving(node_id=name, incarnation=incarnation))
+        for name, incarnation in sorted((here | lane.mine).items())
     ]
     lane.mine, lane.base = {}, ""
+    lane.rejoining.clear()
     return [*effects, *stop(lane.living(), at_most_s)]
 
 
@@ -86,12 +104,12 @@ def on_lost(lane: Lane, e: NodeLost) -> list[Effect]:
         del lane.joined[e.node_id]
     if lane.mine.get(e.node_id) != e.incarnation:
         return []
-    workers = [w for w in lane.living() if w.node_id == e.node_id]
-    if e.reason == "replaced":
-        del lane.mine[e.node_id]
-        lane.usurped.add(e.node_id)
-        return stop(workers, LOST_GRACE_S)
-    return [*_register(lane, [e.node_id]), *stop(workers, LOST_GRACE_S)]
+    if e.reason != "replaced":
+        return _rejoin(lane, [e.node_id], LOST_GRACE_S)
+    del lane.mine[e.node_id]
+    lane.usurped.add(e.node_id)
+    # Its GPUs are the other's already.
+    return stop([w for w in lane.living() if w.node_id == e.node_id], 0.0)
 
 
 def _register(lane: Lane, node_ids: Iterable[str]) -> list[Effect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.executor.core.membership import register_idle
 from services.executor.core.orders import Effect, Ended, Forget, Outcome, Ready, Refused, Say
 from services.executor.core.state import Lane, Phase, Worker
 from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
@@ -41,7 +42,10 @@ def _on_ended(lane: Lane, worker: Worker, end: Ended) -> list[Effect]:
     lane.vacate(worker)
     if worker.released:
         lane.drop(worker)
-        return [Forget(worker.allocation_id)]
+        return [Forget(worker.allocation_id), *register_idle(lane)]
+    if worker.node_id in lane.rejoining:
+        # The new incarnation says it of all of them at once, and as nobody's fault.
+        return register_idle(lane)
     worker.last = _report(worker, end, asked)
     return [Say(worker.last)]
 

@@ -104,23 +104,26 @@ def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
             job.spec.grace_s if job else 0.0,
         )
         lane.add(worker)
-        effects.append(_take(lane, worker, e, allocation, job))
+        effects += _take(lane, worker, e, allocation, job)
     return effects
 
 
 def _take(
     lane: Lane, worker: Worker, e: JobPlaced, allocation: Allocation, job: Job | None
-) -> Effect:
+) -> list[Effect]:
     """Prepare the worker, or say why not."""
+    if worker.node_id in lane.usurped | lane.rejoining:
+        # It is the other's worker, or the new incarnation will say that it never ran.
+        worker.phase = Phase.GONE
+        return []
     mine = lane.mine.get(worker.node_id)
     if mine is None or lane.joined.get(worker.node_id) != mine:
-        # Placed before this incarnation joined: whoever placed it will learn of the new one.
-        return _gone(lane, worker, WorkerStopped(**_of(worker)))
+        return _gone(worker, WorkerStopped(**_of(worker)))
     problem = _problem(lane, worker, job)
     if job is None or problem:
-        return _gone(lane, worker, WorkerRefused(**_of(worker), reason=problem))
+        return _gone(worker, WorkerRefused(**_of(worker), reason=problem))
     lane.occupy(worker)
-    return Prepare(_order(lane, worker, e, allocation, job))
+    return [Prepare(_order(lane, worker, e, allocation, job))]
 
 
 def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
@@ -135,10 +138,10 @@ def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
     return f"gpu_busy: {busy}" if busy else ""
 
 
-def _gone(lane: Lane, worker: Worker, report: WorkerStopped | WorkerRefused) -> Effect:
+def _gone(worker: Worker, report: WorkerStopped | WorkerRefused) -> list[Effect]:
     worker.phase = Phase.GONE
     worker.last = report
-    return Say(report)
+    return [Say(report)]
 
 
 def _of(worker: Worker) -> dict[str, str]:

@@ -56,7 +56,7 @@ class Worker:
 class Lane:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "1"
+    SCHEMA: ClassVar[str] = "2"
 
     partition: int
     nodes: dict[str, Node]
@@ -75,6 +75,8 @@ class Lane:
     """Incarnation of each own node, as this process has it; empty while it only folds."""
     base: str = ""
     rejoins: int = 0
+    rejoining: set[str] = field(default_factory=set)
+    """Own nodes that join anew as soon as nothing lives on them."""
     usurped: set[str] = field(default_factory=set)
     """Own nodes that another executor took over."""
 

@@ -85,24 +85,34 @@ def test_a_node_joins_only_where_the_pool_allows_its_backend() -> None:
     assert [getattr(r, "node_id", "") for r in said(configure(lane, more))] == ["p1"]
 
 
-def test_a_lost_lease_stops_the_workers_and_joins_anew() -> None:
-    script = Script(a_lane()).at_work()
+def test_a_lost_lease_stops_the_workers_and_joins_anew_once_they_are_gone() -> None:
+    script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
     effects = rejoin(script.lane, 2.0)
-    (registered,) = said(effects)
-    assert isinstance(registered, NodeRegistered) and registered.incarnation == "boot.1"
-    assert effects[-1] == Stop(allocation_id, 2.0)
+    assert effects[0] == Stop(allocation_id, 2.0)
+    assert [getattr(r, "node_id", "") for r in said(effects)] == ["n2"]
     script.when(enqueued("j2"))
-    assert isinstance(said(script.when(placed("j2", ("n1", 1))))[0], WorkerStopped)
+    assert script.when(placed("j2", ("n1", 1))) == []
+    (registered,) = said(script.hear(Ended(allocation_id, 143)))
+    assert isinstance(registered, NodeRegistered) and registered.node_id == "n1"
+    assert registered.incarnation not in ("boot.0", "")
+    assert rejoin(a_lane(), 2.0) == []
 
 
 def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
     script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
     (one,) = script.running("j1", ("n1", 0))
     script.running("j2", ("n2", 0))
-    effects = script.when(lost("n1", "boot.0"))
-    assert [getattr(r, "incarnation", "") for r in said(effects)] == ["boot.1"]
-    assert [e for e in effects if isinstance(e, Stop)] == [Stop(one, 5.0)]
+    assert script.when(lost("n1", "boot.0")) == [Stop(one, 5.0)]
+    assert [getattr(r, "node_id", "") for r in said(script.hear(Ended(one, 0)))] == ["n1"]
+    assert "n2" in script.lane.mine
+
+
+def test_leaving_while_a_node_joins_anew_says_goodbye_for_it_too() -> None:
+    script = Script(a_lane()).at_work()
+    script.running("j1", ("n1", 0))
+    rejoin(script.lane, 2.0)
+    assert said(leave(script.lane, 1.0)) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
 
 
 def test_the_loss_of_an_older_incarnation_is_no_news() -> None:
@@ -114,12 +124,12 @@ def test_the_loss_of_an_older_incarnation_is_no_news() -> None:
 def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
     script = Script(a_lane()).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    assert script.when(lost("n1", "boot.0", "replaced")) == [Stop(allocation_id, 5.0)]
+    assert script.when(lost("n1", "boot.0", "replaced")) == [Stop(allocation_id, 0.0)]
     assert script.lane.usurped == {"n1"}
     script.when(joined(a_node(), "rival"))
     assert register_again(script.lane) == []
     script.when(enqueued("j2"))
-    assert isinstance(said(script.when(placed("j2", ("n1", 1))))[0], WorkerStopped)
+    assert script.when(placed("j2", ("n1", 1))) == []
 
 
 def test_leaving_is_said_before_the_workers_stop() -> None:
