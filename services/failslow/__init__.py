@@ -1,0 +1,1 @@
+"""Fail-slow: which worker of a gang is slower than its peers."""

@@ -1,0 +1,85 @@
+"""Fail-slow's shell: beside its ledgered inputs it follows the soft topic of iteration times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from services.failslow.core.decide import FailSlow
+from services.failslow.core.evidence import Evidence
+from services.failslow.core.peers import Thresholds
+from services.failslow.core.state import Watch
+from services.failslow.settings import FailSlowSettings
+from shared.bus import cloudevents
+from shared.bus.domain import Domain
+from shared.bus.host import run_service
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP, Entry, Log
+from shared.bus.tail import TopicTail
+from shared.contracts.reports import TelemetryReported
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import observer, serve
+
+TELEMETRY = "telemetry"
+
+
+def run(settings: FailSlowSettings) -> None:
+    """Serves until SIGTERM."""
+    telemetry = telemetry_for("failslow", settings)
+    follower = Follower(
+        lambda: KafkaLog(settings.kafka, idempotent=settings.idempotent, client="berth-failslow"),
+        settings.limits,
+        telemetry.metrics,
+    )
+    serve(telemetry, settings.metrics_port, settings.data / "failslow.ready")
+    try:
+        run_service(
+            FailSlow(settings.limits),
+            settings=settings,
+            on_accepted=observer(telemetry),
+            on_lane=follower.follow,
+        )
+    finally:
+        telemetry.spans.shutdown()
+
+
+class Follower:
+    """Hands each lane what its gangs' iteration times give cause to look at."""
+
+    def __init__(self, connect: Callable[[], Log], limits: Thresholds, metrics: Metrics) -> None:
+        self._connect = connect
+        self._limits = limits
+        self._metrics = metrics
+
+    async def follow(self, domain: Domain[Watch]) -> None:
+        """Runs while the lane is held; what was said before that is of no interest."""
+        evidence = Evidence(self._limits)
+        tail = TopicTail(self._connect(), lossy=True)
+        try:
+            await tail.start_at_end([TP(TELEMETRY, domain.partition)])
+            while True:
+                for entries in (await tail.poll()).values():
+                    self._gather(evidence, entries, domain.state)
+                for message in evidence.worth_saying(domain.state):
+                    await domain.offer(message)
+        finally:
+            await tail.stop()
+
+    def _gather(self, evidence: Evidence, entries: list[Entry], state: Watch) -> None:
+        for entry in entries:
+            report = decode(entry.value)
+            if report is None:
+                self._metrics.ignored_records.labels("undecodable").inc()
+            else:
+                evidence.add(report, state.gangs)
+
+
+def decode(value: bytes | None) -> TelemetryReported | None:
+    """None for what is no report: nothing depends on a soft record, so nobody is told."""
+    try:
+        envelope = cloudevents.decode(value)
+        return TelemetryReported.model_validate_json(envelope.body)
+    except (cloudevents.Malformed, ValidationError):
+        return None

@@ -1,0 +1,77 @@
+"""What an operator may say of a fault, and the one answer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.failslow.core.state import Fault, Watch
+from shared.bus.decider import Decision, Input
+from shared.contracts.base import Command, Event
+from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
+from shared.contracts.jobs import CommandAccepted, CommandRefused
+
+
+def answer(state: Watch, item: Input, command: Command) -> Iterator[Decision]:
+    """Nothing for a command of another owner, or one that was answered before."""
+    if item.id in state.answered:
+        return
+    match command:
+        case DismissFault(fault_id=fault_id, reason=reason):
+            yield from close(state, item, fault_id, reason, false_alarm=False)
+        case MarkFalseAlarm(fault_id=fault_id, reason=reason):
+            yield from close(state, item, fault_id, reason, false_alarm=True)
+
+
+def close(
+    state: Watch, item: Input, fault_id: str, reason: str, *, false_alarm: bool
+) -> Iterator[Decision]:
+    fault = state.faults.get(fault_id)
+    refusal = why_not(state, fault, false_alarm)
+    if refusal or fault is None:
+        yield item.leads_to(refused(item, fault_id, refusal))
+        return
+    yield item.leads_to(accepted(item, fault_id))
+    yield item.leads_to(dismissed(fault, reason, false_alarm))
+
+
+def why_not(state: Watch, fault: Fault | None, false_alarm: bool) -> str:
+    """A closed fault may still turn out to have been a false alarm, once."""
+    if state.pool is None:
+        return "unknown_pool"
+    if fault is None:
+        return "unknown_fault"
+    if fault.status == "false_alarm" or (fault.status != "open" and not false_alarm):
+        return "already_closed"
+    return ""
+
+
+def dismissed(fault: Fault, reason: str, false_alarm: bool) -> FaultDismissed:
+    return FaultDismissed(
+        fault_id=fault.fault_id,
+        job_id=fault.job_id,
+        tenant=fault.tenant,
+        node_id=fault.node_id,
+        false_alarm=false_alarm,
+        reason=reason,
+    )
+
+
+def accepted(item: Input, fault_id: str) -> Event:
+    return CommandAccepted(
+        command_id=item.id, command_type=type_of(item), of=fault_id, tenant=item.tenant
+    )
+
+
+def refused(item: Input, fault_id: str, reason: str) -> Event:
+    return CommandRefused(
+        command_id=item.id,
+        command_type=type_of(item),
+        of=fault_id,
+        tenant=item.tenant,
+        reason=reason,
+        detail=f"fault_id: {fault_id!r}",
+    )
+
+
+def type_of(item: Input) -> str:
+    return getattr(item.message, "TYPE", "")

@@ -1,0 +1,112 @@
+"""The last reports of each watched worker: disposable, never in the ledger, pure all the same.
+
+A shell keeps one `Evidence` per lane. Losing it, a report, or reading one twice costs at most the
+time until `Thresholds.reports` new reports have come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from services.failslow.core.peers import Thresholds, Windows, judge
+from services.failslow.core.state import Gang, Watch
+from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
+
+REMEMBERED = 8
+FRESH_MS = 30_000
+SHORTEST_S, LONGEST_S = 1e-6, 1e9
+"""What lies outside is no iteration time; a worker that reports such is not compared."""
+
+
+@dataclass(slots=True)
+class Window:
+    """Medians of one worker's reports; `at` is the executor's clock at the newest."""
+
+    at: int = 0
+    medians: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+
+class Evidence:
+    """Feed it reports; it says which gangs the decider should look at."""
+
+    def __init__(self, limits: Thresholds) -> None:
+        self._limits = limits
+        self._windows: dict[str, dict[str, Window]] = {}
+        self._touched: dict[str, None] = {}
+
+    def add(self, report: TelemetryReported, gangs: Mapping[str, Gang]) -> None:
+        """A report read twice, or after a younger one, changes nothing."""
+        for times in report.times:
+            gang = gangs.get(times.job_id)
+            worker = gang.workers.get(times.rank) if gang else None
+            if worker is not None and worker.allocation_id == times.allocation_id:
+                self._note(times, report.at)
+
+    def worth_saying(self, state: Watch) -> list[WorkersIterated]:
+        """One message per gang of which the decider would say something new."""
+        touched, self._touched = self._touched, {}
+        self._windows = {job: w for job, w in self._windows.items() if job in state.gangs}
+        found: list[WorkersIterated] = []
+        for job_id in touched:
+            gang = state.gangs.get(job_id)
+            if gang is not None:
+                times = self._times(job_id, gang)
+                if news(gang, windows_of(gang, times), self._limits):
+                    found.append(WorkersIterated(times=times))
+        return found
+
+    def _note(self, times: IterationTimes, at: int) -> None:
+        own = times.iteration_s if is_plausible(times.iteration_s) else ()
+        windows = self._windows.setdefault(times.job_id, {})
+        window = windows.setdefault(times.allocation_id, Window())
+        if not own or at <= window.at:
+            return
+        window.at = at
+        window.medians.append(median(own))
+        self._touched[times.job_id] = None
+
+    def _times(self, job_id: str, gang: Gang) -> tuple[IterationTimes, ...]:
+        """Workers that fell silent are left out: the others may have moved on since."""
+        windows = self._windows.get(job_id, {})
+        newest = max((window.at for window in windows.values()), default=0)
+        return tuple(
+            IterationTimes(
+                job_id=job_id,
+                allocation_id=worker.allocation_id,
+                node_id=worker.node_id,
+                rank=rank,
+                iteration_s=tuple(window.medians),
+            )
+            for rank, worker in gang.workers.items()
+            if (window := windows.get(worker.allocation_id)) and newest - window.at < FRESH_MS
+        )
+
+
+def windows_of(gang: Gang, times: tuple[IterationTimes, ...]) -> Windows:
+    """By rank; times of another attempt's worker are passed over."""
+    return {
+        each.rank: each.iteration_s
+        for each in times
+        if (worker := gang.workers.get(each.rank))
+        and worker.allocation_id == each.allocation_id
+        and is_plausible(each.iteration_s)
+    }
+
+
+def is_plausible(iteration_s: Sequence[float]) -> bool:
+    return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
+
+
+def news(gang: Gang, windows: Windows, limits: Thresholds) -> bool:
+    verdict = judge(windows, limits)
+    return any(is_new(gang, rank) for rank in verdict.slow) or any(
+        rank in gang.open for rank in verdict.healthy
+    )
+
+
+def is_new(gang: Gang, rank: int) -> bool:
+    """One open fault per worker; one that an operator closed is not opened again."""
+    return rank not in gang.open and rank not in gang.muted

@@ -1,0 +1,86 @@
+"""Which gangs are watched: placement says who runs where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.failslow.core.state import Gang, Watch
+from shared.bus.decider import Input
+from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
+from shared.contracts.placement import (
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobPlaced,
+    JobPreempted,
+    JobRequeued,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+)
+
+ENDS = (
+    JobPreempted,
+    JobStopRequested,
+    JobStartFailed,
+    JobRequeued,
+    JobAttemptFailed,
+    JobSucceeded,
+    JobFailed,
+    JobCancelled,
+)
+"""A worker that was told to stop proves nothing any more."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one batch of inputs does to the watched gangs; one that came and went is not noted."""
+
+    started: dict[str, WatchedGang] = field(default_factory=dict)
+    ended: dict[str, None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.started or self.ended)
+
+    def note(self, state: Watch, item: Input) -> None:
+        match item.message:
+            case JobPlaced(job_id=job_id, allocations=allocations) as placed:
+                self.end(state, job_id)
+                if len(allocations) > 1:
+                    self.started[job_id] = watched(placed, item.place)
+            case message if isinstance(message, ENDS):
+                self.end(state, message.job_id)
+
+    def end(self, state: Watch, job_id: str) -> None:
+        self.started.pop(job_id, None)
+        if job_id in state.gangs:
+            self.ended[job_id] = None
+
+
+def watched(placed: JobPlaced, place: str) -> WatchedGang:
+    return WatchedGang(
+        job_id=placed.job_id,
+        tenant=placed.tenant,
+        attempt=placed.attempt,
+        workers=tuple(
+            GangWorker.model_construct(
+                rank=lease.rank, node_id=lease.node_id, allocation_id=f"{place}/{lease.rank}"
+            )
+            for lease in placed.allocations
+        ),
+    )
+
+
+def noted(state: Watch, changes: Changes) -> GangsNoted:
+    return GangsNoted(
+        pool=state.name, started=tuple(changes.started.values()), ended=tuple(changes.ended)
+    )
+
+
+def apply(state: Watch, event: GangsNoted) -> None:
+    """Ends first: a job that was placed anew in the same batch stays watched."""
+    for job_id in event.ended:
+        state.gangs.pop(job_id, None)
+    for gang in event.started:
+        workers = {worker.rank: worker for worker in gang.workers}
+        state.gangs[gang.job_id] = Gang(gang.tenant, gang.attempt, workers)

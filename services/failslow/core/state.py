@@ -1,0 +1,68 @@
+"""What fail-slow knows of one pool: the gangs it watches and the faults it spoke of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from shared.contracts.access import PoolConfigured
+from shared.contracts.answered import Answered
+from shared.contracts.faults import GangWorker
+
+CLOSED_KEPT = 10_000
+
+Status = Literal["open", "cleared", "dismissed", "false_alarm"]
+
+
+@dataclass(slots=True)
+class Fault:
+    """A suspicion, open or closed."""
+
+    fault_id: str
+    job_id: str
+    tenant: str
+    node_id: str
+    attempt: int
+    rank: int
+    status: Status = "open"
+
+
+@dataclass(slots=True)
+class Gang:
+    """A placed gang; `open` and `counts` are by rank, `muted` ranks are not suspected again."""
+
+    tenant: str
+    attempt: int
+    workers: dict[int, GangWorker]
+    open: dict[int, str] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    muted: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Watch:
+    """One pool's lane; only `evolve` changes it."""
+
+    SCHEMA: ClassVar[str] = "failslow-1"
+    partition: int
+    pool: PoolConfigured | None = None
+    gangs: dict[str, Gang] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
+    closed: dict[str, None] = field(default_factory=dict)
+    answered: Answered = field(default_factory=Answered)
+
+    @property
+    def name(self) -> str:
+        return self.pool.pool if self.pool else ""
+
+    def close(self, fault_id: str, status: Status) -> None:
+        """Closed faults are kept for a while: an operator may still call one a false alarm."""
+        fault = self.faults.get(fault_id)
+        if fault is None:
+            return
+        fault.status = status
+        self.closed[fault_id] = None
+        if len(self.closed) > CLOSED_KEPT:
+            oldest = next(iter(self.closed))
+            del self.closed[oldest]
+            del self.faults[oldest]

@@ -1,0 +1,23 @@
+"""What fail-slow is told at its start."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from services.failslow.core.peers import Thresholds
+from shared.settings import Settings
+
+
+class FailSlowSettings(Settings):
+    """`BERTH_` variables of this service."""
+
+    slowdown: float = Field(
+        default=1.2, gt=1, le=100, description="Suspected at this multiple of the peers' median"
+    )
+    reports: int = Field(
+        default=3, ge=1, le=8, description="Reports in a row before a verdict, slow or healthy"
+    )
+
+    @property
+    def limits(self) -> Thresholds:
+        return Thresholds(slowdown=self.slowdown, reports=self.reports)

@@ -1,0 +1,67 @@
+"""Gangs and their telemetry, for the tests of fail-slow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shared.bus.decider import Input
+from shared.contracts.access import PoolConfigured
+from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
+from shared.contracts.placement import Allocation, JobPlaced
+from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
+from shared.testing.decider import an_input
+
+POOL = PoolConfigured(partition=0, pool="main")
+
+
+def gang(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> WatchedGang:
+    return WatchedGang(
+        job_id=job_id,
+        tenant="acme",
+        attempt=attempt,
+        workers=tuple(
+            GangWorker(rank=rank, node_id=f"n{rank}", allocation_id=f"0/9/0/{rank}")
+            for rank in range(workers)
+        ),
+    )
+
+
+def watched(*gangs: WatchedGang) -> GangsNoted:
+    return GangsNoted(pool="main", started=gangs)
+
+
+def placed(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> Input:
+    leases = tuple(Allocation(rank=r, node_id=f"n{r}", gpus=(0,)) for r in range(workers))
+    message = JobPlaced(
+        job_id=job_id,
+        tenant="acme",
+        attempt=attempt,
+        allocations=leases,
+        waited_ms=0,
+        policy="test",
+    )
+    return an_input(message, "placement", place="0/9/0")
+
+
+def times(windows: Sequence[Sequence[float]], job_id: str = "j1") -> tuple[IterationTimes, ...]:
+    """One entry per worker, ranks in order."""
+    return tuple(
+        IterationTimes(
+            job_id=job_id,
+            allocation_id=f"0/9/0/{rank}",
+            node_id=f"n{rank}",
+            rank=rank,
+            iteration_s=tuple(window),
+        )
+        for rank, window in enumerate(windows)
+    )
+
+
+def iterated(*windows: Sequence[float], job_id: str = "j1") -> Input:
+    return an_input(WorkersIterated(times=times(windows, job_id)), "local")
+
+
+def report(at: int, *values: float, job_id: str = "j1", executor: str = "e1") -> TelemetryReported:
+    """One value per worker."""
+    each = times([[value] for value in values], job_id)
+    return TelemetryReported(executor_id=executor, at=at, times=each)

@@ -1,0 +1,126 @@
+"""The shell over the in-memory twin: soft records in, faults in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from services.failslow.app import Follower
+from services.failslow.core.decide import FailSlow
+from services.failslow.core.peers import Thresholds
+from services.failslow.core.state import Watch
+from shared.bus import cloudevents
+from shared.bus.domain import Domain, DomainSettings
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.base import Event
+from shared.contracts.codec import encode
+from shared.contracts.reports import TelemetryReported
+from shared.telemetry.metrics import Metrics
+from shared.testing.ledger import accepted
+from shared.testing.ledgers import LedgerPen
+from tests.services.failslow.gangs import placed, report
+
+TELEMETRY = TP("telemetry", 0)
+
+
+class Shell:
+    """One lane with its follower, as `run_service` keeps it."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+        self.metrics = Metrics("failslow")
+        self.domain: Domain[Watch]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self.domain = Domain(
+            FailSlow(),
+            0,
+            MemoryLog(self.broker),
+            inputs=[TP("placement", 0)],
+            settings=DomainSettings(window_ms=1),
+        )
+        await self.domain.open()
+        follower = Follower(lambda: MemoryLog(self.broker), Thresholds(), self.metrics)
+        tasks = [
+            asyncio.create_task(self.domain.run()),
+            asyncio.create_task(follower.follow(self.domain)),
+        ]
+        await asyncio.sleep(0)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+            await self.domain.finish()
+
+    async def place(self) -> None:
+        pen = LedgerPen(self.broker, "placement")
+        message = placed("j1").message
+        assert isinstance(message, Event)
+        for events in [[]] * 8 + [[message]]:
+            pen.write(events)
+        for entry in self.broker.entries(TP("placement", 0)):
+            await self.domain.feed(TP("placement", 0), entry.offset, entry.value)
+        await until(lambda: "j1" in self.types_and_subjects())
+
+    def post(self, message: TelemetryReported, id: str) -> None:
+        value = cloudevents.encode(
+            id=id, source="/test", type=message.TYPE, data=encode(message), at_ms=1
+        )
+        self.broker.append(TELEMETRY, value)
+
+    def types_and_subjects(self) -> str:
+        found = accepted(TP("failslow", 0), self.broker.entries(TP("failslow", 0)))
+        return " ".join(f"{raw.type} {raw.data!r}" for each in found for raw in each.raw())
+
+
+async def until(reached: Callable[[], bool], within_s: float = 5.0) -> None:
+    async with asyncio.timeout(within_s):
+        while not reached():
+            await asyncio.sleep(0.005)
+
+
+async def test_soft_reports_lead_to_one_fault_in_the_ledger() -> None:
+    shell = Shell()
+    async with shell.running():
+        await shell.place()
+        for at in range(1, 8):
+            for _ in range(2):
+                shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
+        await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
+        await asyncio.sleep(0.05)
+        assert shell.types_and_subjects().count("fault.suspected.v1") == 1
+        assert shell.domain.state.gangs["j1"].open == {2: "j1/1/2/1"}
+
+
+async def test_what_is_no_report_is_counted_and_passed_over() -> None:
+    shell = Shell()
+    async with shell.running():
+        await shell.place()
+        shell.broker.append(TELEMETRY, b"\xff not a report")
+        for at in range(1, 4):
+            shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
+        await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
+    ignored = shell.metrics.ignored_records.labels("undecodable")
+    assert ignored._value.get() == 1
+
+
+async def test_a_restart_forgets_the_evidence_and_nothing_else() -> None:
+    shell = Shell()
+    async with shell.running():
+        await shell.place()
+        for at in range(1, 3):
+            shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
+    async with shell.running():
+        assert "j1" in shell.domain.state.gangs
+        for at in range(3, 5):
+            shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
+        await asyncio.sleep(0.1)
+        assert "fault.suspected.v1" not in shell.types_and_subjects()
+        shell.post(report(5, 1.0, 1.0, 1.5, 1.0), "r5")
+        await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
