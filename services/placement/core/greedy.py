@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from services.placement.core.board import Draft
 from services.placement.core.fit import Failures, could_hold, keep, place
-from services.placement.core.preempt import evict, lost_work_s, next_expiry
+from services.placement.core.preempt import evict
 from services.placement.core.reasons import tell
 from services.placement.core.reserve import claim, reserve
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
@@ -123,7 +123,8 @@ class Round:
             self.keepers.add(job.job_id)
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
-        if self.hopeless.covers(shape, job.tier):
+        if not self.view.victims.any_of(job.tier) or self.hopeless.covers(shape, job.tier):
+            self.look_again(job)
             return []
         if self.evicted == EVICTIONS_PER_ROUND:
             self.plan.unfinished = True
@@ -139,11 +140,11 @@ class Round:
         self.evicted += 1
         for victim in found.victims:
             self.taken.add(victim.job_id)
-            lost_s = lost_work_s(self.view, victim)
+            lost_s = self.view.victims.lost_work_s(victim)
             self.plan.evictions.append(Eviction(victim, job, lost_s))
         return keep(self.draft, found.slots)
 
     def look_again(self, job: Job) -> None:
-        expiry = next_expiry(self.view, job)
+        expiry = self.view.victims.next_of(job.tier)
         if expiry is not None:
             self.plan.again(expiry)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from services.placement.core.board import Board, Draft
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job, Pool
+from services.placement.core.victims import Victims
 from shared.contracts.placement import HoldReason
 
 RANK_FRESH_MS = 10_000
@@ -32,6 +33,7 @@ class View:
     order: str
     ranks_at: int
     oldest: str
+    victims: Victims
 
     @property
     def ranks_age_s(self) -> float:
@@ -40,9 +42,6 @@ class View:
     @property
     def ranks_stale(self) -> bool:
         return bool(self.ranks_at) and self.now - self.ranks_at >= RANK_FRESH_MS
-
-    def cluster_s(self, since: int) -> float:
-        return max(0, self.now - since) / 1000 * self.time_scale
 
 
 def view_of(pool: Pool, now: int) -> View:
@@ -60,6 +59,7 @@ def view_of(pool: Pool, now: int) -> View:
         order=ranks.policy if usable else BASE_ORDER,
         ranks_at=ranks.at,
         oldest=oldest(pool, now),
+        victims=Victims(pool.jobs, now, pool.time_scale),
     )
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -105,10 +107,10 @@ class PoolMachine(RuleBasedStateMachine):
     @rule(
         shape=SHAPES,
         tier=st.sampled_from(PRIORITY_CLASSES),
-        spot=st.booleans(),
-        preemptible=st.booleans(),
+        spot=st.sampled_from([False, False, True]),
+        preemptible=st.sampled_from([True, True, False]),
         guaranteed=st.sampled_from([0.0, 0.0, 20.0]),
-        types=st.sampled_from([(), ("a100",), ("h100",)]),
+        types=st.sampled_from([(), (), ("a100",), ("h100",)]),
         elastic=st.booleans(),
         retry=st.integers(1, 2),
         cpus=st.sampled_from([1, 1, 60]),
@@ -147,6 +149,16 @@ class PoolMachine(RuleBasedStateMachine):
         found = [j for j in self.lane.state.jobs.values() if not phases or j.phase in phases]
         return found[n % len(found)] if found else None
 
+    @rule()
+    def go(self) -> None:
+        placed = [j.job_id for j in self.lane.state.jobs.values() if j.phase == "placed"]
+        self.lane.ready(*placed)
+
+    @rule()
+    def stop_as_asked(self) -> None:
+        stopping = [j.job_id for j in self.lane.state.jobs.values() if j.phase == "stopping"]
+        self.lane.stopped(*stopping)
+
     @rule(n=st.integers(0, 50), part=st.booleans())
     def get_ready(self, n: int, part: bool) -> None:
         found = self.pick(n, "placed")
@@ -162,16 +174,16 @@ class PoolMachine(RuleBasedStateMachine):
             self.old += [(i, found.job_id) for i in ids]
             self.lane.report(*(exited(i, found.job_id, code) for i in ids))
 
-    @rule(n=st.integers(0, 50), asked=st.booleans())
-    def stop(self, n: int, asked: bool) -> None:
-        found = self.pick(n, "stopping") if asked else self.pick(n, "running", "placed")
+    @rule(n=st.integers(0, 200))
+    def lose_worker(self, n: int) -> None:
+        found = self.pick(n, "running", "placed") if n < 50 else None
         if found:
             self.old += [(i, found.job_id) for i in self.lane.ids_of(found.job_id)]
             self.lane.stopped(found.job_id)
 
-    @rule(n=st.integers(0, 50))
+    @rule(n=st.integers(0, 200))
     def refuse(self, n: int) -> None:
-        found = self.pick(n, "placed")
+        found = self.pick(n, "placed") if n < 50 else None
         if found:
             self.lane.report(refused(self.lane.ids_of(found.job_id)[0], found.job_id))
 
@@ -198,7 +210,12 @@ class PoolMachine(RuleBasedStateMachine):
     def rank(self, order: list[str]) -> None:
         self.lane.rank(*order)
 
-    @rule(name=st.sampled_from(sorted(NODES)))
+    @rule(name=st.sampled_from(sorted(NODES)), n=st.integers(0, 9))
+    def join_again(self, name: str, n: int) -> None:
+        node = self.lane.state.board.nodes.get(name)
+        if node is None or node.lost_at is not None or n == 0:
+            self.join(name)
+
     def join(self, name: str) -> None:
         self.born[name] += 1
         gpus, gpu_type = NODES[name]
@@ -206,9 +223,9 @@ class PoolMachine(RuleBasedStateMachine):
             registered(name, gpus, gpu_type=gpu_type, incarnation=f"i{self.born[name]}", cpus=64)
         )
 
-    @rule(name=st.sampled_from(sorted(NODES)), silent=st.booleans())
-    def lose(self, name: str, silent: bool) -> None:
-        if name not in self.lane.state.board.nodes:
+    @rule(name=st.sampled_from(sorted(NODES)), silent=st.booleans(), n=st.integers(0, 3))
+    def lose(self, name: str, silent: bool, n: int) -> None:
+        if n or name not in self.lane.state.board.nodes:
             return
         if silent:
             self.lane.silent(name)
@@ -217,7 +234,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from([*NODES, "n9"]),
-        what=st.sampled_from([CordonNode, UncordonNode, DrainNode]),
+        what=st.sampled_from([CordonNode, UncordonNode, UncordonNode, DrainNode]),
     )
     def operate(self, name: str, what: type[CordonNode]) -> None:
         command = what(node_id=name)
@@ -306,6 +323,63 @@ PoolMachine.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestAnyOrder = PoolMachine.TestCase
+
+SIZES = [(0, 1), (0.3, 1), (0.5, 2), (1, 1), (2, 1), (4, 1), (1, 3), (4, 2), (8, 1)]
+
+
+def one_step(day: PoolMachine, draw: Random) -> None:
+    """More of what is common: hypothesis looks for corners, a day is mostly work."""
+    node = draw.choice(sorted(NODES))
+    match draw.choices(range(12), [25, 20, 15, 10, 1, 2, 2, 2, 3, 4, 4, 9])[0]:
+        case 0:
+            day.submit(
+                draw.choice(SIZES),
+                draw.choice(PRIORITY_CLASSES),
+                draw.random() < 0.2,
+                draw.random() < 0.8,
+                draw.choice([0.0, 0.0, 20.0]),
+                draw.choice([(), (), ("a100",), ("h100",)]),
+                draw.random() < 0.2,
+                draw.randint(1, 2),
+                draw.choice([1, 1, 1, 20]),
+            )
+        case 1:
+            day.go()
+        case 2:
+            day.exit(draw.randrange(50), int(draw.random() < 0.2), draw.random() < 0.3)
+        case 3:
+            day.stop_as_asked()
+        case 4:
+            day.lose_worker(0)
+        case 5:
+            day.refuse(0)
+        case 6:
+            day.repeat(draw.randrange(50), draw.randint(0, 1))
+        case 7:
+            day.cancel(draw.randrange(50))
+        case 8:
+            day.readmit(draw.randrange(50), draw.random() < 0.5)
+        case 9:
+            day.lose(node, draw.random() < 0.5, draw.randrange(4))
+            day.join_again(draw.choice(sorted(NODES)), draw.randrange(10))
+        case 10:
+            day.operate(node, draw.choice([CordonNode, DrainNode, UncordonNode, UncordonNode]))
+        case _:
+            day.wait(draw.choice([1, 20, 100, 1000, 6000]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_busy_day_ends_well(seed: int) -> None:
+    day, draw = PoolMachine(), Random(seed)
+    day.begin()
+    for _ in range(500):
+        one_step(day, draw)
+        day.every_job_is_somewhere()
+        day.counts_are_right()
+    said = Counter(kinds([fact.event for fact in day.lane.facts]))
+    assert said["JobSucceeded"] and said["JobPreempted"] and said["JobAttemptFailed"]
+    day.teardown()
+
 
 STORY = """
 import hashlib
