@@ -20,7 +20,7 @@ ACCESS = TP("access", 0)
 CLOSE_S = 1.5
 LOOK_EVERY_S = 5.0
 STALLED_S = 30.0
-FOLLOW_WAIT_S = 1.0
+FOLLOW_WAIT_S = 0.5
 
 OnLane: TypeAlias = Callable[[Domain[Any]], Coroutine[Any, Any, None]]
 

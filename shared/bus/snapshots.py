@@ -6,6 +6,8 @@ import hashlib
 import logging
 import os
 import pickle
+import secrets
+import time
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -14,6 +16,7 @@ from shared.bus.reader import Cursor
 S = TypeVar("S")
 KEEP = 2
 DIGEST_BYTES = 32
+ABANDONED_S = 600
 UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, EOFError)
 """What unpickling raises when the classes are no longer those that were stored."""
 
@@ -44,14 +47,13 @@ class Snapshots(Generic[S]):
         """Atomic: a crash leaves the old ones. Blocks; call it from a thread."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{self._prefix}{seq:015d}.snapshot"
-        half = path.with_suffix(f".{os.getpid()}.half")
+        half = path.with_suffix(f".{secrets.token_hex(6)}.half")
         with half.open("wb") as file:
             file.write(packed)
             file.flush()
             os.fsync(file.fileno())
         half.replace(path)
-        for old in self._paths()[KEEP:]:
-            old.unlink(missing_ok=True)
+        self._tidy()
 
     def load(self) -> Snapshot[S] | None:
         for path in self._paths():
@@ -59,6 +61,17 @@ class Snapshots(Generic[S]):
             if found is not None:
                 return found
         return None
+
+    def _tidy(self) -> None:
+        abandoned = time.time() - ABANDONED_S
+        for old in self._paths()[KEEP:]:
+            old.unlink(missing_ok=True)
+        for half in self._folder.glob(f"{self._prefix}*.half"):
+            try:
+                if half.stat().st_mtime < abandoned:
+                    half.unlink()
+            except FileNotFoundError:
+                continue
 
     def _paths(self) -> list[Path]:
         return sorted(self._folder.glob(f"{self._prefix}*.snapshot"), reverse=True)

@@ -128,9 +128,16 @@ class Bench:
         for running, task in self._running:
             if running is domain:
                 await domain.close()
-                await asyncio.wait_for(task, 5)
+                await asyncio.wait([task], timeout=5)
+                task.result()
                 await domain.finish()
         self._running = [pair for pair in self._running if pair[0] is not domain]
+
+    def failures(self) -> list[str]:
+        """Why writers have ended by themselves; they are not stopped any more."""
+        ended = [pair for pair in self._running if pair[1].done()]
+        self._running = [pair for pair in self._running if pair not in ended]
+        return [repr(task.exception()) for _, task in ended if not task.cancelled()]
 
     async def send(self, value: bytes, tp: TP | None = None) -> int:
         return await self.raw.append(tp or self.commands, value)

@@ -1,0 +1,189 @@
+"""The ledger protocol in small, for a search through everything that can happen.
+
+Two writers share two inputs and one log. An append attempt may be lost, doubled or late, its
+answer may be lost, a writer may crash and fold again; every order is tried. Each rule of the
+protocol can be switched off, to see that the search then finds what it protects.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+WRITERS = 2
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an honest implementation does; a test switches one off."""
+
+    reader_checks: bool = True
+    """Readers ignore what does not follow on the last accepted record."""
+    chain_by_id: bool = True
+    """`prev` is the id of the last accepted record; off: only `seq` counts."""
+    checks_ack: bool = True
+    """An ack at another offset than expected leads to a fold."""
+    skips_below_vector: bool = True
+    """After a fold, inputs that the log has used are dropped."""
+    inputs: int = 2
+    max_records: int = 4
+    crashes: int = 1
+    accidents: int = 1
+
+
+class Rec(NamedTuple):
+    id: int
+    seq: int
+    prev: int
+    used: tuple[int, int]
+    """First and next offset of the input it used."""
+
+
+class Writer(NamedTuple):
+    """What a writer believes: position in the log, last accepted record, next input."""
+
+    next: int = 0
+    seq: int = 0
+    last: int = 0
+    input: int = 0
+    sent: Rec | None = None
+    ack: int | None = None
+    """None: nothing came yet; -1: the answer is lost."""
+    told: tuple[int, ...] = ()
+    """Ids of the records whose clients this writer has answered."""
+
+
+class World(NamedTuple):
+    log: tuple[Rec, ...] = ()
+    late: tuple[Rec, ...] = ()
+    writers: tuple[Writer, ...] = (Writer(),) * WRITERS
+    ids: int = 0
+    crashes: int = 0
+    accidents: int = 0
+
+
+def accepted(log: tuple[Rec, ...], rules: Rules) -> list[Rec]:
+    found: list[Rec] = []
+    for record in log:
+        last = found[-1] if found else Rec(0, 0, 0, (0, 0))
+        follows = record.seq == last.seq + 1
+        chained = not rules.chain_by_id or record.prev == last.id
+        if not rules.reader_checks or (follows and chained):
+            found.append(record)
+    return found
+
+
+def wrong(world: World, rules: Rules) -> str:
+    """What an honest judge says of this world; empty when all is well."""
+    records = accepted(world.log, rules)
+    position = 0
+    for record in records:
+        if record.used[0] != position:
+            return f"input {record.used[0]} used where {position} was due"
+        position = record.used[1]
+    ids = {record.id for record in records}
+    for writer in world.writers:
+        for told in writer.told:
+            if told not in ids:
+                return "a client was answered by a record that no reader accepts"
+    return ""
+
+
+def fold(writer: Writer, log: tuple[Rec, ...], rules: Rules) -> Writer:
+    records = accepted(log, rules)
+    last = records[-1] if records else Rec(0, 0, 0, (0, 0))
+    used = last.used[1] if rules.skips_below_vector else min(writer.input, last.used[1])
+    told = writer.told
+    if writer.sent is not None and writer.sent in records:
+        told = (*told, writer.sent.id)
+    return Writer(len(log), last.seq, last.id, used, told=told)
+
+
+def successors(world: World, rules: Rules) -> Iterator[World]:
+    for index, writer in enumerate(world.writers):
+        yield from _writer_steps(world, index, writer, rules)
+    for record in world.late:
+        rest = tuple(r for r in world.late if r is not record)
+        yield world._replace(log=(*world.log, record), late=rest)
+
+
+def _writer_steps(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[World]:
+    if writer.sent is None:
+        yield from _send(world, index, writer, rules)
+    else:
+        yield _learn(world, index, writer, rules)
+    if world.crashes < rules.crashes:
+        fresh = fold(Writer(told=writer.told), world.log, rules)
+        yield _with(world, index, fresh)._replace(crashes=world.crashes + 1)
+
+
+def _send(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[World]:
+    if writer.input >= rules.inputs or world.ids >= rules.max_records:
+        return
+    record = Rec(world.ids + 1, writer.seq + 1, writer.last, (writer.input, writer.input + 1))
+    base = world._replace(ids=world.ids + 1)
+    sent = writer._replace(sent=record)
+    landed = base._replace(log=(*world.log, record))
+    yield _with(landed, index, sent._replace(ack=len(world.log)))
+    if world.accidents >= rules.accidents:
+        return
+    bad = base._replace(accidents=world.accidents + 1)
+    there = bad._replace(log=(*world.log, record))
+    unknown = sent._replace(ack=-1)
+    yield _with(bad, index, unknown)
+    yield _with(there, index, unknown)
+    yield _with(bad._replace(late=(*world.late, record)), index, unknown)
+    twice = bad._replace(log=(*world.log, record, record))
+    yield _with(twice, index, sent._replace(ack=len(world.log)))
+
+
+def _learn(world: World, index: int, writer: Writer, rules: Rules) -> World:
+    """The answer arrives, or the time for it is over."""
+    record, ack = writer.sent, writer.ack
+    assert record is not None and ack is not None
+    believed = ack == writer.next or (ack >= 0 and not rules.checks_ack)
+    if not believed:
+        return _with(world, index, fold(writer, world.log, rules))
+    decided = Writer(ack + 1, record.seq, record.id, record.used[1], told=(*writer.told, record.id))
+    return _with(world, index, decided)
+
+
+def _with(world: World, index: int, writer: Writer) -> World:
+    writers = list(world.writers)
+    writers[index] = writer
+    return world._replace(writers=tuple(writers))
+
+
+@dataclass(frozen=True)
+class Found:
+    states: int
+    problem: str
+    complete: int
+    """Worlds in which every input is used by an accepted record."""
+
+
+def search(rules: Rules) -> Found:
+    """Breadth first through every order; stops at the first world that is wrong."""
+    seen = {_canonical(World())}
+    frontier = deque([World()])
+    complete = 0
+    while frontier:
+        world = frontier.popleft()
+        if problem := wrong(world, rules):
+            return Found(len(seen), problem, complete)
+        records = accepted(world.log, rules)
+        complete += bool(records) and records[-1].used[1] == rules.inputs
+        for after in successors(world, rules):
+            key = _canonical(after)
+            if key not in seen:
+                seen.add(key)
+                frontier.append(after)
+    return Found(len(seen), "", complete)
+
+
+def _canonical(world: World) -> World:
+    """The two writers are alike: their order is no difference."""
+    first, second = sorted(world.writers, key=repr)
+    return world._replace(writers=(first, second))

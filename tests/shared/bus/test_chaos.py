@@ -1,0 +1,153 @@
+"""Rivals, accidents and crashes at random; the log must hold, and each sabotage must show."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shared.bus.domain import Domain, DomainSettings
+from shared.bus.errors import ProtocolViolation
+from shared.bus.log import TP, Entry
+from shared.bus.memory import MemoryBroker
+from shared.bus.reader import Accepted
+from shared.bus.record import decode
+from shared.testing.flaky_log import Accident, FlakyLog
+from shared.testing.ledger import SeatDecider, Seats, accepted, command
+from tests.shared.bus.conftest import Bench, Broker
+
+COMMANDS = 120
+RIVALS = 3
+ACCIDENTS: tuple[Accident, ...] = ("lost_request", "lost_ack", "late", "duplicate", "wrong_offset")
+FAST = DomainSettings(window_ms=0, snapshot_every=3, snapshot_pause_s=0)
+
+Sabotage = Callable[[Domain[Seats]], None]
+Judge = Callable[[TP, list[Entry]], Seats]
+
+
+def honest(_: Domain[Seats]) -> None:
+    return None
+
+
+def trusts_every_ack(domain: Domain[Seats]) -> None:
+    send = domain._send
+
+    async def trusting(value: bytes) -> int | None:
+        return None if await send(value) is None else domain.cursor.next
+
+    domain._send = trusting  # type: ignore[method-assign]
+
+
+def keeps_used_inputs(domain: Domain[Seats]) -> None:
+    def keep(_: object) -> None:
+        domain.inbox.silent = 0
+
+    domain.inbox.settle = keep  # type: ignore[method-assign]
+
+
+def fold_accepted(tp: TP, entries: list[Entry]) -> Seats:
+    return evolved(tp, [fact for a in accepted(tp, entries) for fact in a.facts(own=True)])
+
+
+def fold_everything(tp: TP, entries: list[Entry]) -> Seats:
+    """A reader that has never heard of the rule."""
+    records = [(e.offset, decode(e.value)) for e in entries]
+    taken = [Accepted(tp.topic, tp.partition, o, r) for o, r in records if r is not None]
+    return evolved(tp, [fact for a in taken for fact in a.facts(own=True)])
+
+
+def evolved(tp: TP, facts: list) -> Seats:  # type: ignore[type-arg]
+    decider = SeatDecider()
+    state = decider.initial(tp.partition)
+    for fact in facts:
+        decider.evolve(state, fact)
+    return state
+
+
+class Chaos:
+    """Some writers of one lane; each hears every command, and none knows of the others."""
+
+    def __init__(self, seed: int, folder: Path, sabotage: Sabotage) -> None:
+        self.random = random.Random(seed)
+        self.bench = Bench(Broker("", idempotent=True, memory=MemoryBroker()), folder)
+        self.sabotage = sabotage
+        self.wrong: list[str] = []
+        self.losses = 0
+
+    async def run(self, judge: Judge) -> list[str]:
+        """What went wrong; a writer that stops because of a violation is what we want to see."""
+        try:
+            rivals = await self.disturbed()
+            await self.settled(rivals[0][0])
+            self.compare([domain for domain, _ in rivals], judge)
+        except ProtocolViolation as error:
+            self.wrong.append(repr(error))
+        self.wrong += self.bench.failures()
+        await self.bench.close()
+        return self.wrong
+
+    async def disturbed(self) -> list[tuple[Domain[Seats], FlakyLog]]:
+        rivals = [await self.spawn() for _ in range(RIVALS)]
+        for n in range(COMMANDS):
+            await self.bench.send(command(f"c{n}"))
+            for index in self.random.sample(range(RIVALS), RIVALS):
+                domain, flaky = rivals[index]
+                await self.bench.deliver(domain)
+                if self.random.random() < 0.15:
+                    flaky.accidents.append(self.random.choice(ACCIDENTS))
+                if self.random.random() < 0.03:
+                    await self.bench.stop(domain)
+                    rivals[index] = await self.spawn()
+            await asyncio.sleep(self.random.choice((0, 0, 0.002)))
+            self.losses = max(self.losses, *(domain.lost_appends for domain, _ in rivals))
+        return rivals
+
+    async def spawn(self) -> tuple[Domain[Seats], FlakyLog]:
+        domain, flaky = self.bench.domain(settings=FAST, snapshots=True)
+        self.sabotage(domain)
+        await self.bench.run(domain)
+        return domain, flaky
+
+    async def settled(self, domain: Domain[Seats]) -> None:
+        try:
+            async with asyncio.timeout(1):
+                while domain.inbox.pending:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            self.wrong.append("a writer came to no end")
+
+    def compare(self, domains: list[Domain[Seats]], judge: Judge) -> None:
+        memory = self.bench.broker.memory
+        assert memory is not None
+        truth = judge(self.bench.ledger, memory.entries(self.bench.ledger))
+        self.wrong += truth.problems()
+        if len(truth.answers) != COMMANDS:
+            self.wrong.append(f"{len(truth.answers)} of {COMMANDS} answered")
+        for domain in domains:
+            if not domain.state.taken.items() <= truth.taken.items():
+                self.wrong.append("a writer believes what no reader accepts")
+
+
+@pytest.fixture(autouse=True)
+def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.bus.domain.BACK_OFF_S", 0.001)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_nothing_is_lost_or_repeated_whatever_happens(seed: int, tmp_path: Path) -> None:
+    chaos = Chaos(seed, tmp_path, honest)
+    assert await chaos.run(fold_accepted) == []
+    assert chaos.losses > 10
+
+
+@pytest.mark.parametrize("sabotage", [trusts_every_ack, keeps_used_inputs])
+async def test_a_writer_without_a_rule_is_found_out(sabotage: Sabotage, tmp_path: Path) -> None:
+    found = [await Chaos(n, tmp_path / str(n), sabotage).run(fold_accepted) for n in range(2)]
+    assert any(found)
+
+
+async def test_a_reader_without_the_rule_is_found_out(tmp_path: Path) -> None:
+    assert await Chaos(0, tmp_path, honest).run(fold_everything) != []

@@ -1,0 +1,125 @@
+"""Lanes come and go; what a lane hears, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from shared.bus.domain import Domain
+from shared.bus.errors import Stalled, TailLost
+from shared.bus.lanes import ACCESS, Lanes
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.record import Record, StoredEvent, encode, new_id, pack
+from shared.contracts.access import TenantRetired
+from shared.contracts.codec import encode_event
+from shared.testing.ledger import SeatDecider, Seats, command
+from tests.shared.bus.conftest import QUICK
+
+
+class Shell:
+    """What `host` does, on the twin."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+        self.held: list[int] = []
+        self.lanes = Lanes(self.make, MemoryLog(self.broker), on_lane=self.on_lane)
+
+    def make(self, lane: int) -> Domain[Seats]:
+        inputs = [ACCESS, TP("commands", lane)]
+        return Domain(SeatDecider(), lane, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
+
+    async def on_lane(self, domain: Domain[Seats]) -> None:
+        self.held.append(domain.partition)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.held.remove(domain.partition)
+
+    def grant(self, count: int) -> None:
+        """So many facts of `access`."""
+        seq, last = 0, ""
+        for _ in range(count):
+            event = TenantRetired(tenant="red")
+            stored = StoredEvent(event.TYPE, "red", msgspec.Raw(encode_event(event)))
+            record = Record(new_id(), seq + 1, last, "w", 1, {}, pack([stored]))
+            self.broker.append(ACCESS, encode(record))
+            seq, last = record.seq, record.id
+
+    async def until(self, lane: int, answers: int) -> list[str]:
+        async with asyncio.timeout(5):
+            while len(self.lanes.domains[lane].state.answers) < answers:
+                await asyncio.sleep(0.005)
+        return list(self.lanes.domains[lane].state.answers)
+
+
+@pytest.fixture
+async def shell() -> AsyncIterator[Shell]:
+    made = Shell()
+    yield made
+    await made.lanes.close()
+
+
+async def test_a_lane_is_run_as_long_as_it_is_held(shell: Shell) -> None:
+    await shell.lanes.start()
+    wants = await shell.lanes.own({0, 2})
+    await asyncio.sleep(0)
+    assert set(wants) == {TP("commands", 0), TP("commands", 2)}
+    assert sorted(shell.held) == [0, 2]
+    await shell.lanes.own({2, 3})
+    await asyncio.sleep(0)
+    assert sorted(shell.held) == [2, 3]
+    assert sorted(shell.lanes.domains) == [2, 3]
+    assert await shell.lanes.feed(TP("commands", 0), 0, command("c")) == "old"
+
+
+async def test_a_lane_hears_who_may_do_what_before_anything_else(shell: Shell) -> None:
+    shell.grant(3)
+    shell.broker.append(TP("commands", 1), command("c"))
+    await shell.lanes.start()
+    await shell.lanes.own({1})
+    assert await shell.lanes.feed(TP("commands", 1), 0, command("c")) == "ok"
+    heard = await shell.until(1, 4)
+    assert heard == ["access/0/1/0", "access/0/2/0", "access/0/3/0", "c"]
+    assert shell.lanes.ready.is_set()
+
+
+async def test_a_lane_that_comes_back_hears_only_what_is_new_of_access(shell: Shell) -> None:
+    shell.grant(2)
+    await shell.lanes.start()
+    await shell.lanes.own({1})
+    await shell.until(1, 2)
+    await shell.lanes.own(set())
+    await shell.lanes.own({1, 3})
+    await shell.until(3, 2)
+    await asyncio.sleep(0.05)
+    assert shell.lanes.domains[1].state.problems() == []
+    assert len(shell.lanes.domains[1].state.answers) == 2
+
+
+async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> None:
+    commands = TP("commands", 0)
+    await shell.lanes.start()
+    await shell.lanes.own({0})
+    for n in range(3):
+        offset = shell.broker.append(commands, command(f"c{n}"))
+        await shell.lanes.feed(commands, offset, command(f"c{n}"))
+    await shell.until(0, 3)
+    await shell.lanes.own(set())
+    shell.broker.cut_tail(commands, 1)
+    with pytest.raises(TailLost, match="shorter"):
+        await shell.lanes.own({0})
+
+
+async def test_an_input_that_goes_on_without_us_is_noticed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.lanes.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.lanes.STALLED_S", 0.05)
+    await shell.lanes.own({0})
+    shell.broker.append(TP("commands", 0), command("c"))
+    with pytest.raises(Stalled, match="commands-0"):
+        await asyncio.wait_for(shell.lanes._watch(), 5)

@@ -1,0 +1,35 @@
+"""The protocol survives every order of events, and no rule of it can be left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.shared.bus.protocol_model import Rules, search
+
+
+def test_the_final_protocol_holds_in_every_order_of_events() -> None:
+    found = search(Rules(max_records=5, accidents=2))
+    assert found.problem == ""
+    assert found.complete > 50_000
+    assert found.states > found.complete
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        (Rules(reader_checks=False), "input"),
+        (Rules(chain_by_id=False, checks_ack=False), "input|answered"),
+        (Rules(checks_ack=False), "answered"),
+        (Rules(skips_below_vector=False), "input"),
+    ],
+    ids=["no reader rule", "seq only, ack trusted", "ack trusted", "inputs not skipped"],
+)
+def test_a_protocol_without_one_of_its_rules_is_found_out(rules: Rules, problem: str) -> None:
+    found = search(rules)
+    assert any(word in found.problem for word in problem.split("|"))
+
+
+def test_sequence_numbers_alone_would_do_only_while_every_ack_is_checked() -> None:
+    assert search(replace(Rules(), chain_by_id=False)).problem == ""
