@@ -131,7 +131,7 @@ class Ingress:
             group_instance_id=self._instance or None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=10_000,
+            session_timeout_ms=6_000,
             heartbeat_interval_ms=1_000,
             metadata_max_age_ms=5_000,
         )

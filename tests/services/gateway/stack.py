@@ -174,6 +174,7 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
         "BERTH_IDEMPOTENT": "0",
         "BERTH_POSTGRES": dsn,
         "BERTH_PORT": str(port),
+        "BERTH_INSTANCE": f"gateway-{port}",
         **more,
     }
     command = [sys.executable, "-W", "error", "-m", "services.gateway"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
 from pathlib import Path
 
+from shared.bus import cloudevents
+from shared.contracts.identity import command_id_of
 from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
 
 JOB = {"name": "train"}
@@ -70,3 +73,47 @@ async def test_a_gateway_without_a_broker_is_alive_and_says_what_it_lacks(tmp_pa
         assert (status, said["reason"]) == (503, "starting")
     finally:
         running.stop()
+
+
+async def test_a_killed_gateway_loses_no_submission_and_repeats_only_the_same_command(
+    tmp_path: Path,
+) -> None:
+    broker, kafka = await asyncio.to_thread(start_broker, tmp_path)
+    ledgers = await fill_access(kafka)
+    me = {"BERTH_INSTANCE": "gateway-0"}
+    running, url = start_gateway(tmp_path, kafka, "", **me)
+    alone = Stack(kafka, url, "", tmp_path, ledgers, broker)
+    wanted = {command_id_of("submissions.ada", 0, n) for n in range(600)}
+    try:
+        await ready(url)
+        for start in (0, 300):
+            writing = asyncio.create_task(write_wishes(alone, start, 300))
+            await asyncio.sleep(0.4)
+            os.kill(running.pid, signal.SIGKILL)
+            running.stop()
+            running, alone.url = start_gateway(tmp_path, kafka, "", **me)
+            await writing
+        async with asyncio.timeout(30):
+            while set(found := await commands(alone)) != wanted:
+                await asyncio.sleep(0.2)
+        assert all(len(same) == 1 for same in found.values())
+    finally:
+        running.stop()
+        broker.stop()
+
+
+async def write_wishes(stack: Stack, start: int, count: int) -> None:
+    wishes = (
+        cloudevents.encode(id=f"w{n}", source="/ada", type="job.submit.v1", data=b'{"name": "x"}')
+        for n in range(start, start + count)
+    )
+    await stack.put("submissions.ada", 0, *wishes)
+
+
+async def commands(stack: Stack) -> dict[str, set[str]]:
+    """What each command asks for, by its id: more than one wish under an id would be a lie."""
+    found: dict[str, set[str]] = {}
+    for entry in await stack.read("commands", 1):
+        said = json.loads(entry.value or b"")
+        found.setdefault(said["id"], set()).add(json.dumps(said["data"]))
+    return found
