@@ -1,0 +1,225 @@
+"""Anything in any order: every command has one answer, no bound is passed, no job is lost."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import count
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from services.admission.core.evolve import SETTLE_MS
+from shared.bus.decider import Fact, Input
+from shared.contracts.access import TenantRegistered, TenantRetired
+from shared.contracts.base import Event
+from shared.contracts.jobs import CancelJob, QuotaChanged, SetQuota
+from shared.contracts.placement import JobAttemptFailed, JobCancelled, JobFailed, JobSucceeded
+from shared.testing.decider import an_input, run_facts
+from tests.services.admission.core.cases import (
+    ACME,
+    ADMISSION,
+    NODES,
+    NOW,
+    POOL,
+    cancel,
+    command,
+    joined,
+    lost,
+    placed,
+    submit,
+)
+from tests.services.admission.core.model import Account
+
+TENANTS = st.sampled_from(["acme"] * 5 + ["beta"] * 4 + ["ghost"])
+GPUS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 8.0, 16.0])
+BOUND = st.sampled_from([0.0, 0.5, 1.0, 4.0, 16.0])
+TIGHT = SetQuota(tenant="acme", guaranteed_gpus=2, borrow_gpus=2, spot_gpus=1)
+
+
+class AdmissionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = ADMISSION.initial(0)
+        self.facts: list[Fact] = []
+        self.account = Account()
+        self.commands: dict[str, Input] = {}
+        self.submits: list[Input] = []
+        self.now = NOW
+        self.names = count(1)
+
+    def feed(self, *inputs: Input) -> None:
+        for item in inputs:
+            if item.source == "commands":
+                self.commands[item.id] = item
+        self.hear(run_facts(ADMISSION, self.state, inputs, self.now))
+        self.drain()
+
+    def drain(self) -> None:
+        """Wakes until nothing is due; each must lead to something, or the shell would spin."""
+        while (due := ADMISSION.next_wake(self.state)) is not None and due <= self.now:
+            facts = run_facts(ADMISSION, self.state, [], self.now)
+            assert facts
+            self.hear(facts)
+
+    def hear(self, facts: list[Fact]) -> None:
+        self.facts += facts
+        for fact in facts:
+            self.account.hear(fact.event)
+
+    def pick(self, data: st.DataObject, phase: str) -> str | None:
+        found = [job_id for job_id, p in self.account.phase.items() if p == phase]
+        return data.draw(st.sampled_from(found)) if found else None
+
+    @initialize(with_nodes=st.sampled_from([True, True, True, False]))
+    def begin(self, with_nodes: bool) -> None:
+        access: list[Event] = [POOL]
+        access += [TenantRegistered(tenant=t, default_pool="main") for t in ("acme", "beta")]
+        self.feed(*(an_input(event, "access") for event in access))
+        self.feed(command(TIGHT))
+        if with_nodes:
+            self.feed(*(joined(node.node_id) for node in NODES.joined))
+
+    @rule(
+        data=st.data(), tenant=TENANTS, gpus=GPUS, workers=st.integers(1, 3), spot=st.booleans(),
+        size=st.sampled_from([1, 1, 1, 3]), many=st.integers(1, 3),
+    )  # fmt: skip
+    def submitted(self, data: Any, many: int, **fields: Any) -> None:
+        tenant = fields["tenant"]
+        mine = [j for j in self.account.phase if self.account.tenant[j] == tenant]
+        depends = st.lists(st.sampled_from(mine or ["ghost"]), min_size=1, max_size=2)
+        on = data.draw(depends) if mine and data.draw(st.integers(0, 2)) == 0 else []
+        items = [submit(f"j{next(self.names)}", depends_on=on, **fields) for _ in range(many)]
+        self.submits += items
+        self.feed(*items)
+
+    @rule(data=st.data(), new_id=st.booleans())
+    def submitted_again(self, data: Any, new_id: bool) -> None:
+        if self.submits:
+            item = data.draw(st.sampled_from(self.submits))
+            self.feed(command(item.message) if new_id else item)
+
+    @rule(data=st.data(), phase=st.sampled_from(["deferred", "admitted", "over"]))
+    def cancelled(self, data: Any, phase: str) -> None:
+        job_id = self.pick(data, phase) or "ghost"
+        self.feed(cancel(job_id, data.draw(st.sampled_from([None, "acme", "beta"]))))
+
+    @rule(data=st.data(), end=st.sampled_from([JobSucceeded, JobFailed, JobCancelled]))
+    def ended(self, data: Any, end: Any) -> None:
+        """Placement ends a job, as it was asked or not, or says so of one that it never had."""
+        job_id = self.pick(data, "admitted") or "ghost"
+        more = {"reason": "exit_code"} if end is JobFailed else {}
+        self.feed(placed(end(job_id=job_id, tenant="acme", attempt=1, **more), self.now))
+
+    @rule(data=st.data())
+    def cancelled_and_ended_at_once(self, data: Any) -> None:
+        job_id = self.pick(data, "admitted")
+        if job_id:
+            end = JobSucceeded(job_id=job_id, tenant="acme", attempt=1)
+            self.feed(cancel(job_id, None), placed(end, self.now), submit(f"j{next(self.names)}"))
+
+    @rule(data=st.data(), attempt=st.integers(1, 5))
+    def attempt_failed(self, data: Any, attempt: int) -> None:
+        job_id = self.pick(data, "admitted")
+        if job_id and job_id not in self.state.backoffs:
+            failed = JobAttemptFailed(
+                job_id=job_id, tenant="acme", attempt=attempt, node_ids=("n1",), reason="exit_code"
+            )
+            self.feed(placed(failed, self.now))
+
+    @rule(
+        tenant=TENANTS, guaranteed=BOUND, borrow=st.none() | BOUND, spot=st.none() | BOUND
+    )  # fmt: skip
+    def quota_set(self, tenant: str, guaranteed: float, borrow: Any, spot: Any) -> None:
+        wish = SetQuota(
+            tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot
+        )
+        self.feed(command(wish))
+
+    @rule(spot=st.none() | BOUND)
+    def pool_configured(self, spot: float | None) -> None:
+        self.feed(an_input(POOL.model_copy(update={"spot_gpus": spot}), "access"))
+
+    @rule(retired=st.booleans())
+    def tenant_changed(self, retired: bool) -> None:
+        beta = TenantRegistered(tenant="beta", default_pool="main")
+        self.feed(an_input(TenantRetired(tenant="beta") if retired else beta, "access"))
+
+    @rule(name=st.sampled_from(["n1", "n2", "n3"]), gpus=st.sampled_from([4, 8]))
+    def node_joined(self, name: str, gpus: int) -> None:
+        self.feed(joined(name, gpus))
+
+    @rule(name=st.sampled_from(["n1", "n2", "n3"]), reason=st.sampled_from(["left", "silent"]))
+    def node_lost(self, name: str, reason: str) -> None:
+        self.feed(lost(name, reason))
+
+    @rule(ms=st.sampled_from([1, 1000, SETTLE_MS]))
+    def time_passed(self, ms: int) -> None:
+        self.now += ms
+        self.drain()
+
+    @invariant()
+    def nobody_is_lost(self) -> None:
+        """In exactly one place each: deferred in one line, admitted, or over."""
+        state, waits = self.state, self.state.waits
+        phases = self.account.phase
+        assert set(state.deferred) == {j for j, p in phases.items() if p == "deferred"}
+        assert set(state.admitted) == {j for j, p in phases.items() if p == "admitted"}
+        assert all(state.ended.get(j) for j, p in phases.items() if p == "over")
+        lines = (*waits.lines.values(), *waits.spot_lines.values(), *waits.parked.values())
+        stand = [j for line in (*lines, waits.nodeless, waits.again) for j in line]
+        stand += {j for line in waits.dependents.values() for j in line}
+        assert sorted(stand) == sorted(state.deferred)
+        assert not waits.again
+        assert not state.folded
+
+    @invariant()
+    def each_command_has_one_answer_or_waits_for_an_end(self) -> None:
+        open_cancels = {
+            c for job in self.state.admitted.values() for c, _ in job.cancels
+        }  # fmt: skip
+        for command_id, item in self.commands.items():
+            answered = self.account.answers[command_id]
+            assert answered == (0 if command_id in open_cancels else 1), item.message
+            assert command_id not in open_cancels or isinstance(item.message, CancelJob)
+
+    @invariant()
+    def what_is_used_is_what_is_in(self) -> None:
+        for tenant in ("acme", "beta"):
+            for spot, used in ((False, self.state.used.regular), (True, self.state.used.spot)):
+                assert used.get(tenant, 0) == round(1000 * self.account.used(tenant, spot))
+        assert self.state.used.spot_total == sum(self.state.used.spot.values())
+
+    def teardown(self) -> None:
+        """A replay of the facts is the state; so is a snapshot."""
+        again = ADMISSION.initial(0)
+        for fact in self.facts:
+            ADMISSION.evolve(again, fact)
+        assert again == self.state
+        assert pickle.loads(pickle.dumps(again)) == self.state
+
+
+AdmissionMachine.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+TestAdmissionMachine = AdmissionMachine.TestCase
+
+
+def test_the_account_notices_a_broken_bound() -> None:
+    """The check itself is checked."""
+    account = Account()
+    account.hear(QuotaChanged(tenant="acme", guaranteed_gpus=1, borrow_gpus=0))
+    state = ADMISSION.initial(0)
+    for event in (POOL, ACME, NODES):
+        ADMISSION.evolve(state, Fact(event, "admission", 0, 1, 0, NOW))
+    facts = run_facts(ADMISSION, state, [submit("j1", gpus=2)], NOW + SETTLE_MS)
+    try:
+        for fact in facts:
+            account.hear(fact.event)
+    except AssertionError:
+        return
+    raise AssertionError("a job above its bound went unnoticed")
