@@ -137,7 +137,7 @@ async def test_a_service_with_fixed_lanes_answers_and_ends_with_0(
     await answers.until("fixed", 100)
     code, took_s = stage.end(service)
     assert (code, answers.problems()) == (0, [])
-    assert took_s < 3
+    assert took_s < 5  # 1.3 s on an idle machine
     assert not (stage.folder / "fixed" / "admission.ready").exists()
 
 
