@@ -103,11 +103,15 @@ class LaneReader:
     async def keep_snapshots(self) -> None:
         while True:
             await asyncio.sleep(SNAPSHOT_EVERY_S)
-            cursor = self._tail.cursor(LEDGER, self._partition)
-            if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
-                packed = self._snapshots.pack(cursor, self._agent.lane)
-                await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
-                self._stored_seq = cursor.seq
+            await self.store_snapshot()
+
+    async def store_snapshot(self) -> None:
+        """So that the next start need not fold from 0; not for the sake of a few records."""
+        cursor = self._tail.cursor(LEDGER, self._partition)
+        if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
+            packed = self._snapshots.pack(cursor, self._agent.lane)
+            await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
+            self._stored_seq = cursor.seq
 
     async def stop(self) -> None:
         await self._tail.stop()

@@ -29,9 +29,9 @@ from shared.telemetry.metrics import Metrics
 HEARTBEAT_S = 1.0
 TELEMETRY_S = 1.0
 REGISTER_AGAIN_S = 5.0
-STOP_GRACE_S = 10.0
+STOP_GRACE_S = 8.0
 GONE_EVERY_S = 0.02
-DRAIN_S = 5.0
+DRAIN_S = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +119,7 @@ class PoolLane:
                 await self._leave()
             for task in tasks:
                 task.cancel()
+        await self._reader.store_snapshot()
 
     async def close(self) -> None:
         await self._virtual.close()
@@ -148,6 +149,7 @@ class PoolLane:
             async with asyncio.timeout(STOP_GRACE_S + DRAIN_S):
                 while self.agent.lane.living():
                     await asyncio.sleep(GONE_EVERY_S)
+            async with asyncio.timeout(DRAIN_S):
                 await self._reporter.drained()
         except TimeoutError:
             log.warning("left before all was told", extra={"pool": self.pool})
