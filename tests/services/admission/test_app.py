@@ -1,0 +1,114 @@
+"""Access and admission as processes on the embedded broker: a tenant, a pool, a job, a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import tansu, topics
+from infra.process import Running, free_ports, spawn
+from shared.bus import cloudevents
+from shared.bus.kafka import KafkaLog
+from shared.bus.producer import TopicProducer
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.base import Command, Event
+from shared.contracts.codec import encode
+from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob, TenantNoted
+from tests.services.admission.core.cases import told
+
+ROOT = Path(__file__).parents[3]
+LANES = 4
+NOW = 1_700_000_000_000
+
+
+class Stage:
+    """A broker with the topics of an installation, and services on it."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.folder = folder
+        self.running: list[Running] = []
+
+    def start(self, name: str, lanes: str) -> Running:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "BERTH_KAFKA": self.address,
+            "BERTH_PARTITIONS": str(LANES),
+            "BERTH_DATA": str(self.folder / name),
+            "BERTH_IDEMPOTENT": "0",
+            "BERTH_LANES": lanes,
+        }
+        program = [sys.executable, "-m", f"services.{name}"]
+        running = spawn(name, program, self.folder / f"{name}.log", environment)
+        self.running.append(running)
+        return running
+
+    def log(self) -> KafkaLog:
+        return KafkaLog(self.address, idempotent=False)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    (port,) = free_ports(1)
+    broker = tansu.start(tmp_path / "broker", port)
+    found = Stage(f"127.0.0.1:{port}", tmp_path)
+    try:
+        topics.create(found.address, LANES, durable=False)
+        yield found
+    finally:
+        for running in found.running:
+            running.stop(grace_s=2)
+        broker.stop()
+
+
+def wire(wish: Command, id_: str) -> bytes:
+    return cloudevents.encode(
+        id=id_, source="/test", type=wish.TYPE, data=encode(wish), at_ms=NOW, tenant="acme"
+    )
+
+
+async def until(tail: LedgerTail, kind: type[Event], timeout_s: float = 45) -> list[Event]:
+    """All that the ledgers say, up to the first of that kind."""
+    found: list[Event] = []
+    async with asyncio.timeout(timeout_s):
+        while not any(isinstance(event, kind) for event in found):
+            for accepted in await tail.poll(0.2):
+                found += [fact.event for fact in accepted.facts()]
+    return found
+
+
+def submit(job_id: str) -> bytes:
+    wish = SubmitJob(
+        job_id=job_id, tenant="acme", pool="main", idempotency_key=job_id, spec=JobSpec(name="x")
+    )
+    return wire(wish, f"c-{job_id}")
+
+
+async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) -> None:
+    stage.start("access", "0")
+    admission = stage.start("admission", "0,1,2,3")
+    async with TopicProducer(stage.address, idempotent=False, client="test") as producer:
+        tail = LedgerTail(stage.log(), {"admission": range(LANES)})
+        await tail.start()
+        await producer.send("access.commands", 0, wire(ConfigurePool(pool="main"), "c1"))
+        tenant = RegisterTenant(tenant="acme", default_pool="main")
+        await producer.send("access.commands", 0, wire(tenant, "c2"))
+        await until(tail, TenantNoted)
+        await producer.send("commands", 0, submit("j1"))
+        said = told(await until(tail, JobDeferred))
+        assert said[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
+        admission.process.kill()
+        admission.process.wait(10)
+        await producer.send("commands", 0, submit("j1"))
+        await producer.send("commands", 0, submit("j2"))
+        stage.start("admission", "0,1,2,3")
+        said = told(await until(tail, JobDeferred))
+        assert said == ["command.accepted c-j2", "job.deferred j2 no_nodes"]
+        await tail.stop()
