@@ -7,7 +7,12 @@ import time
 from collections.abc import Mapping
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+)
 
 from shared.bus.errors import OutcomeUnknown, TailLost, TooLarge
 from shared.bus.log import TP, Entry, Feed, Headers
@@ -19,6 +24,8 @@ FETCH_WAIT_MS = 500
 BUSY_WAIT_MS = 40
 IDLE_WAIT_MS = 400
 IDLE_AFTER_S = 2.0
+BROKER_BACK_S = 30.0
+RETRY_S = 0.2
 
 
 class Pace:
@@ -88,8 +95,8 @@ class KafkaLog:
         self._looker: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        self._looker = self._consumer("none")
-        await self._looker.start()
+        if self._looker is None:
+            self._looker = await self._consumer("none")
 
     async def stop(self) -> None:
         await self._drop_producer()
@@ -113,8 +120,7 @@ class KafkaLog:
         return int(meta.offset)
 
     async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
-        consumer = self._consumer("earliest" if lossy else "none")
-        await consumer.start()
+        consumer = await self._consumer("earliest" if lossy else "none")
         partitions = {TopicPartition(*tp): offset for tp, offset in start.items()}
         consumer.assign(list(partitions))
         for tp, offset in partitions.items():
@@ -134,7 +140,21 @@ class KafkaLog:
             raise RuntimeError("the log is not started")
         return self._looker
 
-    def _consumer(self, reset: str) -> AIOKafkaConsumer:
+    async def _consumer(self, reset: str) -> AIOKafkaConsumer:
+        """A started one; a broker that restarts is waited for."""
+        ends = time.monotonic() + BROKER_BACK_S
+        while True:
+            consumer = self._new_consumer(reset)
+            try:
+                await consumer.start()
+                return consumer
+            except KafkaConnectionError:
+                await _stop(consumer)
+                if time.monotonic() > ends:
+                    raise
+                await asyncio.sleep(RETRY_S)
+
+    def _new_consumer(self, reset: str) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
             bootstrap_servers=self._servers,
             client_id=self._client,

@@ -28,7 +28,8 @@ ALL = ",".join(str(lane) for lane in range(LANES))
 class Stage:
     """A broker with four lanes, and services on it."""
 
-    def __init__(self, address: str, idempotent: bool, folder: Path) -> None:
+    def __init__(self, address: str, idempotent: bool, folder: Path, broker: Running) -> None:
+        self.broker = broker
         self.address = address
         self.idempotent = idempotent
         self.folder = folder
@@ -53,6 +54,11 @@ class Stage:
         running = spawn(name, program, self.folder / f"{name}.log", environment)
         self.running.append(running)
         return running
+
+    def restart_broker(self) -> None:
+        self.broker.kill()
+        port = int(self.address.rpartition(":")[2])
+        self.broker = kafka.start(self.folder / "broker", port)
 
     def ready(self, running: Running, timeout_s: float = 30) -> None:
         mark = self.folder / running.name / "admission.ready"
@@ -100,12 +106,12 @@ def stage(
     folder = tmp_path_factory.mktemp(request.param)
     (port,) = free_ports(1)
     broker = (kafka if request.param == "kafka" else tansu).start(folder / "broker", port)
+    stage = Stage(f"127.0.0.1:{port}", request.param == "kafka", folder, broker)
     try:
-        durable = request.param == "kafka"
-        topics.create(f"127.0.0.1:{port}", LANES, durable)
-        yield Stage(f"127.0.0.1:{port}", durable, folder)
+        topics.create(stage.address, LANES, stage.idempotent)
+        yield stage
     finally:
-        broker.stop()
+        stage.broker.stop()
 
 
 @pytest.fixture
@@ -174,6 +180,23 @@ async def test_a_group_shares_the_lanes_and_takes_over_from_the_dead(
     await answers.until("after", 40)
     assert answers.problems() == []
     assert [stage.end(each)[0] for each in (two, again)] == [0, 0]
+
+
+async def test_a_broker_that_was_killed_and_came_back_costs_nothing(
+    stage: Stage, answers: Answers
+) -> None:
+    if not stage.idempotent:
+        pytest.skip("the embedded broker forgets everything when it ends")
+    service = stage.start("patient", lanes=ALL)
+    stage.ready(service)
+    await send(stage, "before-kill", 40)
+    stage.restart_broker()
+    await send(stage, "after-kill", 40)
+    await answers.until("before-kill", 40)
+    await answers.until("after-kill", 40)
+    assert answers.problems() == []
+    assert service.process.poll() is None
+    assert stage.end(service)[0] == 0
 
 
 async def test_a_violation_of_the_protocol_ends_with_71_and_says_why(
