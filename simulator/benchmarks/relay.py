@@ -8,12 +8,13 @@ import sys
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+
+from infra.topics import create
+from shared.contracts.topics import TopicSpec
 
 HOPS = 4
 OUTSTANDING = 400
 PAYLOAD = b"x" * 600
-CONFIG = {"flush.messages": "1", "retention.ms": "-1"}
 
 
 def topics(tag: str) -> list[str]:
@@ -21,13 +22,8 @@ def topics(tag: str) -> list[str]:
 
 
 def make_topics(kafka: str, tag: str, durable: bool) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    try:
-        admin.create_topics(
-            [NewTopic(name, 1, 1, topic_configs=CONFIG if durable else {}) for name in topics(tag)]
-        )
-    finally:
-        admin.close()
+    specs = [TopicSpec(name, "ledgered", -1, True) for name in topics(tag)]
+    create(kafka, 1, durable, specs)
 
 
 async def consumer(kafka: str, topic: str) -> AIOKafkaConsumer:
