@@ -15,6 +15,7 @@ import psutil
 
 from infra import control, supervise
 from infra.running import Broker, RunningStack
+from infra.stack import SERVICES
 from shared.bus import cloudevents
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
@@ -25,6 +26,8 @@ from shared.contracts.codec import encode
 
 POOL, LOCAL, TENANT = "virtual", "local", "bench"
 LANE = 0
+AWAITED = tuple(s.name for s in SERVICES if not s.inventory)
+"""An executor is ready only once its pool is configured."""
 Say = Callable[[str], None]
 
 
@@ -101,7 +104,7 @@ async def bench_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        options = supervise.StackOptions(data_dir=folder, broker=broker)
+        options = supervise.StackOptions(data_dir=folder, broker=broker, awaited=AWAITED)
         stack = await asyncio.to_thread(supervise.up, options, say)
         bench = Bench(stack)
         try:
