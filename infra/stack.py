@@ -47,6 +47,9 @@ class Service:
     takes: tuple[str, ...] = COMMON
     ports: tuple[str, ...] = ()
     inventory: str = ""
+    decides: bool = False
+    """It has a ledger. The embedded broker needs 6 s to form a group, so there it is told its
+    lanes; a real broker spreads them."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -83,12 +86,12 @@ WITH_POSTGRES = (*COMMON, "postgres")
 AFTER_TABLES = ("topics", "migrate")
 
 SERVICES = (
-    Service("access", "services.access", 256),
-    Service("admission", "services.admission", 512),
-    Service("priority", "services.priority", 512),
-    Service("placement", "services.placement", 768),
-    Service("failslow", "services.failslow", 384),
-    Service("throttle", "services.throttle", 384, ports=("http",)),
+    Service("access", "services.access", 256, decides=True),
+    Service("admission", "services.admission", 512, decides=True),
+    Service("priority", "services.priority", 512, decides=True),
+    Service("placement", "services.placement", 768, decides=True),
+    Service("failslow", "services.failslow", 384, decides=True),
+    Service("throttle", "services.throttle", 384, ports=("http",), decides=True),
     Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
     Service(
         "executor-local",
@@ -110,6 +113,9 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
+    if service.decides and not site.idempotent:
+        lanes = 1 if service.name == "access" else site.partitions
+        own["BERTH_LANES"] = ",".join(str(lane) for lane in range(lanes))
     if service.inventory:
         own["BERTH_EXECUTOR_ID"] = service.name
         own["BERTH_NODES"] = str(NODES / service.inventory)
