@@ -1,0 +1,1 @@
+"""Throttle: whose LLM request is served next."""

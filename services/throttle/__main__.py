@@ -1,0 +1,12 @@
+"""`python -m services.throttle`"""
+
+from __future__ import annotations
+
+import os
+
+from services.throttle.app import run
+from services.throttle.settings import ThrottleSettings
+from shared.settings import read
+
+if __name__ == "__main__":
+    run(read(ThrottleSettings, os.environ))
