@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from uuid import uuid5
 
-from aiohttp import ClientConnectionResetError, web
+from aiohttp import web
 
 from services.throttle.core.estimate import wait_of
 from services.throttle.core.state import Lane
@@ -219,7 +219,7 @@ async def _stream(
                 sent = progress.made
         if progress.done:
             await _finish(response, ask, answer, sent)
-    except ClientConnectionResetError:
+    except ConnectionResetError:
         return response
     return response
 
