@@ -31,8 +31,8 @@ def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object])
     given = {name: value for name, value in spec.items() if value not in (None, (), [])}
     old = cast("Body", body.get("spec") or {})
     gang = {**_object(old, "gang"), **_object(given, "gang")}
-    new = {**old, **given, **({"gang": gang} if gang else {})}
-    return {**body, **known, "spec": new}
+    new = {name: value for name, value in {**old, **given}.items() if name != "gang"}
+    return {**body, **known, "spec": {**new, "gang": gang} if gang else new}
 
 
 def _object(spec: Mapping[str, object], name: str) -> Body:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-Row = Mapping[str, object]
+UNBROKEN = 10_000
 
 
 def console(*, stderr: bool = False) -> Console:
     """Rich's console, without highlighting of what users named."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    out = sys.stderr if stderr else sys.stdout
+    # A file or a pipe has no right edge at which a line would have to be broken.
+    return Console(stderr=stderr, highlight=False, width=None if out.isatty() else UNBROKEN)
 
 
 def emit(value: object) -> None:
@@ -45,14 +48,24 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str =
     from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        shown.add_column(name, overflow="fold")
+    for index, name in enumerate(columns):
+        shown.add_column(name, overflow="fold", no_wrap=index == 0)
     for row in rows:
         shown.add_row(*(Text(text_of(cell)) for cell in row))
-    if shown.row_count:
+    if not shown.row_count:
+        lines([empty])
+    elif sys.stdout.isatty():
         console().print(shown)
     else:
-        lines([empty])
+        lines(_unpadded(shown))
+
+
+def _unpadded(shown: Table) -> list[str]:
+    """As a file or a pipe wants it: no blanks at the ends of lines."""
+    plain = console()
+    with plain.capture() as captured:
+        plain.print(shown)
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def text_of(cell: object) -> str:
