@@ -1,0 +1,62 @@
+"""The main job of the product: one command, and jobs go from command to GPU and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.stack
+JOBS = 50
+LIMIT_S = 240
+
+
+def command(data: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "services.cli", "demo", "--data", str(data), *more]
+
+
+def left_behind(data: Path) -> list[str]:
+    """Processes whose command line names the folder of the stack."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if str(data) in " ".join(process.info["cmdline"] or []):
+            found.append(str(process))
+    return found
+
+
+def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None:
+    data = tmp_path / "demo"
+    done = subprocess.run(
+        command(data, "--check", "--jobs", str(JOBS)),
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr + done.stdout
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["verify"] == "ok"
+    assert told["jobs"].pop("submitted") == JOBS == sum(told["jobs"].values())
+    assert told["jobs"]["succeeded"] > told["jobs"]["failed"] > 0
+    assert told["local_jobs"] == {"submitted": 3, "succeeded": 3}
+    assert told["speed"] >= 1
+    assert 0 < told["first_placed_s"] < told["wall_s"]
+    assert told["peak_pss_mib"] < 1536
+    assert left_behind(data) == []
+
+
+def test_a_demo_that_is_ended_while_it_starts_leaves_nothing_running(tmp_path: Path) -> None:
+    data = tmp_path / "demo"
+    with subprocess.Popen(command(data), stderr=subprocess.PIPE, text=True) as process:
+        ends_s = time.monotonic() + 60
+        while not (data / "supervisord.pid").exists() and time.monotonic() < ends_s:
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert "Traceback" not in told
+    assert left_behind(data) == []
