@@ -62,8 +62,9 @@ class Shell:
         pen = LedgerPen(self.broker, "placement")
         message = placed("j1").message
         assert isinstance(message, Event)
-        for events in [[]] * 8 + [[message]]:
-            pen.write(events)
+        for _ in range(8):
+            pen.write([])
+        pen.write([message])
         for entry in self.broker.entries(TP("placement", 0)):
             await self.domain.feed(TP("placement", 0), entry.offset, entry.value)
         await until(lambda: "j1" in self.types_and_subjects())

@@ -19,7 +19,7 @@ from shared.bus.domain import Domain, DomainSettings
 from shared.bus.inputs import InputDecoder
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.access import EndpointConfigured, KeyCreated, KeyRevoked, TenantRegistered
+from shared.contracts.access import EndpointConfigured, KeyCreated, TenantRegistered
 from shared.contracts.base import Event
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
@@ -119,6 +119,3 @@ async def until(reached: Callable[[], bool], within_s: float = 5.0) -> None:
 def chat(max_tokens: int = 10, text: str = "hello", **more: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": text}]
     return {"model": "chat", "messages": messages, "max_tokens": max_tokens, **more}
-
-
-__all__ = ["KEY", "REQUESTS", "KeyRevoked", "Stack", "chat", "until"]
