@@ -22,9 +22,9 @@ from services.cli.demo.options import (
     DEMO_POOL,
     GRACE_S,
     PATIENCE,
-    REPLAY_WALL_S,
     TENANTS,
     DemoOptions,
+    replay_wall_s,
 )
 from services.cli.demo.replaying import Replaying
 from services.cli.demo.summary import advice, summary
@@ -68,7 +68,7 @@ def prepare(options: DemoOptions) -> Prepared:
     """Raises BadInput for a workload that cannot be read, before anything is started."""
     jobs = workload(options.trace, options.jobs, options.seed)
     found = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
-    plan = plan_replay(jobs, pools.capacity_gpus(found), REPLAY_WALL_S, options.speed)
+    plan = plan_replay(jobs, pools.capacity_gpus(found), replay_wall_s(len(jobs)), options.speed)
     return Prepared(jobs, found, plan)
 
 
