@@ -83,6 +83,11 @@ class Decider(Protocol[S]):
 
     ledger: str
 
+    @property
+    def hears(self) -> frozenset[str] | None:
+        """Wire names of the events of other ledgers that it reacts to; None: of all."""
+        ...
+
     def initial(self, partition: int) -> S: ...
 
     def decide(self, state: S, inputs: Sequence[Input], now: int) -> Iterator[Decision]: ...

@@ -62,7 +62,7 @@ def make_lanes(
 ) -> Lanes[S]:
     follows_access = decider.ledger != ACCESS.topic
     client = f"berth-{decider.ledger}"
-    decoder = InputDecoder(decider.ledger, decode)
+    decoder = InputDecoder(decider.ledger, decode, decider.hears)
     domain_settings = DomainSettings(
         window_ms=settings.window_ms, failpoints=Failpoints.from_environment()
     )

@@ -30,14 +30,20 @@ def commands_only(topic: str, type_: str, data: bytes) -> Model:
 class InputDecoder:
     """What one service hears of its inputs."""
 
-    def __init__(self, service: str, decode: Decode = commands_only) -> None:
+    def __init__(
+        self,
+        service: str,
+        decode: Decode = commands_only,
+        heard: frozenset[str] | None = None,
+    ) -> None:
+        self._heard = heard
         self._service = service
         self._decode = decode
         self.unknown = 0
         """Events of other ledgers whose type this installation does not know."""
 
     def of_ledger(self, accepted: Accepted) -> list[Input]:
-        facts = accepted.facts()
+        facts = accepted.facts(heard=self._heard)
         self.unknown += accepted.unknown
         return [
             Input(

@@ -10,7 +10,7 @@ import msgspec
 from shared.bus.decider import Fact
 from shared.bus.errors import NotDense, VectorWentBack
 from shared.bus.record import Position, Record, decode, next_of
-from shared.contracts.base import UnknownType
+from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_event
 
 
@@ -69,11 +69,17 @@ class Accepted:
         for index, e in enumerate(self.record.events()):
             yield RawFact(e.type, e.subject, bytes(e.data), e.cause, e.traceparent, seq, index, at)
 
-    def facts(self, *, own: bool = False) -> list[Fact]:
-        """The events; of another's ledger, types unknown here are counted and passed over."""
+    def facts(self, *, own: bool = False, heard: frozenset[str] | None = None) -> list[Fact]:
+        """The events; of another's ledger, types unknown here are counted and passed over.
+
+        `heard` names the types that the reader reacts to: decoding is most of its work.
+        """
         found: list[Fact] = []
         self.unknown = 0
         for raw in self.raw():
+            if heard is not None and raw.type not in heard:
+                self.unknown += raw.type not in EVENTS
+                continue
             try:
                 event = decode_event(raw.type, raw.data)
             except UnknownType:

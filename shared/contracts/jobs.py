@@ -283,7 +283,7 @@ class JobRejected(Event):
 
 @event
 class ArrayAccepted(Event):
-    """An array was let in; its jobs `<job_id>.<index>` follow in order, as many as a record holds."""
+    """An array was let in; its jobs `<job_id>.<index>` follow, as many as a record holds."""
 
     TYPE: ClassVar[str] = "array.accepted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)

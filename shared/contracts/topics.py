@@ -56,6 +56,36 @@ INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Ledgered inputs of each decider, in the input vector of its records."""
 
+ACCESS_FACTS = frozenset({"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1"})
+JOB_ENDS = frozenset({"job.succeeded.v1", "job.failed.v1", "job.cancelled.v1"})
+
+HEARS: dict[str, frozenset[str]] = {
+    "access": frozenset(),
+    "admission": ACCESS_FACTS
+    | JOB_ENDS
+    | {"job.attempt-failed.v1", "node.joined.v1", "node.lost.v1"},
+    "priority": ACCESS_FACTS
+    | JOB_ENDS
+    | {
+        "job.admitted.v1", "job.enqueued.v1", "job.placed.v1", "job.requeued.v1",
+        "job.attempt-failed.v1",
+    },
+    "placement": ACCESS_FACTS
+    | {
+        "job.admitted.v1", "job.readmitted.v1", "job.cancel-requested.v1", "queue.ranked.v1",
+    },
+    "failslow": ACCESS_FACTS
+    | JOB_ENDS
+    | {
+        "job.placed.v1", "job.preempted.v1", "job.stop-requested.v1", "job.requeued.v1",
+        "job.attempt-failed.v1", "job.start-failed.v1",
+    },
+    "throttle": ACCESS_FACTS
+    | {"endpoint.configured.v1", "key.created.v1", "key.revoked.v1"},
+}  # fmt: skip
+"""Events of other ledgers that a service reacts to: all else is passed over without decoding.
+Grep an event's wire name here and you see who reacts to it."""
+
 CUSTODIAN: dict[str, str] = {
     "access.commands": "access",
     "commands": "admission",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -125,12 +126,18 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
 )
 
 
+BOOKKEEPING: frozenset[SpanName] = frozenset({"note", "release", "answer"})
+"""These decide nothing that the span of another event does not say."""
+
+
+@cache
 def span_of(wire_type: str) -> SpanName:
     """An event without a name of its own here is a `decide`; its type is in the attributes."""
     name = _unversioned(wire_type)
     return START_EVENTS.get(name) or LATER_EVENTS.get(name, "decide")
 
 
+@cache
 def continues_trace(wire_type: str) -> bool:
     """True for the decisions of a job's start; all others begin a trace of their own."""
     return _unversioned(wire_type) in START_EVENTS

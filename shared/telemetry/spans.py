@@ -8,7 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from shared.telemetry.event_attributes import attributes_of
-from shared.telemetry.names import AttributeKey, AttributeValue, SpanName, span_of
+from shared.telemetry.names import (
+    BOOKKEEPING,
+    AttributeKey,
+    AttributeValue,
+    SpanName,
+    span_of,
+)
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
@@ -61,13 +67,14 @@ class Spans:
         """One span per accepted fact; `parents[i]` is the traceparent of what caused `facts[i]`.
 
         In the same trace the cause is the parent, in another it is linked. A fact without a
-        traceparent has no span.
+        traceparent, and one that only keeps the books, has no span.
         """
         if self._sink is None or self._ranks is None:
             return
         for fact, parent in zip(facts, parents, strict=True):
-            if fact.traceparent:
-                name, attributes = span_of(fact.event.TYPE), attributes_of(fact)
+            name = span_of(fact.event.TYPE)
+            if fact.traceparent and name not in BOOKKEEPING:
+                attributes = attributes_of(fact)
                 self._sink.put(name, fact.traceparent, parent, attributes, started_ns, ended_ns)
             self._ranks.note(fact, started_ns, ended_ns)
 

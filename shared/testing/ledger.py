@@ -40,6 +40,7 @@ class SeatDecider:
     """Each command gets a free seat, drawn at random; it trusts the bus not to repeat inputs."""
 
     ledger = "admission"
+    hears = None
 
     def initial(self, partition: int) -> Seats:
         return Seats()

@@ -12,7 +12,6 @@ from shared.verify.rules import Bounds, Violation, where
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
 CANCEL = "job.cancel.v1"
-REJECTION = "submission.reject.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,6 @@ class CommandsAnswered:
                 yield Violation(self.name, where(answer), f"{asked.type} is answered by {owner}")
 
     def _may_wait(self, asked: Asked) -> bool:
-        if asked.type == REJECTION:
-            return True
         return asked.type == CANCEL and asked.of not in self.ended
 
     @staticmethod

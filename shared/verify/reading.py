@@ -141,7 +141,6 @@ def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
         return
     if event.type == "submission.reject.v1":
         forwarded(found, msgspec.json.decode(event.body), tp, entry, consumption)
-        return
     owner = owner_of(event.type) or ""
     consumed = consumption.has_read(owner, tp, entry.offset)
     of = str(getattr(command, "job_id", ""))

@@ -10,6 +10,7 @@ from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputRejected
+from shared.contracts.topics import HEARS
 
 LANES = 4
 """Pools and endpoints an installation can have when its settings do not say otherwise."""
@@ -23,6 +24,7 @@ class Access:
     """
 
     ledger = "access"
+    hears = HEARS["access"]
 
     def __init__(self, lanes: int = LANES) -> None:
         self._lanes = lanes

@@ -16,7 +16,7 @@ from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
-from shared.contracts.topics import INPUTS
+from shared.contracts.topics import HEARS, INPUTS
 
 READERS = frozenset(service for service, topics in INPUTS.items() if "commands" in topics)
 
@@ -29,6 +29,7 @@ class Admission:
     """
 
     ledger = "admission"
+    hears = HEARS["admission"]
 
     def initial(self, partition: int) -> Pool:
         return Pool(partition)

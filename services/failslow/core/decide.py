@@ -16,12 +16,14 @@ from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import IterationTimes, WorkersIterated
+from shared.contracts.topics import HEARS
 
 
 class FailSlow:
     """One pool's watch; see `Decider`."""
 
     ledger = "failslow"
+    hears = HEARS["failslow"]
 
     def __init__(self, limits: Thresholds | None = None) -> None:
         self.limits = limits or Thresholds()

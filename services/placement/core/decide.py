@@ -24,12 +24,14 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
+from shared.contracts.topics import HEARS
 
 
 class Placement:
     """One pool's GPUs; see `Decider`."""
 
     ledger = "placement"
+    hears = HEARS["placement"]
 
     def initial(self, partition: int) -> Pool:
         return Pool(partition)

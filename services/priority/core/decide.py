@@ -29,6 +29,7 @@ from shared.contracts.ranking import (
     UsageDelta,
 )
 from shared.contracts.rejected import InputRejected
+from shared.contracts.topics import HEARS
 
 RANK_MS = 1000
 """A changed queue is ranked at most once per this, in wall ms."""
@@ -58,6 +59,7 @@ class Priority:
     """One pool's order; see `Decider`."""
 
     ledger = "priority"
+    hears = HEARS["priority"]
 
     def initial(self, partition: int) -> Queue:
         return Queue(partition)

@@ -21,6 +21,7 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.contracts.rejected import InputRejected
+from shared.contracts.topics import HEARS
 
 LINE = 200
 
@@ -29,6 +30,7 @@ class Throttle:
     """One endpoint; see `Decider`. `line` is how many requests of one tenant may wait."""
 
     ledger = "throttle"
+    hears = HEARS["throttle"]
 
     def __init__(self, line: int = LINE) -> None:
         self.line = line
