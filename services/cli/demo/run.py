@@ -88,6 +88,9 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
         advice=advice(stack),
     )
     outcome = asyncio.run(replaying.run())
+    if outcome.missing:
+        first = ", ".join(outcome.missing[:5])
+        say(f"gave up after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}")
     if not options.check:
         return 0
     told = summary(outcome, prepared.plan.time_scale, began_s)
