@@ -28,7 +28,15 @@ def run(settings: PlacementSettings) -> None:
     serve(telemetry, settings.metrics_port, settings.data / "placement.ready")
 
     async def listen(domain: Domain[Pool]) -> None:
-        await watch(domain, KafkaLog(settings.kafka, idempotent=False, client="berth-heartbeats"))
+        await watch(
+            domain,
+            KafkaLog(
+                settings.kafka,
+                idempotent=settings.idempotent,
+                client="berth-heartbeats",
+                gather_ms=500,
+            ),
+        )
 
     try:
         run_service(

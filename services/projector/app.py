@@ -50,7 +50,12 @@ class Projector:
         """One connection, one reader; both begin where the stored cursors say."""
         settings = self._settings
         conn = await connect(settings.postgres, settings.schema_name)
-        client = KafkaLog(settings.kafka, idempotent=False, client="projector")
+        client = KafkaLog(
+            settings.kafka,
+            idempotent=settings.idempotent,
+            client="projector",
+            gather_ms=settings.gather_ms,
+        )
         try:
             source = Source(client, settings.partitions, await cursor.read(conn))
             await source.start()

@@ -18,7 +18,9 @@ async def main() -> None:
     telemetry = telemetry_for("publisher", settings)
     publisher = Publisher(
         settings,
-        lambda: KafkaLog(settings.kafka, idempotent=settings.idempotent, client="publisher"),
+        lambda: KafkaLog(
+            settings.kafka, idempotent=settings.idempotent, client="publisher", gather_ms=50
+        ),
         lambda: KafkaShipper(settings.kafka, idempotent=settings.idempotent),
         telemetry.metrics,
     )

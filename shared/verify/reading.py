@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,10 +18,10 @@ from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.reports import ExecutorReported
 from shared.contracts.topics import CUSTODIAN, TOPICS
-from shared.projections.source import after
+from shared.projections.source import after, places
 from shared.verify.commands import Asked, Poison
 
-__all__ = ["Asks", "Consumption", "after", "asks", "dead_letters", "ledger", "published"]
+__all__ = ["Asks", "Consumption", "after", "asks", "dead_letters", "ledgers", "published"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,12 @@ class Logs:
     patience_s: float = 15.0
 
 
-async def ledger(logs: Logs, name: str, partition: int) -> AsyncIterator[list[Accepted]]:
-    """Every accepted record; the last batch is followed by nothing new for a moment."""
-    tail = LedgerTail(logs.log, {name: [partition]})
+async def ledgers(logs: Logs) -> AsyncIterator[list[Accepted]]:
+    """Every accepted record of every ledger, in order within each partition."""
+    wanted: dict[str, list[int]] = {}
+    for name, partition in places(logs.partitions):
+        wanted.setdefault(name, []).append(partition)
+    tail = LedgerTail(logs.log, wanted)
     await tail.start()
     try:
         while True:
@@ -53,20 +56,26 @@ async def ledger(logs: Logs, name: str, partition: int) -> AsyncIterator[list[Ac
         await tail.stop()
 
 
-async def topic(logs: Logs, name: str, partition: int) -> AsyncIterator[Entry]:
-    tail = TopicTail(logs.log, lossy=TOPICS[name].kind == "public")
-    tp = TP(name, partition)
-    await tail.start_at_begin([tp])
-    end = await logs.log.end(tp)
-    reached = 0
+async def topics(logs: Logs, names: Iterable[str]) -> AsyncIterator[tuple[TP, Entry]]:
+    """Every record of these plain topics, in order within each partition."""
+    tps = [
+        TP(name, partition)
+        for name in names
+        for partition in range(1 if TOPICS[name].single_partition else logs.partitions)
+    ]
+    tail = TopicTail(logs.log, lossy=all(TOPICS[name].kind == "public" for name in names))
+    await tail.start_at_begin(tps)
+    ends = {tp: await logs.log.end(tp) for tp in tps}
+    reached = dict.fromkeys(tps, 0)
     try:
         while True:
-            entries = (await tail.poll(logs.quiet_s)).get(tp, [])
-            if not entries and reached >= end:
+            found = await tail.poll(logs.quiet_s)
+            if not found and all(reached[tp] >= ends[tp] for tp in tps):
                 return
-            for entry in entries:
-                reached = entry.offset + 1
-                yield entry
+            for tp, entries in found.items():
+                for entry in entries:
+                    reached[tp] = entry.offset + 1
+                    yield tp, entry
     finally:
         await tail.stop()
 
@@ -118,11 +127,9 @@ class Consumption:
 async def asks(logs: Logs, consumption: Consumption) -> Asks:
     """Every command and every undecodable record of the topics that somebody answers for."""
     found = Asks()
-    for name in CUSTODIAN:
-        for partition in range(1 if TOPICS[name].single_partition else logs.partitions):
-            async for entry in topic(logs, name, partition):
-                found.records += 1
-                judge(found, TP(name, partition), entry, consumption)
+    async for tp, entry in topics(logs, list(CUSTODIAN)):
+        found.records += 1
+        judge(found, tp, entry, consumption)
     return found
 
 
@@ -178,22 +185,20 @@ async def all_events(logs: Logs) -> tuple[dict[str, str], list[str]]:
     ids: dict[str, str] = {}
     contents: dict[str, bytes] = {}
     conflicting: list[str] = []
-    for partition in range(logs.partitions):
-        async for entry in topic(logs, "events", partition):
-            event = cloudevents.decode(entry.value)
-            content = hashlib.blake2b(event.body, digest_size=8).digest()
-            if contents.setdefault(event.id, content) != content:
-                conflicting.append(event.id)
-            ids[event.id] = event.type
+    async for _, entry in topics(logs, ["events"]):
+        event = cloudevents.decode(entry.value)
+        content = hashlib.blake2b(event.body, digest_size=8).digest()
+        if contents.setdefault(event.id, content) != content:
+            conflicting.append(event.id)
+        ids[event.id] = event.type
     return ids, conflicting
 
 
 async def dead_letters(logs: Logs) -> dict[tuple[str, int, int], str]:
     """Where each dead letter came from, and the sha256 of the bytes that lie in `dead`."""
     found: dict[tuple[str, int, int], str] = {}
-    for partition in range(logs.partitions):
-        async for entry in topic(logs, "dead", partition):
-            told = {name: value.decode() for name, value in entry.headers}
-            place = told["berth-topic"], int(told["berth-partition"]), int(told["berth-offset"])
-            found[place] = digest(entry.value)
+    async for _, entry in topics(logs, ["dead"]):
+        told = {name: value.decode() for name, value in entry.headers}
+        place = told["berth-topic"], int(told["berth-partition"]), int(told["berth-offset"])
+        found[place] = digest(entry.value)
     return found

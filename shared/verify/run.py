@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from asyncpg import Connection
 
 from shared.bus.errors import ProtocolViolation
-from shared.bus.reader import Reader
+from shared.bus.reader import Cursor
 from shared.contracts.topics import INPUTS
 from shared.projections.facts import lines_of
 from shared.projections.source import Place, places
@@ -56,12 +56,11 @@ async def verify(
         report.violations.append(Violation(CHAIN, "ledgers", str(error)))
         return report
     rules = await rules_for(logs, conn, consumption, report, progress)
-    for place in places(logs.partitions):
-        progress(f"judging {place[0]}/{place[1]}")
-        async for batch in reading.ledger(logs, *place):
-            for line in lines_of(batch):
-                for rule in rules:
-                    rule.see(line)
+    progress("judging every event")
+    async for batch in reading.ledgers(logs):
+        for line in lines_of(batch):
+            for rule in rules:
+                rule.see(line)
     for rule in rules:
         report.rules.append(rule.name)
         report.violations.extend(rule.finish())
@@ -70,28 +69,20 @@ async def verify(
 
 async def consumed(logs: Logs, report: Report, progress: Progress) -> reading.Consumption:
     """First pass: the reader rule over every ledger; raises when a chain is broken."""
-    consumption = reading.Consumption()
+    progress("reading every ledger")
+    consumption, cursors = reading.Consumption(), dict.fromkeys(places(logs.partitions), Cursor())
     report.rules.append(CHAIN)
-    for place in places(logs.partitions):
-        progress(f"reading {place[0]}/{place[1]}")
-        await one_ledger(logs, place, consumption, report)
-    return consumption
-
-
-async def one_ledger(
-    logs: Logs, place: Place, consumption: reading.Consumption, report: Report
-) -> None:
-    """Nothing on its way may be taken for lost: inputs are judged by vectors, not by time."""
-    reader, at = Reader(*place), 0
-    async for batch in reading.ledger(logs, *place):
+    async for batch in reading.ledgers(logs):
         for accepted in batch:
-            count(report, place, accepted.record.at < at, accepted.record.at)
-            at = accepted.record.at
-            reader.cursor = reading.after(accepted)
+            place = (accepted.ledger, accepted.partition)
+            count(report, place, accepted.record.at < cursors[place].at, accepted.record.at)
+            cursors[place] = reading.after(accepted)
             report.counts["events"] += consumption.saw(accepted)
         report.counts["records"] += len(batch)
-    check_inputs(report, place, reader)
-    consumption.note(*place, reader.cursor)
+    for place, cursor in cursors.items():
+        check_inputs(report, place, cursor)
+        consumption.note(*place, cursor)
+    return consumption
 
 
 def count(report: Report, place: Place, backwards: bool, at: int) -> None:
@@ -100,10 +91,10 @@ def count(report: Report, place: Place, backwards: bool, at: int) -> None:
         report.violations.append(Violation(CHAIN, spot, f"time went back to {at}"))
 
 
-def check_inputs(report: Report, place: Place, reader: Reader) -> None:
+def check_inputs(report: Report, place: Place, cursor: Cursor) -> None:
     """A ledger may read only what its service is declared to read."""
     known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]} | {"access-0"}
-    for key in reader.cursor.inputs.keys() - known:
+    for key in cursor.inputs.keys() - known:
         report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
 
 
