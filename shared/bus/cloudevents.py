@@ -7,6 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 
 LIMIT_BYTES = 1024 * 1024
+LONGEST = 1024
+"""Characters of an attribute: ids and tenants are repeated in each event that follows."""
+NUL = b"\\u0000"
+"""The one character that Postgres cannot keep, as JSON has to write it."""
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 
 
@@ -89,8 +93,37 @@ def decode(value: bytes | None) -> CloudEvent:
     for name in ("id", "source", "type"):
         if not getattr(found, name):
             raise Malformed(f"{name} is empty")
+    for name in ("id", "source", "type", "subject", "traceparent", "tenant", "pool"):
+        _check_attribute(name, getattr(found, name))
     _check_time(found.time)
     return found
+
+
+def decode_input(value: bytes | None) -> CloudEvent:
+    """As `decode`, and refuses data that no read model could keep: for inputs of a decider."""
+    found = decode(value)
+    if NUL in found.body:
+        _check_text(msgspec.json.decode(found.data), "data")
+    return found
+
+
+def _check_attribute(name: str, text: str) -> None:
+    if len(text) > LONGEST:
+        raise Malformed(f"{name}: {len(text)} characters, at most {LONGEST} are read")
+    _check_text(text, name)
+
+
+def _check_text(value: object, where: str) -> None:
+    match value:
+        case str() if "\x00" in value:
+            raise Malformed(f"{where}: may not hold a NUL character")
+        case dict():
+            for name, each in value.items():
+                _check_text(name, f"{where}: a name")
+                _check_text(each, f"{where}.{name}"[:LONGEST])
+        case list():
+            for index, each in enumerate(value):
+                _check_text(each, f"{where}.{index}"[:LONGEST])
 
 
 def _check_time(time: str) -> None:

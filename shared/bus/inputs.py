@@ -14,7 +14,7 @@ from shared.bus.log import TP
 from shared.bus.reader import Accepted
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command, owner_of
-from shared.contracts.topics import CUSTODIAN
+from shared.contracts.topics import CUSTODIAN, INPUTS
 
 Decode: TypeAlias = Callable[[str, str, bytes], Model]
 """(topic, type, data) -> the model of a plain topic's record; raises as `decode_event` does.
@@ -61,7 +61,7 @@ class InputDecoder:
     def of_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:
         """A command of another service is nothing; bytes of no message go to the custodian."""
         try:
-            envelope = cloudevents.decode(value)
+            envelope = cloudevents.decode_input(value)
             if self._is_for_others(tp.topic, envelope.type):
                 return []
             message = self._message(tp.topic, envelope)
@@ -85,6 +85,7 @@ class InputDecoder:
             return False
         owner = owner_of(type_)
         if owner is None or CUSTODIAN.get(topic) == self._service:
+            refuse_misplaced(topic, type_, owner)
             return False
         return owner != self._service
 
@@ -99,6 +100,12 @@ class InputDecoder:
         digest = hashlib.sha256(value).hexdigest()
         what = Undecodable(tp.topic, tp.partition, offset, reason, digest)
         return [Input(tp.topic, f"{tp.topic}/{tp.partition}/{offset}", what)]
+
+
+def refuse_misplaced(topic: str, type_: str, owner: str | None) -> None:
+    """A command whose owner does not read this topic would be lost in silence."""
+    if owner is not None and topic not in INPUTS[owner]:
+        raise cloudevents.Malformed(f"{type_} is for {owner}, which does not read {topic}")
 
 
 def _reason(error: Exception) -> str:

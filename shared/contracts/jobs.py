@@ -191,8 +191,8 @@ class RejectSubmission(Command):
     OWNER: ClassVar[str] = "admission"
     tenant: Name = Field(description="whose topic it was")
     topic: str = Field(max_length=249, description="where it lies")
-    partition: int = Field(ge=0, description="where it lies")
-    offset: int = Field(ge=0, description="where it lies")
+    partition: int = Field(ge=0, lt=2**31, description="where it lies")
+    offset: int = Field(ge=0, lt=2**63, description="where it lies")
     reason: str = Field(max_length=2048, description="field, value and rule")
     sha256: str = Field(max_length=64, description="of the bytes")
 

@@ -56,8 +56,10 @@ class WorkerExited(Model):
     kind: Literal["worker_exited"] = "worker_exited"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
     job_id: str = Field(description="whose worker")
-    exit_code: int = Field(description="128 + signal where a signal ended it")
-    ran_ms: int = Field(0, ge=0, description="wall ms from go to end")
+    exit_code: int = Field(
+        ge=-(2**31), lt=2**31, description="128 + signal where a signal ended it"
+    )
+    ran_ms: int = Field(0, ge=0, lt=2**53, description="wall ms from go to end")
 
 
 class WorkerStopped(Model):
@@ -66,7 +68,9 @@ class WorkerStopped(Model):
     kind: Literal["worker_stopped"] = "worker_stopped"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
     job_id: str = Field(description="whose worker")
-    exit_code: int | None = Field(None, description="absent: it never ran")
+    exit_code: int | None = Field(
+        None, ge=-(2**31), lt=2**31, description="absent: it never ran"
+    )
 
 
 Report = Annotated[

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shared.bus import cloudevents
+from shared.bus.inputs import refuse_misplaced
 from shared.bus.log import TP, Entry, Log
 from shared.bus.reader import Accepted, Cursor
 from shared.bus.record import Position, next_of
@@ -135,10 +136,11 @@ async def asks(logs: Logs, consumption: Consumption) -> Asks:
 
 def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
     try:
-        event = cloudevents.decode(entry.value)
+        event = cloudevents.decode_input(entry.value)
         if event.type == ExecutorReported.TYPE:
             ExecutorReported.model_validate_json(event.body)
             return
+        refuse_misplaced(tp.topic, event.type, owner_of(event.type))
         command = decode_command(event.type, event.body)
     except (cloudevents.Malformed, UnknownType, ValueError):
         found.poison[tp.topic, tp.partition, entry.offset] = Poison(

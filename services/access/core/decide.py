@@ -37,9 +37,7 @@ class Access:
             match item.message:
                 case Undecodable() as bad:
                     yield item.leads_to(rejected(bad))
-                case Command() as wish if self.ledger != wish.OWNER:
-                    yield item.leads_to(misplaced(item, wish))
-                case Command() as wish if item.id not in state.answered:
+                case Command() as wish if self._is_asked(state, item, wish):
                     yield from self._answer(state, item, wish)
 
     def evolve(self, state: Installation, fact: Fact) -> None:
@@ -51,6 +49,9 @@ class Access:
 
     def next_wake(self, state: Installation) -> int | None:
         return None
+
+    def _is_asked(self, state: Installation, item: Input, wish: Command) -> bool:
+        return self.ledger == wish.OWNER and item.id not in state.answered
 
     def _answer(self, state: Installation, item: Input, wish: Command) -> Iterator[Decision]:
         found = outcome(state.view, self._lanes, wish)
@@ -86,16 +87,4 @@ def rejected(bad: Undecodable) -> InputRejected:
         offset=bad.offset,
         reason=bad.reason,
         sha256=bad.sha256,
-    )
-
-
-def misplaced(item: Input, wish: Command) -> InputRejected:
-    """Its owner does not read this topic: without a word of ours it would be lost in silence."""
-    partition, _, offset = item.place.partition("/")
-    return InputRejected(
-        topic=item.source,
-        partition=int(partition or 0),
-        offset=int(offset or 0),
-        reason=f"{wish.TYPE} is for {wish.OWNER}, which does not read {item.source}",
-        sha256="",
     )

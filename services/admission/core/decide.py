@@ -16,9 +16,7 @@ from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
-from shared.contracts.topics import HEARS, INPUTS
-
-READERS = frozenset(service for service, topics in INPUTS.items() if "commands" in topics)
+from shared.contracts.topics import HEARS
 
 
 class Admission:
@@ -54,11 +52,7 @@ class Admission:
 
 
 def obey(state: Pool, item: Input, wish: Command, now: int) -> Iterator[Decision]:
-    if wish.OWNER != "admission":
-        if wish.OWNER not in READERS:
-            yield item.leads_to(misplaced(item, wish))
-        return
-    if item.id in state.answered:
+    if wish.OWNER != "admission" or item.id in state.answered:
         return
     match wish:
         case SubmitJob():
@@ -110,16 +104,4 @@ def rejected(bad: Undecodable) -> InputRejected:
         offset=bad.offset,
         reason=bad.reason,
         sha256=bad.sha256,
-    )
-
-
-def misplaced(item: Input, wish: Command) -> InputRejected:
-    """Its owner does not read this topic: without a word of ours it would be lost in silence."""
-    partition, _, offset = item.place.partition("/")
-    return InputRejected(
-        topic=item.source,
-        partition=int(partition or 0),
-        offset=int(offset or 0),
-        reason=f"{wish.TYPE} is for {wish.OWNER}, which does not read {item.source}",
-        sha256="",
     )

@@ -48,6 +48,8 @@ def test_unknown_attributes_are_passed_over() -> None:
         (json.dumps({**GOOD, "id": 7}).encode(), "str"),
         (json.dumps({**GOOD, "time": "yesterday"}).encode(), "RFC 3339"),
         (json.dumps({**GOOD, "time": "2026-01-01T00:00:00"}).encode(), "zone"),
+        (json.dumps({**GOOD, "id": "a\x00b"}).encode(), "id: may not hold a NUL"),
+        (json.dumps({**GOOD, "tenant": "x" * 2000}).encode(), "tenant: 2000 characters"),
         (b"[" * 100_000, "object"),
         (json.dumps({**GOOD, "data": "x" * (1 << 20)}).encode(), "bytes"),
         *((json.dumps({k: v for k, v in GOOD.items() if k != n}).encode(), n) for n in GOOD),
@@ -57,6 +59,19 @@ def test_unknown_attributes_are_passed_over() -> None:
 def test_anything_else_is_malformed_and_says_why(value: bytes | None, reason: str) -> None:
     with pytest.raises(cloudevents.Malformed, match=reason):
         cloudevents.decode(value)
+
+
+@pytest.mark.parametrize("data", ["a\x00b", {"a": [{"b": "\x00"}]}, {"\x00": 1}])
+def test_an_input_may_not_hold_what_no_read_model_can_keep(data: object) -> None:
+    value = json.dumps({**GOOD, "data": data}).encode()
+    assert cloudevents.decode(value).id == "1"
+    with pytest.raises(cloudevents.Malformed, match="^data.*may not hold a NUL"):
+        cloudevents.decode_input(value)
+
+
+def test_a_backslash_before_four_zeros_is_no_nul() -> None:
+    value = json.dumps({**GOOD, "data": {"argv": r"\u0000"}}).encode()
+    assert json.loads(cloudevents.decode_input(value).body) == {"argv": r"\u0000"}
 
 
 def test_the_reason_never_quotes_the_body() -> None:

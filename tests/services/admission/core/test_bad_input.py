@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from shared.bus.decider import Undecodable
-from shared.contracts.access import RevokeKey
 from shared.contracts.jobs import CommandAccepted, RejectSubmission
 from shared.contracts.nodes import CordonNode
 from shared.contracts.rejected import InputRejected
@@ -38,10 +37,3 @@ def test_a_submission_that_the_gateway_could_not_read_is_rejected_for_good() -> 
 
 def test_a_command_of_another_reader_is_left_to_it() -> None:
     assert when(pool(), command(CordonNode(node_id="n1"))) == []
-
-
-def test_a_command_that_nobody_reads_here_is_not_lost_in_silence() -> None:
-    (found,) = when(pool(), an_input(RevokeKey(key_id="k1"), place="0/9"))
-    assert isinstance(found, InputRejected)
-    assert (found.topic, found.partition, found.offset) == ("commands", 0, 9)
-    assert "access" in found.reason
