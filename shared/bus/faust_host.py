@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import faust
-import faust.transport.drivers.aiokafka as driver
 
 from shared.bus.fatal import die, supervise
-from shared.bus.kafka import Pace
+from shared.bus.faust_transport import Desk, transport
 from shared.bus.lanes import Lanes
 from shared.bus.log import TP
 from shared.settings import Settings
@@ -47,7 +46,13 @@ class FaustHost:
         self._ready_file = Path(settings.data) / f"{service}.{READY}"
         self.app = _app(service, settings, partitions)
         fixed = tuple(int(lane) for lane in settings.lanes.split(",") if lane)
-        self.app.transport = _transport(self.app, self.own, fixed, not settings.idempotent)
+        self.app.transport = transport(
+            self.app,
+            Desk(
+                self.own, self.take, lanes.is_open, fixed, not settings.idempotent,
+                settings.window_ms,
+            ),
+        )  # fmt: skip
         self._listen(topics)
 
     def run(self) -> None:
@@ -73,16 +78,17 @@ class FaustHost:
             die(error, "taking over lanes")
 
     def _listen(self, topics: tuple[str, ...]) -> None:
+        """Faust subscribes for the agent; the records come to `take` before they would reach it."""
         source = self.app.topic(*topics, value_type=bytes, value_serializer="raw")
 
         @self.app.agent(source, concurrency=1)  # type: ignore[untyped-decorator]
         async def on_input(stream: Any) -> None:
             async for event in stream.events():
-                await self._take(event.message)
+                await self.take(event.message)
 
         self.app.on_before_shutdown.connect(self._stop)
 
-    async def _take(self, message: Any) -> None:
+    async def take(self, message: Any) -> None:
         """Nothing may escape: Faust would acknowledge the record all the same."""
         try:
             tp = TP(message.topic, message.partition)
@@ -138,57 +144,3 @@ def _app(service: str, settings: Settings, partitions: int) -> Any:
         web_enabled=False,
         worker_redirect_stdouts=False,
     )
-
-
-def _transport(app: Any, own: Callable[..., Any], fixed: tuple[int, ...], embedded: bool) -> Any:
-    """Faust's transport with our seek: fold, then go on where the ledger says."""
-
-    class PacedThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
-        _pace: Pace | None = None
-
-        async def getmany(self, active_partitions: Any, timeout: float) -> Any:
-            records = await super().getmany(active_partitions, timeout)
-            if self._pace is None:
-                self._pace = Pace(self._ensure_consumer(), embedded=embedded)
-            self._pace.note(bool(records))
-            return records
-
-    class LedgerConsumer(driver.Consumer):  # type: ignore[misc]
-        def _new_consumer_thread(self) -> Any:
-            kind = FixedLanes if fixed else PacedThread
-            return kind(self, loop=self.loop, beacon=self.beacon)
-
-        async def seek_to_committed(self) -> dict[Any, int]:
-            offsets = dict(await super().seek_to_committed())
-            to = await own([TP(tp.topic, tp.partition) for tp in self.assignment()])
-            places = {driver._TopicPartition(*tp): offset for tp, offset in to.items()}
-
-            async def seek() -> None:
-                consumer = self._thread._ensure_consumer()
-                for tp, offset in places.items():
-                    consumer.seek(tp, offset)
-
-            await self._thread.call_thread(seek)
-            return offsets | places
-
-    class FixedLanes(PacedThread):
-        """Takes the lanes it is told, without a group: the embedded broker needs 6 s per join."""
-
-        async def subscribe(self, topics: Iterable[str]) -> None:
-            await self.call_thread(self._assign, sorted(topics))
-
-        async def _assign(self, topics: list[str]) -> None:
-            tps = [driver._TopicPartition(t, lane) for t in topics for lane in fixed]
-            self._ensure_consumer().assign(tps)
-            # Faust waits for `subscribe` to return before it takes an assignment.
-            self._announcing = asyncio.ensure_future(self._announce(driver.ensure_TPset(tps)))
-
-        async def _announce(self, tps: set[Any]) -> None:
-            self.app.on_rebalance_start()
-            await self.on_partitions_revoked(set())
-            await self.on_partitions_assigned(tps, self.app.consumer_generation_id)
-
-    class LedgerTransport(driver.Transport):  # type: ignore[misc]
-        Consumer = LedgerConsumer
-
-    return LedgerTransport(app.conf.broker, app)

@@ -95,6 +95,11 @@ class Lanes(Generic[S]):
             if tp != ACCESS
         }
 
+    def is_open(self, lane: int) -> bool:
+        """True when `feed` would not have to wait."""
+        held = self._held.get(lane)
+        return held is None or (held.primed.is_set() and held.domain.inbox.room.is_set())
+
     async def feed(self, tp: TP, offset: int, value: bytes | None) -> Fed:
         """Blocks while the lane has enough to do, or has not yet heard who may do what."""
         held = self._held.get(tp.partition)
