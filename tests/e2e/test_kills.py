@@ -1,0 +1,107 @@
+"""Any service may be killed at any moment, and Postgres too: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from infra import supervise
+from infra.stack import SERVICES
+from shared.bus.kafka import KafkaLog
+from shared.bus.tail import LedgerTail
+from shared.contracts.identity import job_id_of
+from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_wish, eventually
+
+pytestmark = pytest.mark.stack
+BOUND_S = 120.0
+"""Of the whole story on a quiet machine; loaded ones get three times as much."""
+LOADED = 3
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    with a_stand() as found:
+        yield found
+
+
+def kill(stand: Stand, name: str) -> None:
+    """Returns once the supervisor has started it again; it need not be ready."""
+    before = eventually(lambda: supervise.pid_of(stand.stack.data_dir, name))
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: supervise.pid_of(stand.stack.data_dir, name) not in (0, before))
+
+
+def publish(stand: Stand, run: str, jobs: int) -> list[str]:
+    """Short jobs, every fifth of them a gang of two, spread over the ingress."""
+    keys = [f"{run}-{number}" for number in range(jobs)]
+    for lane in range(stand.stack.partitions):
+        stand.publish("submissions.ada", lane, *(
+            a_wish(key, gang={"workers": 2 if number % 5 == 0 else 1},
+                   simulated={"duration_s": 0.05 + number % 10 * 0.1})
+            for number, key in enumerate(keys) if number % stand.stack.partitions == lane
+        ))  # fmt: skip
+    return [job_id_of("ada", POOL, key) for key in keys]
+
+
+def test_every_service_is_killed_once_and_every_job_ends(stand: Stand) -> None:
+    began_s = time.monotonic()
+    jobs: list[str] = []
+    share = -(-200 // len(SERVICES))
+    for service in SERVICES:
+        jobs += publish(stand, f"kill-{service.name}", share)
+        kill(stand, service.name)
+    supervise.wait_ready(stand.stack.data_dir, tuple(each.name for each in SERVICES), 60)
+    phases = [stand.ended(job_id, 60)["phase"] for job_id in jobs]
+    assert phases == ["succeeded"] * len(jobs)
+    assert stand.verify().violations == []
+    assert time.monotonic() - began_s < BOUND_S * LOADED
+
+
+def test_without_postgres_jobs_are_taken_placed_and_ended(stand: Stand) -> None:
+    before = publish(stand, "before", 20)
+    said, ticket = asyncio.run(without_postgres(stand))
+    assert said["reason"] == "reads_unavailable"
+    eventually(lambda: stand.call("GET", "/v1/jobs")[0] == 200, 60)
+    after = publish(stand, "after", 20)
+    for job_id in (*before, ticket["job_id"], *after):
+        assert stand.ended(job_id, 60)["phase"] == "succeeded"
+    assert stand.verify().violations == []
+
+
+async def without_postgres(stand: Stand) -> tuple[Json, Json]:
+    """Kills it whenever it lives, until a job that was submitted meanwhile has succeeded."""
+    kill_postgres(stand)
+    said = await asyncio.to_thread(eventually, lambda: refused_read(stand))
+    ticket = stand.submit(key="meanwhile")
+    log = KafkaLog(stand.stack.kafka, idempotent=stand.stack.idempotent, client="e2e")
+    tail = LedgerTail(log, {"placement": [stand.lane]})
+    await tail.start()
+    try:
+        async with asyncio.timeout(PROMPT_S):
+            while ("job.succeeded.v1", ticket["job_id"]) not in await facts(tail):
+                kill_postgres(stand)
+    finally:
+        await tail.stop()
+    return said, ticket
+
+
+async def facts(tail: LedgerTail) -> set[tuple[str, str]]:
+    return {(raw.type, raw.subject) for each in await tail.poll(0.1) for raw in each.raw()}
+
+
+def kill_postgres(stand: Stand) -> None:
+    if pid := supervise.pid_of(stand.stack.data_dir, "postgres"):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def refused_read(stand: Stand) -> Json | None:
+    kill_postgres(stand)
+    status, said = stand.call("GET", "/v1/jobs")
+    return said if status == 503 else None
