@@ -1,0 +1,134 @@
+"""Recorded calls as files: small, exact, and readable with `xz -dc`."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import lzma
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from shared.bus.decider import Decision, Input, Undecodable
+from shared.contracts.base import Command, Event
+from shared.contracts.codec import decode_command, decode_event, encode
+from shared.contracts.reports import ExecutorReported, NodesSilent
+from tests.replay.cluster import Call
+
+FOLDER = Path(__file__).parent / "golden"
+OTHERS = {cls.__name__: cls for cls in (ExecutorReported, NodesSilent)}
+
+
+def path_of(ledger: str, folder: Path = FOLDER) -> Path:
+    return folder / f"{ledger}.jsonl.xz"
+
+
+def write(path: Path, calls: Iterable[Call], state: object) -> None:
+    """A line per call; the last line is the hash of the state after all of them."""
+    lines = [msgspec.json.encode(_packed(call)) for call in calls]
+    lines.append(msgspec.json.encode({"state": state_hash(state)}))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(lzma.compress(b"\n".join(lines)))
+
+
+def read(path: Path) -> tuple[list[Call], str]:
+    *lines, last = lzma.decompress(path.read_bytes()).split(b"\n")
+    calls = [_unpacked(msgspec.json.decode(line)) for line in lines]
+    return calls, msgspec.json.decode(last)["state"]
+
+
+def _packed(call: Call) -> list[Any]:
+    inputs = [_input(item) for item in call.inputs]
+    return [call.seq, call.index, call.now, inputs, [decided(d) for d in call.decisions]]
+
+
+def decided(decision: Decision) -> list[Any]:
+    """In the words of the contract, so that a change of a field's default shows as well."""
+    event, cause, trace = decision
+    return [event.TYPE, msgspec.Raw(encode(event)), cause, trace]
+
+
+def _input(item: Input) -> list[Any]:
+    message = item.message
+    if isinstance(message, Undecodable):
+        said: object = dataclasses.asdict(message)
+        type_ = "Undecodable"
+    else:
+        type_ = message.TYPE if isinstance(message, Event | Command) else type(message).__name__
+        said = msgspec.Raw(encode(message))
+    rest = [item.source, item.id, item.at, item.traceparent, item.subject, item.tenant, item.place]
+    return [type_, said, *rest]
+
+
+def _unpacked(line: list[Any]) -> Call:
+    seq, index, now, inputs, decisions = line
+    return Call(
+        seq, index, now, [_input_of(*item) for item in inputs],
+        [Decision(decode_event(type_, _raw(data)), *rest) for type_, data, *rest in decisions],
+    )  # fmt: skip
+
+
+def _input_of(type_: str, data: Any, source: str, id: str, at: int, *rest: str) -> Input:
+    traceparent, subject, tenant, place = rest
+    return Input(source, id, _message(source, type_, data), at, traceparent, subject, tenant, place)
+
+
+def _message(source: str, type_: str, data: Any) -> Any:
+    if type_ == "Undecodable":
+        return Undecodable(**data)
+    if type_ in OTHERS:
+        return OTHERS[type_].model_validate(data)
+    return (decode_command if source == "commands" else decode_event)(type_, _raw(data))
+
+
+def _raw(data: object) -> bytes:
+    return msgspec.json.encode(data)
+
+
+def state_hash(state: object) -> str:
+    """Of the state's content: sets have no order, and nobody's address matters."""
+    digest = hashlib.sha256()
+    for piece in _pieces(state, ()):
+        digest.update(piece.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _pieces(value: object, above: tuple[int, ...]) -> Iterator[str]:
+    if value is None or isinstance(value, bool | int | float | str | bytes | Enum):
+        yield repr(value)
+        return
+    yield type(value).__name__
+    if id(value) in above:
+        return
+    inside = (*above, id(value))
+    if isinstance(value, set | frozenset):
+        yield from sorted("|".join(_pieces(each, inside)) for each in value)
+    else:
+        for each in _parts(value):
+            yield from _pieces(each, inside)
+    yield "."
+
+
+def _parts(value: Any) -> Iterator[object]:
+    match value:
+        case BaseModel():
+            yield value.model_dump_json()
+        case Mapping():
+            for pair in value.items():
+                yield from pair
+        case list() | tuple() | deque():
+            yield from value
+        case _:
+            yield from (getattr(value, name) for name in _names(value))
+
+
+def _names(value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value):
+        return [each.name for each in dataclasses.fields(value)]
+    slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
+    return sorted({*slots, *getattr(value, "__dict__", ())})

@@ -1,0 +1,22 @@
+"""`python -m tests.replay.record`: plays the day and keeps what each decider was given and said.
+
+To be run when a decision is meant to change: the difference of the golden files is then the proof
+that somebody meant it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.replay.golden import FOLDER, path_of, write
+from tests.replay.workload import played
+
+
+def main(folder: Path = FOLDER) -> None:
+    for ledger, cell in played().cells.items():
+        write(path_of(ledger, folder), cell.calls, cell.state)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""A seeded day of a small pool: good and bad wishes, preemption, cancels, and a node that falls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from services.executor.core.inventory import Node
+from shared.bus.decider import Input
+from shared.bus.log import TP
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Command
+from shared.contracts.jobs import (
+    CancelJob,
+    Gang,
+    JobSpec,
+    Retry,
+    SetQuota,
+    Simulated,
+    SubmitJob,
+)
+from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.reports import NodesSilent
+from tests.replay.cluster import LANE, Cluster, put
+
+POOL = PoolConfigured(pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0)
+TENANTS = ("ada", "bob", "cleo")
+JOBS = 300
+END_MS = 600_000
+"""Long after the last job has ended."""
+
+Step = Callable[[Cluster], None]
+
+
+def nodes() -> dict[str, Node]:
+    shapes = [("a100", 4, 8), ("l40s", 4, 4)]
+    return {
+        f"{kind}-{n}": Node(
+            node_id=f"{kind}-{n}", pool="virtual", backend="virtual", gpu_type=kind, gpus=gpus,
+            cpus=64, mem_gib=512, rack="r1", labels=(),
+        )
+        for kind, count, gpus in shapes for n in range(count)
+    }  # fmt: skip
+
+
+def played(seed: int = 7, jobs: int = JOBS) -> Cluster:
+    """The cluster after its day."""
+    cluster = Cluster(POOL, TENANTS, nodes())
+    begin = cluster.now
+    for at, step in sorted(steps(random.Random(seed), jobs), key=lambda each: each[0]):
+        cluster.run(begin + at)
+        step(cluster)
+    cluster.run(begin + END_MS)
+    return cluster
+
+
+def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
+    """Wall ms from the beginning, and what happens then."""
+    wishes: list[tuple[int, str, Command]] = [
+        (500, "q1", SetQuota(tenant="bob", guaranteed_gpus=8, borrow_gpus=8)),
+        (29_000, "q2", SetQuota(tenant="bob", guaranteed_gpus=8)),
+        (9_000, "n1", CordonNode(node_id="a100-1", reason="fan")),
+        (11_000, "n2", DrainNode(node_id="l40s-2", reason="disk")),
+        (16_000, "n3", UncordonNode(node_id="a100-1")),
+        (17_000, "n4", UncordonNode(node_id="l40s-2")),
+        (18_000, "n5", CordonNode(node_id="no-such-node")),
+    ]
+    for number in range(jobs):
+        at = 1_000 + int(chance.random() * 25_000)
+        wish = submission(chance, number)
+        wishes.append((at, f"c{number}", wish))
+        if number % 11 == 0:
+            wishes.append((at + 200, f"again{number}", wish))
+        if number % 13 == 0:
+            late = at + chance.choice((10, 1_500, 60_000))
+            wishes.append((late, f"stop{number}", CancelJob(job_id=f"j{number}")))
+    for at, id, each in wishes:
+        yield at, lambda cluster, wish=each, id=id: say(cluster, id, wish)  # type: ignore[misc]
+    yield 6_000, lambda cluster: scribble(cluster, b"\xff no command")
+    yield 13_000, falls_silent
+
+
+def submission(chance: random.Random, number: int) -> SubmitJob:
+    spec = JobSpec(
+        name=f"job {number}",
+        gang=Gang(
+            workers=chance.choice((1, 1, 1, 2, 4, 40 if number % 60 == 59 else 3)),
+            gpus_per_worker=chance.choice((0.25, 0.5, 1, 1, 2, 4, 8)),
+        ),
+        gpu_types=chance.choice(((), (), ("a100",), ("l40s",))),
+        priority_class=chance.choice(("high", "normal", "normal", "low")),
+        spot=chance.random() < 0.1,
+        checkpoint_interval_s=60.0,
+        depends_on=(f"j{number - chance.randrange(1, 9)}",) if number % 10 == 9 else (),
+        retry=Retry(max_attempts=chance.choice((1, 1, 3)), backoff_s=30.0),
+        simulated=Simulated(
+            duration_s=round(chance.expovariate(1 / 120), 1),
+            exit_code=1 if chance.random() < 0.08 else 0,
+        ),
+    )
+    return SubmitJob(
+        job_id=f"j{number}", tenant=chance.choice((*TENANTS, *TENANTS, *TENANTS, "eve")),
+        pool=POOL.pool, idempotency_key=f"k{number}", array_size=3 if number % 50 == 5 else 1,
+        spec=spec,
+    )  # fmt: skip
+
+
+def say(cluster: Cluster, id: str, wish: Command) -> None:
+    put(cluster.broker, "commands", id, wish, cluster.now)
+
+
+def scribble(cluster: Cluster, value: bytes) -> None:
+    cluster.broker.append(TP("commands", LANE), value)
+
+
+def falls_silent(cluster: Cluster) -> None:
+    """As the ear for heartbeats would say it."""
+    cell = cluster.cells["placement"]
+    node = cell.state.board.nodes["a100-0"]
+    silent = NodesSilent(nodes={node.node_id: node.incarnation}, silent_s=2.5)
+    cell.waiting.append(Input("local", "silent-1", silent))
