@@ -10,8 +10,11 @@ from shared.projections.table import Table
 
 @dataclass(slots=True)
 class LlmRequest:
-    request_id: str
+    """Request ids are their senders': two tenants may use the same."""
+
+    request_key: str
     partition: int
+    request_id: str
     tenant: str = ""
     endpoint: str = ""
     application: str = ""
@@ -43,10 +46,11 @@ class LlmTenant:
 LLM_REQUEST = Table(
     "llm_request",
     LlmRequest,
-    "request_id",
+    "request_key",
     {
-        "request_id": "text",
+        "request_key": "text",
         "partition": "int",
+        "request_id": "text",
         "tenant": "text",
         "endpoint": "text",
         "application": "text",

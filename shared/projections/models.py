@@ -69,7 +69,10 @@ COMMAND = Model(
 )
 FAULT = Model(faults.FAULT, field("fault_id"), with_partition(faults.Fault), faults.fold_fault)
 LLM_REQUEST = Model(
-    llm.LLM_REQUEST, field("request_id"), with_partition(llm.LlmRequest), llm.fold_request
+    llm.LLM_REQUEST,
+    lambda line: f"{line.partition}/{line.data['tenant']}/{line.data['request_id']}",
+    lambda k, line: llm.LlmRequest(k, line.partition, line.data["request_id"]),
+    llm.fold_request,
 )
 LLM_TENANT = Model(
     llm.LLM_TENANT,

@@ -176,8 +176,9 @@ CREATE TABLE fault (
 );
 
 CREATE TABLE llm_request (
-    request_id text PRIMARY KEY,
+    request_key text PRIMARY KEY,
     partition integer NOT NULL,
+    request_id text NOT NULL,
     tenant text NOT NULL,
     endpoint text NOT NULL,
     application text NOT NULL,
