@@ -107,7 +107,7 @@ def _benchmarks() -> list[str]:
 
     found = find_spec(BENCHMARKS)
     places = found.submodule_search_locations if found else None
-    return sorted(each.name for each in pkgutil.iter_modules(places or []) if each.name[0] != "_")
+    return sorted(each.name for each in pkgutil.iter_modules(places or []) if not each.ispkg)
 
 
 @contextmanager

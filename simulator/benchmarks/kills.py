@@ -20,8 +20,9 @@ from shared.projections import cursor
 from shared.projections.database import connect
 from shared.verify.reading import Logs
 from shared.verify.run import verify
-from simulator.benchmarks.load import Load, percentile
-from simulator.benchmarks.stack import LANE, Bench, bench_stack
+from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.load import Load, percentile
+from simulator.benchmarks.parts.stack import LANE, Bench, bench_stack
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -179,3 +180,7 @@ async def settle(bench: Bench) -> None:
                 return
     finally:
         await conn.close()
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

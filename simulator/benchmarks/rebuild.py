@@ -28,7 +28,8 @@ from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.rebuild import hashes, rebuild
 from shared.projections.source import Source
-from simulator.benchmarks import history
+from simulator.benchmarks.parts import history
+from simulator.benchmarks.parts.command import serve
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -136,3 +137,7 @@ async def starts(parts: Parts) -> tuple[float, float]:
         return from_0_s, time.perf_counter() - begin
     finally:
         await log.stop()
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

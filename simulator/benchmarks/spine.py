@@ -17,9 +17,10 @@ from infra.running import Broker
 from infra.stack import SERVICES
 from shared.bus.tail import LedgerTail
 from shared.projections.rebuild import rebuild
-from simulator.benchmarks import relay
-from simulator.benchmarks.load import Load, percentile
-from simulator.benchmarks.stack import LANE, Bench, bench_stack
+from simulator.benchmarks.parts import relay
+from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.load import Load, percentile
+from simulator.benchmarks.parts.stack import LANE, Bench, bench_stack
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -190,3 +191,7 @@ async def projected_per_s(bench: Bench) -> Json:
         "projected_events": result.events,
         "projected_equal": result.different == [],
     }
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 from shared.bus.tail import LedgerTail
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from shared.telemetry.trace_ids import new_traceparent
-from simulator.benchmarks.stack import LANE, POOL, TENANT, Bench, as_record
+from simulator.benchmarks.parts.stack import LANE, POOL, TENANT, Bench, as_record
 
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
