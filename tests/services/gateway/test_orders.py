@@ -130,9 +130,9 @@ async def test_an_unknown_path_or_method_is_a_problem_too(stack: Stack) -> None:
 
 
 async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:
-    spec = JobSpec(name="traced")
+    spec = JobSpec(name="seen")
     await stack.project(
-        "admission", 1, 95, JobAdmitted(job_id="traced", tenant="ada", submitted_at=1, spec=spec)
+        "admission", 2, 95, JobAdmitted(job_id="traced", tenant="ada", submitted_at=1, spec=spec)
     )
     spans = Spans("admission", stack.url, "test")
     with spans.span("admit", TRACE, {"job.id": "traced"}):
