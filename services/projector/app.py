@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 
 import asyncpg
 
@@ -16,7 +17,7 @@ from shared.projections.cursor import CursorMoved
 from shared.projections.database import connect
 from shared.projections.facts import Batch
 from shared.projections.project import project
-from shared.projections.source import Source
+from shared.projections.source import Source, ahead
 from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -67,14 +68,15 @@ class Projector:
             await conn.close(timeout=2)
 
     async def _follow(self, conn: asyncpg.Connection, source: Source) -> None:
-        while True:
-            batches = await source.poll(POLL_S, self._settings.batch_records)
-            if batches:
-                await project(conn, batches)
-                self._observe(batches)
-            self.ready = True
-            if sum(len(batch.lines) for batch in batches) < self._settings.batch_records:
-                await asyncio.sleep(self._settings.gather_ms / 1000)
+        most = self._settings.batch_records
+        async with aclosing(ahead(lambda: source.poll(POLL_S, most))) as found:
+            async for batches in found:
+                if batches:
+                    await project(conn, batches)
+                    self._observe(batches)
+                self.ready = True
+                if sum(len(batch.lines) for batch in batches) < most:
+                    await asyncio.sleep(self._settings.gather_ms / 1000)
 
     def _observe(self, batches: list[Batch]) -> None:
         now = now_ms()

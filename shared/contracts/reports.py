@@ -22,7 +22,9 @@ class NodeRegistered(Model):
     cpus: float = Field(ge=0, le=4096, description="its cores")
     mem_gib: float = Field(ge=0, le=65536, description="its memory, GiB")
     rack: str = Field("", max_length=64, description="its rack")
-    labels: dict[str, str] = Field(default_factory=dict, description="what selectors match")
+    labels: dict[str, Annotated[str, Field(max_length=256)]] = Field(
+        default_factory=dict, max_length=32, description="what selectors match"
+    )
 
 
 class NodeLeaving(Model):
@@ -30,7 +32,7 @@ class NodeLeaving(Model):
 
     kind: Literal["node_leaving"] = "node_leaving"
     node_id: Name = Field(description="the node")
-    incarnation: str = Field(description="the one that leaves")
+    incarnation: str = Field(max_length=64, description="the one that leaves")
 
 
 class WorkerReady(Model):
@@ -38,7 +40,7 @@ class WorkerReady(Model):
 
     kind: Literal["worker_ready"] = "worker_ready"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
 
 
 class WorkerRefused(Model):
@@ -46,7 +48,7 @@ class WorkerRefused(Model):
 
     kind: Literal["worker_refused"] = "worker_refused"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
     reason: str = Field(max_length=1024, description="machine-readable: snake_case, then detail")
 
 
@@ -55,7 +57,7 @@ class WorkerExited(Model):
 
     kind: Literal["worker_exited"] = "worker_exited"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
     exit_code: int = Field(
         ge=-(2**31), lt=2**31, description="128 + signal where a signal ended it"
     )
@@ -67,7 +69,7 @@ class WorkerStopped(Model):
 
     kind: Literal["worker_stopped"] = "worker_stopped"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
     exit_code: int | None = Field(
         None, ge=-(2**31), lt=2**31, description="absent: it never ran"
     )
@@ -99,7 +101,7 @@ class Heartbeats(Model):
 class IterationTimes(Model):
     """Soft: how long the last iterations of a worker took."""
 
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
     allocation_id: str = Field(description="`partition/seq/index/rank`")
     node_id: str = Field(description="the node")
     rank: int = Field(ge=0, description="of the worker in its gang")
@@ -119,7 +121,7 @@ class LogLines(Model):
     """Soft: lines that a worker printed."""
 
     TYPE: ClassVar[str] = "worker.printed.v1"
-    job_id: str = Field(description="whose worker")
+    job_id: str = Field(max_length=96, description="whose worker")
     tenant: str = Field(description="whose job")
     rank: int = Field(ge=0, description="of the worker in its gang")
     attempt: int = Field(ge=1, description="which time it runs")

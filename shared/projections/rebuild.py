@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from asyncpg import Connection
@@ -14,11 +15,12 @@ from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
-from shared.projections.source import Place, Source
+from shared.projections.source import Place, Source, ahead
 
 BESIDE = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
-RECORDS = 2000
+RECORDS = 500
+QUIET_S = 0.1
 Progress = Callable[[int], None]
 
 
@@ -85,9 +87,10 @@ async def fold_to(
     shared: bool = True,
 ) -> int:
     events = 0
-    while not source.reached(limits):
-        batches = await source.poll(1.0, RECORDS, limits)
-        if batches:
+    async with aclosing(ahead(lambda: source.poll(QUIET_S, RECORDS, limits))) as found:
+        async for batches in found:
+            if not batches and source.reached(limits):
+                break
             await project(conn, batches, locked=not shared)
             count = sum(len(batch.lines) for batch in batches)
             events += count

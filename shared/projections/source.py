@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from shared.bus.log import TP, Log
 from shared.bus.reader import Accepted, Cursor
@@ -29,6 +31,21 @@ def after(accepted: Accepted) -> Cursor:
     return Cursor(
         accepted.offset + 1, record.seq, record.id, accepted.offset, record.at, record.inputs
     )
+
+
+T = TypeVar("T")
+
+
+async def ahead(poll: Callable[[], Awaitable[T]]) -> AsyncGenerator[T, None]:
+    """What `poll` finds, for ever; while the caller waits for Postgres the next is decoded."""
+    coming = asyncio.ensure_future(poll())
+    try:
+        while True:
+            found = await coming
+            coming = asyncio.ensure_future(poll())
+            yield found
+    finally:
+        coming.cancel()
 
 
 class Source:

@@ -9,6 +9,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +24,11 @@ from shared.bus.reader import Cursor
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import TOPICS
 from shared.projections import cursor
-from shared.projections.database import SCHEMA, connect
+from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
-from shared.projections.rebuild import hashes, rebuild
-from shared.projections.source import Source
+from shared.projections.rebuild import rebuild
+from shared.projections.source import Source, ahead
 from simulator.benchmarks.parts import history
 from simulator.benchmarks.parts.command import serve
 
@@ -39,7 +40,7 @@ Json = dict[str, object]
 class Options:
     broker: Broker = "kafka"
     events: int = 1_000_000
-    batch_records: int = 2_000
+    batch_records: int = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,11 @@ async def catch_up(parts: Parts, batch_records: int) -> float:
     await source.start()
     begin = time.perf_counter()
     try:
-        while not source.caught_up:
-            batches = await source.poll(1.0, batch_records)
-            if batches:
+        async with aclosing(ahead(lambda: source.poll(0.1, batch_records))) as found:
+            async for batches in found:
+                if not batches and source.caught_up:
+                    break
                 await project(conn, batches)
-        await hashes(conn, SCHEMA)
         return time.perf_counter() - begin
     finally:
         await source.stop()
