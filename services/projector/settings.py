@@ -14,5 +14,5 @@ class ProjectorSettings(Settings):
     gather_ms: int = Field(
         50, ge=0, le=10_000, description="Pause between two transactions, so that they are bigger"
     )
-    batch_records: int = Field(500, ge=1, le=100_000, description="Most ledger records at once")
+    batch_records: int = Field(3000, ge=1, le=100_000, description="Most ledger records at once")
     schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Where the tables are")

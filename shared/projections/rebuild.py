@@ -19,7 +19,7 @@ from shared.projections.source import Place, Source, ahead
 
 BESIDE = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
-RECORDS = 500
+RECORDS = 3000
 QUIET_S = 0.1
 Progress = Callable[[int], None]
 

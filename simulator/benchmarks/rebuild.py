@@ -40,7 +40,7 @@ Json = dict[str, object]
 class Options:
     broker: Broker = "kafka"
     events: int = 1_000_000
-    batch_records: int = 500
+    batch_records: int = 3_000
 
 
 @dataclass(frozen=True, slots=True)
