@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,10 +128,11 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),
     ("throttle", "llm.rejected.v1"): (LLM_REQUEST, LLM_TENANT),
 }  # fmt: skip
-ANSWERS = ("command.accepted.v1", "command.refused.v1")
+ANSWERS = frozenset({"command.accepted.v1", "command.refused.v1"})
+"""Every service answers: their read model does not depend on the ledger."""
 
 
-def touched(line: Line) -> Iterator[Model]:
-    yield from FOLDED.get((line.ledger, line.type), ())
+def touched(line: Line) -> tuple[Model, ...]:
     if line.type in ANSWERS:
-        yield COMMAND
+        return (COMMAND,)
+    return FOLDED.get((line.ledger, line.type), ())
