@@ -84,7 +84,10 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     access = Access(open_log)
     recent = Recent()
     outbox = Outbox(settings.kafka, idempotent=settings.idempotent, linger_ms=settings.linger_ms)
-    ingress = Ingress(settings.kafka, settings.instance, access, outbox, telemetry, recent.note)
+    ingress = Ingress(
+        settings.kafka, settings.instance, access, outbox, telemetry, recent.note,
+        alone_with=0 if settings.idempotent else settings.partitions,
+    )  # fmt: skip
     hub = Hub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
     return Gateway(
