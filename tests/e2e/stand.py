@@ -203,13 +203,19 @@ def a_command(message: Model, id: str = "") -> bytes:
 
 
 @contextmanager
-def a_stand(*without: str, nodes: Mapping[str, object] = NODES) -> Iterator[Stand]:
+def a_stand(
+    *without: str,
+    nodes: Mapping[str, object] = NODES,
+    env: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[Stand]:
     """Everything but the services named; a short path, as a unix socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="berth-e2e-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         services = tuple(each for each in SERVICES if each.name not in without)
-        options = supervise.StackOptions(data_dir=folder, services=services, foreground=True)
+        options = supervise.StackOptions(
+            data_dir=folder, services=services, foreground=True, env=env or {}
+        )
         try:
             inventories = {VIRTUAL: nodes} | (
                 {} if LOCAL in without else {LOCAL: inventory(LOCAL_POOL)}

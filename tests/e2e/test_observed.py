@@ -1,0 +1,126 @@
+"""What one can see of a running stack: slow workers, traces, metrics, LLM requests, read models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from infra.stack import SERVICES
+from shared.bus.kafka import KafkaLog
+from shared.projections.database import connect
+from shared.projections.rebuild import rebuild
+from tests.e2e.stand import Stand, a_stand, eventually
+
+pytestmark = pytest.mark.stack
+SLOW = "a100-0"
+START = ("submit", "admit", "rank", "place", "start")
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    with a_stand(env={"executor-virtual": {"BERTH_SLOW": f"{SLOW}:2.5"}}) as found:
+        yield found
+
+
+def rows(stand: Stand, query: str) -> list[dict[str, Any]]:
+    async def fetch() -> list[asyncpg.Record]:
+        conn = await connect(stand.stack.postgres)
+        try:
+            return list(await conn.fetch(query))
+        finally:
+            await conn.close()
+
+    return [dict(row) for row in asyncio.run(fetch())]
+
+
+def submitted(stand: Stand, **spec: object) -> str:
+    status, told = stand.call("POST", "/v1/jobs", {"name": "job", **spec}, who="ada")
+    assert status == 202, told
+    return str(told["job_id"])
+
+
+def taken(stand: Stand, wish: dict[str, object]) -> dict[str, Any] | None:
+    """The gateway hears of a new endpoint a moment after access has answered."""
+    status, told = stand.call("POST", "/v1/llm/requests", wish, who="ada")
+    return told if status == 202 else None
+
+
+def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stand: Stand) -> None:
+    job_id = submitted(
+        stand,
+        gang={"workers": 4, "gpus_per_worker": 8},
+        simulated={"duration_s": 25, "iteration_s": 0.1},
+    )
+    found = eventually(lambda: rows(stand, "SELECT * FROM fault"), 60)
+    assert [fault["node_id"] for fault in found] == [SLOW]
+    assert found[0]["job_id"] == job_id and found[0]["slowdown"] > 1.5
+    assert stand.ended(job_id, 120)["phase"] == "succeeded"
+    eventually(lambda: rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
+
+
+def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
+    job_id = submitted(stand, simulated={"duration_s": 0.05})
+    stand.ended(job_id)
+
+    def whole() -> list[dict[str, Any]] | None:
+        told = stand.get(f"/v1/jobs/{job_id}/trace")
+        spans = told["spans"] if told else []
+        return spans if {span["name"] for span in spans} >= set(START) else None
+
+    spans = [span for span in eventually(whole) if span["name"] in START]
+    assert len({span["trace_id"] for span in spans}) == 1
+    assert {span["service"] for span in spans} >= {"gateway", "admission", "priority", "placement"}
+
+
+def test_every_service_answers_prometheus(stand: Stand) -> None:
+    for service in SERVICES:
+        port = stand.stack.ports[service.name]["metrics"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert b"berth_info" in answer.read(), service.name
+
+
+def test_an_llm_request_is_served_and_charged_to_its_tenant(stand: Stand) -> None:
+    endpoint = {"endpoint": "chat", "tokens_per_s": 2000, "batch_tokens": 20_000}
+    status, told = stand.call("POST", "/v1/endpoints", endpoint)
+    assert status == 202 and stand.answer(told["command_id"])["accepted"]
+    wish = {"request_id": "r1", "endpoint": "chat", "prompt_tokens": 50, "max_output_tokens": 40}
+    ordered = eventually(lambda: taken(stand, wish))
+    assert stand.answer(ordered["command_id"])["accepted"]
+    done = "SELECT * FROM llm_request WHERE request_id = 'r1' AND state = 'finished'"
+    served = eventually(lambda: rows(stand, done))[0]
+    assert served["tenant"] == "ada" and 0 < served["output_tokens"] <= 40
+    account = rows(stand, "SELECT * FROM llm_tenant WHERE tenant = 'ada'")[0]
+    assert (account["prompt_tokens"], account["output_tokens"]) == (50, served["output_tokens"])
+
+
+def test_the_proxy_answers_as_openai_does(stand: Stand) -> None:
+    body = {"model": "chat", "max_tokens": 16, "messages": [{"role": "user", "content": "hello"}]}
+    asked = urllib.request.Request(
+        f"{stand.stack.llm}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"Authorization": f"Bearer {stand.keys['bob']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        told = json.loads(answer.read())
+        assert answer.headers["x-berth-queue-wait-ms"] is not None
+    assert told["choices"][0]["message"]["content"]
+    assert 0 < told["usage"]["completion_tokens"] <= 16
+
+
+def test_the_read_models_are_rebuilt_beside_the_live_ones(stand: Stand) -> None:
+    log = KafkaLog(stand.stack.kafka, idempotent=stand.stack.idempotent, client="e2e")
+    stack = stand.stack
+    result = asyncio.run(rebuild(stack.postgres, log, stack.partitions, swap=True))
+    assert result.different == [] and result.swapped and result.events > 20
+    job_id = submitted(stand, simulated={"duration_s": 0.05})
+    assert stand.ended(job_id)["phase"] == "succeeded"
+
+
+def test_all_of_it_is_in_order(stand: Stand) -> None:
+    assert stand.verify().violations == []
