@@ -70,7 +70,3 @@ def decode(value: bytes | None) -> Record | None:
 
 def next_of(position: Position) -> int:
     return position if isinstance(position, int) else position[0]
-
-
-def input_key(topic: str, partition: int) -> str:
-    return f"{topic}-{partition}"

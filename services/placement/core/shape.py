@@ -43,11 +43,6 @@ class Shape(NamedTuple):
     def worker_milli(self) -> int:
         return self.gpus * self.milli
 
-    @property
-    def gang_gpus(self) -> float:
-        """GPUs of the smallest gang that can start, in devices."""
-        return self.min_workers * self.worker_milli / GPU
-
 
 def shape_of(spec: JobSpec) -> Shape:
     gang, elastic = spec.gang, spec.elastic
