@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 from shared.contracts.base import Command, Event, Local, Model
+from shared.contracts.rejected import InputRejected
 
 
 class Decision(NamedTuple):
@@ -49,6 +50,16 @@ class Undecodable:
     offset: int
     reason: str
     sha256: str
+
+    def rejected(self) -> InputRejected:
+        """What its reader has to say of it, and nothing else."""
+        return InputRejected(
+            topic=self.topic,
+            partition=self.partition,
+            offset=self.offset,
+            reason=self.reason,
+            sha256=self.sha256,
+        )
 
 
 @dataclass(frozen=True, slots=True)

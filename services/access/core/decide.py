@@ -9,7 +9,6 @@ from services.access.core.wishes import Granted, outcome
 from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import HEARS
 
 LANES = 4
@@ -36,7 +35,7 @@ class Access:
         for item in inputs:
             match item.message:
                 case Undecodable() as bad:
-                    yield item.leads_to(rejected(bad))
+                    yield item.leads_to(bad.rejected())
                 case Command() as wish if self._is_asked(state, item, wish):
                     yield from self._answer(state, item, wish)
 
@@ -78,13 +77,3 @@ class Access:
         )
         if found.event is not None:
             yield item.leads_to(found.event)
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
-    )

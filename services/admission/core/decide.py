@@ -41,7 +41,7 @@ class Admission:
                 case Command() as wish:
                     yield from obey(state, item, wish, now)
                 case Undecodable() as bad:
-                    yield item.leads_to(rejected(bad))
+                    yield item.leads_to(bad.rejected())
         yield from settle(state, now, BUDGET_BYTES - spent)
 
     def evolve(self, state: Pool, fact: Fact) -> None:
@@ -94,14 +94,4 @@ def reject_submission(item: Input, wish: RejectSubmission) -> Iterator[Decision]
             sha256=wish.sha256,
             tenant=wish.tenant,
         )
-    )
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
     )

@@ -14,7 +14,6 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import HEARS
 
@@ -47,7 +46,7 @@ class FailSlow:
                     if pool.partition == state.partition and pool != state.pool:
                         yield item.leads_to(pool)
                 case Undecodable() as bad:
-                    yield item.leads_to(rejected(bad))
+                    yield item.leads_to(bad.rejected())
 
     def evolve(self, state: Watch, fact: Fact) -> None:
         match fact.event:
@@ -118,16 +117,6 @@ def cleared(fault: Fault, reason: str) -> FaultCleared:
         tenant=fault.tenant,
         node_id=fault.node_id,
         reason=reason,
-    )
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
     )
 
 

@@ -12,7 +12,6 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.ranking import QueueRanked
-from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import (
     ExecutorReported,
     NodeLeaving,
@@ -93,17 +92,7 @@ def on_other(pool: Pool, item: Input) -> Iterator[Decision]:
         case NodesSilent() as message:
             yield from nodes.silent(pool, message, item.id)
         case Undecodable() as message:
-            yield item.leads_to(rejected(message))
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
-    )
+            yield item.leads_to(message.rejected())
 
 
 def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
@@ -120,7 +109,7 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                 if job_id in pool.jobs:
                     yield from gangs.ready(pool.jobs[job_id], who, item.id)
         case Undecodable() as message:
-            yield item.leads_to(rejected(message))
+            yield item.leads_to(message.rejected())
 
 
 def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> None:

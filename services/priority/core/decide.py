@@ -28,7 +28,6 @@ from shared.contracts.ranking import (
     Running,
     UsageDelta,
 )
-from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import HEARS
 
 RANK_MS = 1000
@@ -71,7 +70,7 @@ class Priority:
             if item.source == "access":
                 yield from restate(state, item)
             elif isinstance(message, Undecodable):
-                yield item.leads_to(rejected(message))
+                yield item.leads_to(message.rejected())
             elif isinstance(message, Event):
                 note(state, changes, item, message)
         if changes:
@@ -137,16 +136,6 @@ def restate(state: Queue, item: Input) -> Iterator[Decision]:
         case TenantRegistered(tenant=tenant, weight=weight):
             if state.weights.get(tenant) != weight:
                 yield item.leads_to(TenantNoted(tenant=tenant, weight=weight))
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
-    )
 
 
 def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:

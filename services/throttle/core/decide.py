@@ -20,7 +20,6 @@ from shared.contracts.llm import (
     TokensCharged,
     TokensMade,
 )
-from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import HEARS
 
 LINE = 200
@@ -46,7 +45,7 @@ class Throttle:
                 case EngineAdvanced(made=made):
                     yield from advance(state, item, made, now)
                 case Undecodable() as bad:
-                    yield item.leads_to(rejected(bad))
+                    yield item.leads_to(bad.rejected())
                 case _ if item.source == "access":
                     yield from restate(state, item)
             yield from start_all(state, item, now)
@@ -135,13 +134,3 @@ def restate(lane: Lane, item: Input) -> Iterator[Decision]:
             if account is not None and account.active:
                 noted = TenantNoted(tenant=tenant, active=False, weight=account.weight)
                 yield item.leads_to(noted)
-
-
-def rejected(bad: Undecodable) -> InputRejected:
-    return InputRejected(
-        topic=bad.topic,
-        partition=bad.partition,
-        offset=bad.offset,
-        reason=bad.reason,
-        sha256=bad.sha256,
-    )
