@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& command -v "$$p" && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-OURS := services shared simulator infra
+OURS := services shared simulator training infra
 
 help: ## Say what can be made.
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -50,10 +50,13 @@ check: test ## The same as test.
 
 lock: dev ## Resolve the dependencies anew, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-header --no-emit-index-url --no-emit-find-links --extra build \
+		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation \
 		-o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-emit-index-url --no-emit-find-links --extra build \
+		-c requirements.lock -o infra/image/requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra dev \
+		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.

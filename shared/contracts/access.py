@@ -10,6 +10,28 @@ from shared.contracts.base import Command, Event, Name, command, event
 from shared.contracts.nodes import Backend
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
+BasePolicy = Literal[
+    "fcfs",
+    "priority_class",
+    "fair_share",
+    "smallest_first",
+    "sjf",
+    "saf",
+    "f1",
+    "wfp3",
+    "unicep",
+    "multifactor",
+    "qssf",
+    "las",
+    "gittins",
+    "srtf",
+    "srsf",
+]
+"""Classic orders of a queue; `services/priority/core/keys.py` holds the formula of each."""
+RuntimeSource = Literal["user", "history", "oracle"]
+"""Where a policy that uses a runtime takes it from; `oracle` reads the simulated duration."""
+QueueMode = Literal["strict", "skip", "easy"]
+Preemption = Literal["class", "ranked"]
 
 
 class PoolSettings(Command):
@@ -29,8 +51,40 @@ class PoolSettings(Command):
     start_timeout_s: float = Field(
         60.0, gt=0, le=86400, description="wall s from JobPlaced to all workers ready"
     )
-    base_policy: Literal["fcfs", "priority_class", "fair_share"] = Field(
-        "fair_share", description="the classic order of the queue"
+    base_policy: BasePolicy = Field("fair_share", description="the classic order of the queue")
+    learned: Name | None = Field(
+        None, description="the learned policy that re-ranks the base; absent: the base decides"
+    )
+    runtime: RuntimeSource = Field(
+        "history", description="where a policy that uses a runtime takes it from"
+    )
+    shadows: tuple[Name, ...] = Field(
+        (), max_length=8, description="policies that rank the same queue without acting"
+    )
+    queue_mode: QueueMode = Field(
+        "skip", description="what a job that does not fit does to those behind it"
+    )
+    preemption: Preemption = Field(
+        "class", description="`ranked`: also by rank inside a class, within its gates"
+    )
+    min_residency_s: float = Field(
+        300.0, ge=0, le=1e9, description="cluster s that a started job runs before rank stops it"
+    )
+    preempt_margin: float = Field(
+        0.0, ge=0, le=1e9, description="score by which a job must lead the one it stops"
+    )
+    reserve_after_s: float | None = Field(
+        None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"
+    )
+    rank_ms: int = Field(1000, ge=0, le=60000, description="at most one ranking per this, wall ms")
+    settle_ms: int = Field(
+        0, ge=0, le=60000, description="wall ms from a change to its round, for ranks to arrive"
+    )
+    solver: Literal["greedy", "cpsat"] = Field(
+        "cpsat", description="who plans a contended round; greedy is always the fallback"
+    )
+    solver_ms: int = Field(
+        500, ge=1, le=60000, description="wall ms until greedy's plan of the same view is taken"
     )
     half_life_s: float = Field(
         604800.0, gt=0, le=1e9, description="cluster s in which past use counts half"
@@ -117,9 +171,19 @@ class PoolConfigured(Event):
     lease_s: float = Field(30.0, description="wall s of silence before NodeLost")
     round_ms: int = Field(100, description="at most one placement round per this")
     start_timeout_s: float = Field(60.0, description="wall s from JobPlaced to all ready")
-    base_policy: Literal["fcfs", "priority_class", "fair_share"] = Field(
-        "fair_share", description="the classic order of the queue"
-    )
+    base_policy: BasePolicy = Field("fair_share", description="the classic order of the queue")
+    learned: str | None = Field(None, description="the learned policy that re-ranks the base")
+    runtime: RuntimeSource = Field("history", description="where a runtime is taken from")
+    shadows: tuple[str, ...] = Field((), description="policies that rank without acting")
+    queue_mode: QueueMode = Field("skip", description="what a job that does not fit does")
+    preemption: Preemption = Field("class", description="by class alone, or by rank too")
+    min_residency_s: float = Field(300.0, description="cluster s before rank stops a started job")
+    preempt_margin: float = Field(0.0, description="score by which a job leads the one it stops")
+    reserve_after_s: float | None = Field(None, description="cluster s until GPUs are kept")
+    rank_ms: int = Field(1000, description="at most one ranking per this, wall ms")
+    settle_ms: int = Field(0, description="wall ms from a change to its round")
+    solver: Literal["greedy", "cpsat"] = Field("greedy", description="who plans a contended round")
+    solver_ms: int = Field(500, description="wall ms until greedy's plan is taken")
     half_life_s: float = Field(604800.0, description="cluster s in which past use counts half")
     spot_gpus: float | None = Field(None, description="static spot quota")
 

@@ -71,6 +71,9 @@ class Simulated(Model):
     )
     exit_code: int = Field(0, ge=0, le=255, description="exit code at the end of the work")
     iteration_s: float = Field(1.0, gt=0, le=1e6, description="cluster seconds per iteration")
+    restart_s: float = Field(
+        0.0, ge=0, le=1e6, description="cluster seconds that a start after a preemption costs"
+    )
 
 
 class JobSpec(Model):

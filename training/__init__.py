@@ -1,0 +1,1 @@
+"""Training of the learned priority: never needed at run time."""
