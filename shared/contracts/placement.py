@@ -51,6 +51,7 @@ class RanksNoted(Event):
     model_sha256: str = Field("", description="of the learned policy; empty: the base decided")
     ranked_at: int = Field(description="ms: `at` of the rank")
     ranked: tuple[Ranked, ...] = Field(description="best first")
+    running: tuple[Ranked, ...] = Field((), description="jobs that hold GPUs, by the same scores")
 
 
 @event
@@ -71,7 +72,13 @@ class JobPlaced(Event):
 
 
 HoldReason = Literal[
-    "no_capacity", "no_node_fits", "behind_reservation", "rank_missing", "draining"
+    "no_capacity",
+    "no_node_fits",
+    "behind_reservation",
+    "behind_head",
+    "reserved_for_head",
+    "rank_missing",
+    "draining",
 ]
 
 
@@ -139,10 +146,56 @@ class JobPreempted(Event):
     job_id: JobId = Field(description="the job that stops")
     tenant: str = Field(description="whose")
     attempt: int = Field(ge=1, description="which time it ran")
-    reason: Literal["higher_class", "spot_reclaimed", "node_drained", "node_lost"] = Field(
-        description="machine-readable"
-    )
+    reason: Literal[
+        "higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"
+    ] = Field(description="machine-readable")
     by_job_id: str = Field("", description="the job it makes room for")
+    lost_work_s: float = Field(0.0, ge=0, description="cluster s since the last checkpoint")
+    terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
+
+
+MoveReason = Literal["drain", "slow_node", "defragment", "balance"]
+
+
+@event
+class JobMigrated(Event):
+    """A running job must stop because it goes on elsewhere, where GPUs are kept for it.
+
+    It takes the place of JobPreempted: the gang stops with its grace, goes on from its last
+    checkpoint, and JobRequeued says when it waits for what was kept.
+    """
+
+    TYPE: ClassVar[str] = "job.migrated.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job that moves")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it ran")
+    reason: MoveReason = Field(description="machine-readable")
+    from_nodes: tuple[str, ...] = Field(description="where it ran")
+    to_nodes: tuple[str, ...] = Field(description="where it will go on")
+    target: tuple[Allocation, ...] = Field(min_length=1, description="what is kept for it")
+    lost_work_s: float = Field(0.0, ge=0, description="cluster s since the last checkpoint")
+
+
+@event
+class JobResized(Event):
+    """A running elastic job must stop because it goes on with more or fewer workers.
+
+    By the same path as JobMigrated: stop, checkpoint, and a start on what was kept.
+    """
+
+    TYPE: ClassVar[str] = "job.resized.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: JobId = Field(description="the job that grows or shrinks")
+    tenant: str = Field(description="whose")
+    attempt: int = Field(ge=1, description="which time it ran")
+    reason: Literal["grow", "shrink"] = Field(description="machine-readable")
+    from_workers: int = Field(ge=1, description="workers it ran with")
+    to_workers: int = Field(ge=1, description="workers it will go on with")
+    target: tuple[Allocation, ...] = Field(min_length=1, description="what is kept for it")
+    by_job_id: str = Field("", description="the job it makes room for, if it shrinks")
     lost_work_s: float = Field(0.0, ge=0, description="cluster s since the last checkpoint")
 
 
@@ -178,7 +231,7 @@ class AllocationReleased(Event):
 
 @event
 class JobRequeued(Event):
-    """All GPUs of a preempted, lost or failed start are back; the job waits again."""
+    """All GPUs of a preempted, moved, lost or failed start are back; the job waits again."""
 
     TYPE: ClassVar[str] = "job.requeued.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)

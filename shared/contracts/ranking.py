@@ -77,5 +77,8 @@ class QueueRanked(Event):
     base_policy: str = Field(description="classic policy under any learned one")
     model_sha256: str = Field("", description="of the learned policy; empty: the base decided")
     ranked: tuple[Ranked, ...] = Field(max_length=512, description="best first")
+    running: tuple[Ranked, ...] = Field(
+        (), description="jobs that hold GPUs, by the same scores; where rank may stop them"
+    )
     waiting: int = Field(0, ge=0, description="jobs waiting in all")
     terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
