@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.workload.describe import Summary, summarize
-from simulator.workload.parquet import TraceError
+from simulator.workload.errors import TraceError
 from simulator.workload.source import load
 
 SHOWN = 8

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simulator.workload.parquet import REQUIRED, TraceError
+from simulator.workload.errors import TraceError
+from simulator.workload.table import REQUIRED
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 

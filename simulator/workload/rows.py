@@ -15,6 +15,9 @@ UNKNOWN_CPUS = 1.0
 UNKNOWN_MEM_GIB = 1.0
 """Per worker, where a workload does not say: what a submit gets that does not say it either."""
 
+EITHER = "|"
+"""Between the GPU types that a job may have."""
+
 
 class GangShape(NamedTuple):
     workers: int
@@ -26,7 +29,9 @@ class WorkloadJob:
     """What a trace says of one job. CPUs and memory are those of one worker.
 
     `submit_s` counts from the trace's own zero. `succeeded` is None where the trace does not
-    say, or says neither: cancelled, or still running at its end.
+    say, or says neither: cancelled, or still running at its end. `walltime_s` is the run time that
+    the user asked for, `queue_s` the wait that the real cluster gave: for calibration, never an
+    input of a policy. None is what the trace does not say.
     """
 
     job_key: str
@@ -41,11 +46,19 @@ class WorkloadJob:
     cpus: float
     mem_gib: float
     succeeded: bool | None
+    walltime_s: float | None = None
+    qos: str | None = None
+    queue_s: float | None = None
 
     @property
     def gpus(self) -> float:
         """GPUs of the whole gang, in devices."""
         return self.workers * self.gpus_per_worker
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """The types that it may run on; none means any."""
+        return tuple(self.gpu_type.split(EITHER)) if self.gpu_type else ()
 
 
 def gang(gpus: float) -> GangShape:

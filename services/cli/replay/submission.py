@@ -50,8 +50,8 @@ def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
         },
         "simulated": {"duration_s": job.duration_s, "exit_code": exit_code(job.succeeded)},
     }
-    if job.gpu_type:
-        spec["gpu_types"] = [job.gpu_type]
+    if job.gpu_types:
+        spec["gpu_types"] = list(job.gpu_types)
     return Submission(job.tenant, pool, f"{run}/{job.job_key}"[-128:], spec)
 
 

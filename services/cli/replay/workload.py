@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from services.cli.errors import BadInput
 from services.cli.replay.feeder import Timed
 from services.cli.replay.submission import Submission
-from simulator.workload.parquet import TraceError
+from simulator.workload.errors import TraceError
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.scale import submit_offsets_s
 from simulator.workload.source import load

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from simulator.workload.errors import TraceError
 from simulator.workload.locate import TRACES, job_traces, locate
-from simulator.workload.parquet import TraceError, read_trace
+from simulator.workload.source import load
 
 ROWS = {
     "helios_venus": 77_574,
@@ -52,7 +53,7 @@ def test_an_absent_folder_is_answered_clearly(tmp_path: Path) -> None:
 def test_every_row_of_a_real_trace_is_read_or_counted(name: str) -> None:
     if not (TRACES / f"{name}.parquet").is_file():
         pytest.skip(f"needs the shared trace {name}")
-    trace = read_trace(locate(name))
+    trace = load(name)
     assert len(trace.jobs) + trace.never_started == ROWS[name]
     order = [(job.submit_s, job.job_key) for job in trace.jobs]
     assert order == sorted(order)

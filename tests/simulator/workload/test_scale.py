@@ -31,7 +31,9 @@ def job(key: str, submit_s: float, duration_s: float, gpus: float) -> WorkloadJo
 
 ROWS = st.lists(
     st.tuples(
-        st.floats(0, 1e5), st.floats(0, 1e5), st.sampled_from([0, 0.25, 0.5, 1, 2, 4, 8, 12, 16])
+        st.floats(0, 1e5),
+        st.just(0.0) | st.floats(1e-3, 1e5),
+        st.sampled_from([0, 0.25, 0.5, 1, 2, 4, 8, 12, 16]),
     ),
     min_size=1,
     max_size=40,

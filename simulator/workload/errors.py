@@ -1,0 +1,23 @@
+"""What is wrong with a trace: the file, and where in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class TraceError(Exception):
+    """A trace cannot be read; `row` counts the rows of data from 0, in the order of the file."""
+
+    def __init__(
+        self, file: Path, rule: str, *, column: str | None = None, row: int | None = None
+    ) -> None:
+        self.file, self.column, self.row, self.rule = file, column, row, rule
+        where = [str(file)]
+        where += [f"column {column}"] if column is not None else []
+        where += [f"row {row}"] if row is not None else []
+        super().__init__(f"{', '.join(where)}: {rule}")
+
+
+def first_line(error: Exception) -> str:
+    """A library's message, cut to the line that says what is wrong."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,45 @@
+"""The gang rule of `rows.gang` for a whole column of jobs at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.workload.rows import NODE_GPUS, WORKER_SIZES
+
+Floats = NDArray[np.float64]
+
+SHARE_DIGITS = 6
+"""GPUs of one worker, where a total is divided by a number of workers: 0.3 / 3 is 0.1."""
+
+
+class Gangs(NamedTuple):
+    """Per job: its workers (whole, at least 1) and the GPUs of each."""
+
+    workers: Floats
+    gpus_per_worker: Floats
+
+
+def gangs(gpus: Floats) -> Gangs:
+    """`rows.gang` of each of `gpus` (devices of the whole job, not negative)."""
+    whole = gpus == np.floor(gpus)
+    size = np.select([gpus % size == 0 for size in WORKER_SIZES], WORKER_SIZES, 1.0)
+    size = np.where(gpus <= NODE_GPUS, gpus, size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        workers = np.where(whole, np.where(size > 0, gpus / size, 1.0), np.ceil(gpus))
+    return Gangs(workers, np.where(whole, size, gpus / np.maximum(workers, 1.0)))
+
+
+def shaped(gpus: Floats, declared: Floats) -> Gangs:
+    """As `gangs`, but a job that says how many workers it has (`declared`, else NaN) keeps them.
+
+    A declared worker that is no worker of Berth (1.5 GPUs, or more than a node has) is itself cut
+    by the rule, so that the job has a multiple of the workers that it declared.
+    """
+    known = ~np.isnan(declared)
+    count = np.where(known, declared, 1.0)
+    share = np.where(known, np.round(gpus / count, SHARE_DIGITS), gpus)
+    each = gangs(share)
+    return Gangs(each.workers * count, each.gpus_per_worker)
