@@ -161,11 +161,11 @@ class SubmitJob(Command):
 
 @command
 class CancelJob(Command):
-    """Stop a job, whatever its phase; answered when its end is known."""
+    """Stop a job, or every job of an array, whatever its phase; answered when its end is known."""
 
     TYPE: ClassVar[str] = "job.cancel.v1"
     OWNER: ClassVar[str] = "admission"
-    job_id: JobId = Field(description="the job")
+    job_id: JobId = Field(description="the job, or the array")
     tenant: Name | None = Field(None, description="whose it must be; absent for operators")
     reason: Text = Field("", description="for the record")
 
@@ -310,6 +310,21 @@ class CancelRequested(Event):
     tenant: str = Field("", description="whose job")
     command_id: str = Field(description="the cancel that asked")
     reason: str = Field("", description="as given")
+    of_array: bool = Field(False, description="asked of its array, whose end is what is answered")
+
+
+@event
+class ArrayCancelRequested(Event):
+    """Somebody wants an array to end: its jobs are told in turn, as many as a record holds."""
+
+    TYPE: ClassVar[str] = "array.cancel-requested.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the array")
+    tenant: str = Field("", description="whose")
+    command_id: str = Field(description="the cancel that asked, answered when the last job ended")
+    reason: str = Field("", description="as given")
 
 
 @event
@@ -369,6 +384,18 @@ class AttemptNoted(Event):
     attempt: int = Field(ge=1, description="the attempt that failed")
     node_ids: tuple[str, ...] = Field((), description="where it ran")
     not_before: int = Field(description="ms: re-admitted then")
+
+
+@event
+class JobSizeNoted(Event):
+    """Admission noted that an elastic job goes on with another number of workers."""
+
+    TYPE: ClassVar[str] = "job.size-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
+    SUBJECT: ClassVar[str] = "job_id"
+    PUBLIC: ClassVar[bool] = False
+    job_id: JobId = Field(description="the job")
+    workers: int = Field(ge=1, description="what its tenant's quota is charged from now on")
 
 
 @event

@@ -92,3 +92,18 @@ class NodeUncordoned(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     SUBJECT: ClassVar[str] = "node_id"
     node_id: Name = Field(description="the node")
+
+
+@event
+class NodeHealthNoted(Event):
+    """Placement took note of how slow fail-slow takes a node to be."""
+
+    TYPE: ClassVar[str] = "node.health-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    PUBLIC: ClassVar[bool] = False
+    node_id: Name = Field(description="the node")
+    fault_id: str = Field(description="the suspicion that this follows from")
+    slowdown: float = Field(ge=1, description="iteration time over its peers'; 1: no longer so")
+    health: float = Field(gt=0, le=1, description="of the node from now on; 1 is healthy")
+    until: int | None = Field(None, description="ms: forgotten then; absent: while it is suspected")

@@ -11,8 +11,9 @@ StartSpan = Literal["submit", "admit", "enqueue", "rank", "hold", "place", "read
 """The spans of the one short trace from a job's submission to its start."""
 
 LaterSpan = Literal[
-    "access", "answer", "cancel", "decide", "fault", "finish", "llm", "node", "note", "preempt",
-    "quota", "rank_queue", "readmit", "reject_input", "release", "requeue", "start_failed", "stop",
+    "access", "answer", "cancel", "decide", "fault", "finish", "llm", "migrate", "node", "note",
+    "preempt", "quota", "rank_queue", "readmit", "reject_input", "release", "requeue", "resize",
+    "start_failed", "stop",
 ]  # fmt: skip
 """What is decided later: each is the root of its own trace, with a link to its cause."""
 
@@ -82,6 +83,7 @@ START_EVENTS: Mapping[str, StartSpan] = MappingProxyType(
 LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
     {
         "allocation.released": "release",
+        "array.cancel-requested": "cancel",
         "attempt.noted": "note",
         "capacity.noted": "note",
         "command.accepted": "answer",
@@ -96,9 +98,12 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "job.cancel-requested": "cancel",
         "job.cancelled": "finish",
         "job.failed": "finish",
+        "job.migrated": "migrate",
         "job.preempted": "preempt",
         "job.readmitted": "readmit",
         "job.requeued": "requeue",
+        "job.resized": "resize",
+        "job.size-noted": "note",
         "job.start-failed": "start_failed",
         "job.stop-requested": "stop",
         "job.succeeded": "finish",
@@ -111,6 +116,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "llm.rejected": "llm",
         "llm.started": "llm",
         "node.cordoned": "node",
+        "node.health-noted": "note",
         "node.joined": "node",
         "node.lost": "node",
         "node.uncordoned": "node",

@@ -52,7 +52,8 @@ def plain(schema: dict[str, Any], root: dict[str, Any], name: str) -> Any:
         case "integer":
             return max(2, int(schema.get("minimum", 2)))
         case "number":
-            return max(1.5, float(schema.get("minimum", schema.get("exclusiveMinimum", 0))))
+            least = float(schema.get("minimum", schema.get("exclusiveMinimum", 0)))
+            return min(max(1.5, least), float(schema.get("maximum", "inf")))
         case "boolean":
             return True
         case _:

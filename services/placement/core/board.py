@@ -58,6 +58,7 @@ class Node:
     whole: int
     cpu_free: int
     mem_free: int
+    rack: str = ""
     lost_at: int | None = None
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
@@ -100,6 +101,21 @@ class Board:
     free_gpus: dict[str, int] = field(default_factory=dict)
     """GPU type -> wholly free GPUs."""
     kinds: dict[Kind, int] = field(default_factory=dict)
+    slow: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Node id -> slowdown by suspicion; healthy nodes are not in it."""
+
+    def health(self, node_id: str) -> float:
+        """Of a node, in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""
+        found = self.slow.get(node_id)
+        return 1 / max(found.values()) if found else 1.0
+
+    def rack(self, node_id: str) -> str:
+        """The node's label `rack`, else what its executor said; empty: nobody knows."""
+        return self.nodes[node_id].rack
+
+    def healthy_first(self, names: Iterable[str]) -> Iterable[str]:
+        """The same nodes; their order is as it was where all are as healthy as each other."""
+        return sorted(names, key=lambda name: -self.health(name)) if self.slow else names
 
     def index(self, node: Node) -> None:
         if node.indexed:
@@ -166,16 +182,16 @@ class Board:
         return [self.by_whole[name] for name in types if name in self.by_whole]
 
     def upward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
-        """Nodes with at least that many free GPUs, fewest first, ties by name."""
+        """Nodes with at least that many free GPUs, fewest first, ties by health, then by name."""
         tables = self.tables(types)
         for level in range(gpus, max(map(len, tables), default=0)):
-            yield from merged(tables, level)
+            yield from self.healthy_first(merged(tables, level))
 
     def downward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
-        """The same nodes, most free GPUs first, ties by name."""
+        """The same nodes, most free GPUs first, ties by health, then by name."""
         tables = self.tables(types)
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
-            yield from merged(tables, level)
+            yield from self.healthy_first(merged(tables, level))
 
     def free_of(self, types: tuple[str, ...]) -> int:
         if not types:

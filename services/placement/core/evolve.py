@@ -273,6 +273,7 @@ def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
         whole=event.gpus,
         cpu_free=cpu,
         mem_free=mem,
+        rack=event.labels.get("rack", event.rack),
     )
     use(pool, node)
     pool.changed = True
