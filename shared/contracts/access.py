@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,10 @@ RuntimeSource = Literal["user", "history", "oracle"]
 """Where a policy that uses a runtime takes it from; `oracle` reads the simulated duration."""
 QueueMode = Literal["strict", "skip", "easy"]
 Preemption = Literal["class", "ranked"]
+Shadow = Annotated[
+    str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
+]
+"""A classic policy by its name, or a learned one as `learned:` and its name."""
 
 
 class PoolSettings(Command):
@@ -58,7 +62,7 @@ class PoolSettings(Command):
     runtime: RuntimeSource = Field(
         "history", description="where a policy that uses a runtime takes it from"
     )
-    shadows: tuple[Name, ...] = Field(
+    shadows: tuple[Shadow, ...] = Field(
         (), max_length=8, description="policies that rank the same queue without acting"
     )
     queue_mode: QueueMode = Field(
