@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -89,6 +89,9 @@ class JobSpec(Model):
     gang: Gang = Field(default_factory=Gang, description="workers and their shape")
     gpu_types: tuple[Name, ...] = Field(
         (), max_length=16, description="GPU types allowed; empty: any"
+    )
+    gpu_speeds: dict[Name, Annotated[float, Field(gt=0, le=1000)]] | None = Field(
+        None, max_length=16, description="measured speed by GPU type; others run at 1"
     )
     node_selector: dict[str, str] = Field(
         default_factory=dict, max_length=16, description="labels that a node must carry"

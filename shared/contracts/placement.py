@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Event, JobId, Model, event
+from shared.contracts.base import Event, JobId, Local, Model, event
 from shared.contracts.jobs import JobSpec
 from shared.contracts.ranking import Ranked
 
@@ -54,6 +54,11 @@ class RanksNoted(Event):
     running: tuple[Ranked, ...] = Field((), description="jobs that hold GPUs, by the same scores")
 
 
+SolverStatus = Literal["", "optimal", "feasible", "kept_greedy", "late", "died", "refused"]
+"""`kept_greedy`: the solver found nothing better than greedy's plan, which is taken. The last three
+had no plan of use (too late, no process, against the rules): greedy planned the round alone."""
+
+
 @event
 class JobPlaced(Event):
     """The gang has its GPUs: one allocation per worker. Executors prepare."""
@@ -69,6 +74,7 @@ class JobPlaced(Event):
     policy: str = Field(description="what decided: order and placement")
     score: float | None = Field(None, description="its rank's score; absent: unranked")
     terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
+    solver: SolverStatus = Field("", description="of a contended round; empty: none was asked")
 
 
 HoldReason = Literal[
@@ -315,3 +321,48 @@ class RoundEnded(Event):
     waiting: int = Field(ge=0, description="jobs left in line")
     unfinished: bool = Field(False, description="cut short by its bounds: another one follows")
     again_at: int | None = Field(None, description="ms: worth another look even if nothing changes")
+
+
+@event
+class RoundOpened(Event):
+    """A contended round waits for the solver; until its answer, or `until`, nothing starts."""
+
+    TYPE: ClassVar[str] = "round.opened.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "pool"
+    PUBLIC: ClassVar[bool] = False
+    pool: str = Field("", description="the pool")
+    waiting: int = Field(ge=0, description="jobs in line")
+    until: int = Field(description="ms: without an answer greedy plans the round")
+
+
+class PlannedStart(Model):
+    """A waiting job and its slots."""
+
+    job_id: JobId = Field(description="the job")
+    attempt: int = Field(ge=1, description="which time it would run")
+    allocations: tuple[Allocation, ...] = Field(min_length=1, description="one per worker")
+    terms: dict[str, float] = Field(default_factory=dict, description="of this job, by name")
+
+
+class PlannedStop(Model):
+    """A running job that makes room for a waiting one."""
+
+    job_id: JobId = Field(description="the job that stops")
+    attempt: int = Field(ge=1, description="which time it runs")
+    by_job_id: JobId = Field(description="the job it makes room for")
+
+
+class PlanReady(Local):
+    """The solver's answer to an open round; what no longer holds of it is dropped."""
+
+    at_seq: int = Field(description="seq of the record whose RoundOpened it answers")
+    status: SolverStatus = Field(description="how it came about")
+    starts: tuple[PlannedStart, ...] = Field((), description="in the order of the line")
+    stops: tuple[PlannedStop, ...] = Field((), description="victims")
+    weighed: tuple[JobId, ...] = Field((), description="jobs whose right to stop others it used")
+    objective: int = Field(0, description="of this plan; higher is better")
+    greedy: int = Field(0, description="of greedy's plan of the same view")
+    bound: int = Field(0, description="no plan of the model is above it")
+    solve_ms: float = Field(0.0, ge=0, description="wall ms in the solver's process")
+    terms: dict[str, float] = Field(default_factory=dict, description="parts of the objective")
