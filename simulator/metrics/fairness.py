@@ -1,0 +1,72 @@
+"""How evenly tenants were served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.metrics.outcome import Floats, Outcome
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """`jain` is 1 where every tenant got the same service per weight, 1/n where one got all.
+
+    `rho` is Themis' finish-time fairness: a tenant's mean of JCT over the JCT that it would have
+    had alone on its share of the pool (fluid, first come first served, gangs never split in
+    time): above 1 it would have been better off alone. Of tenants with jobs in the window.
+    """
+
+    tenants: int
+    jain: float
+    rho_mean: float
+    rho_worst: float
+
+
+def fairness(outcome: Outcome, weights: Mapping[int, float] | None = None) -> Fairness:
+    """Over the window's jobs; a tenant code that `weights` lacks weighs 1."""
+    chosen = outcome.in_window & outcome.fits
+    codes = np.unique(outcome.tenant[chosen])
+    if not codes.size:
+        return Fairness(0, NAN, NAN, NAN)
+    weight = np.array([(weights or {}).get(int(code), 1.0) for code in codes])
+    place = np.searchsorted(codes, outcome.tenant[chosen])
+    served = outcome.duration_s * outcome.gpus * outcome.ended
+    service = np.bincount(place, served[chosen], codes.size)
+    rho = np.full(len(outcome), NAN)
+    for code, part in zip(codes, weight / weight.sum(), strict=True):
+        own = np.flatnonzero((outcome.tenant == code) & outcome.fits)
+        rho[own] = outcome.jct_s[own] / alone_s(
+            outcome.submit_s[own], outcome.duration_s[own], outcome.gpus[own],
+            float(part) * outcome.capacity_gpus,
+        )  # fmt: skip
+    mean_rho = np.bincount(place, rho[chosen], codes.size) / np.bincount(place)
+    return Fairness(
+        len(codes), jain(service / weight), float(mean_rho.mean()), float(mean_rho.max())
+    )
+
+
+def jain(values: Floats) -> float:
+    """Jain's index (sum x)^2 / (n sum x^2); 1 where nobody got anything."""
+    squares = float((values**2).sum())
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares > 0 else 1.0
+
+
+def alone_s(submit_s: Floats, duration_s: Floats, gpus: Floats, share_gpus: float) -> Floats:
+    """JCT of each of a tenant's jobs (by submit) on its own `share_gpus`, as a fluid.
+
+    Job i is through at C_i = max(submit_i, C_i-1) + work_i / share, unrolled to sums and a
+    running maximum; a gang needs at least its own run time.
+    """
+    order = np.argsort(submit_s, kind="stable")
+    spent = np.cumsum(duration_s[order] * gpus[order]) / share_gpus
+    before = np.concatenate((np.zeros(1), spent[:-1]))
+    through = spent + np.maximum.accumulate(submit_s[order] - before)
+    jct = np.maximum(through - submit_s[order], duration_s[order])
+    found = np.empty_like(jct)
+    found[order] = jct
+    return np.maximum(found, 1e-3)

@@ -1,0 +1,135 @@
+"""The figures of one simulation: over the evaluation window's jobs, and over all jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.metrics.fairness import Fairness, fairness
+from simulator.metrics.outcome import Bools, Floats, Outcome
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and quantiles; NaN of no jobs."""
+
+    mean: float
+    median: float
+    p90: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobMeasures:
+    """Of a set of jobs. `unfinished` jobs are counted with what they waited until the horizon;
+    `never_fit` have no times and are in no spread. Both are failures of the run."""
+
+    jobs: int
+    unfinished: int
+    never_fit: int
+    jct_s: Spread
+    wait_s: Spread
+    queued_s: Spread
+    slowdown: Spread
+    waiting_share: float
+    """Share of the jobs that waited more than 60 s for their first start."""
+    preempted_share: float
+    """Share of the jobs that were stopped at least once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """`window` is what a comparison is about; `all` shows who starved outside it."""
+
+    window: JobMeasures
+    all: JobMeasures
+    utilisation: float
+    """GPU-seconds held in the window over what its GPUs could give."""
+    fragmentation: float
+    makespan_s: float
+    """First submit to last end."""
+    lost_share: float
+    """Part of all GPU-seconds held that was lost to preemption and restarts."""
+    preemptions: int
+    fairness: Fairness
+
+
+def measure(outcome: Outcome) -> Measures:
+    everybody = np.ones(len(outcome), np.bool_)
+    return Measures(
+        window=of_jobs(outcome, outcome.in_window),
+        all=of_jobs(outcome, everybody),
+        utilisation=utilisation(outcome),
+        fragmentation=outcome.fragmentation,
+        makespan_s=makespan_s(outcome),
+        lost_share=lost_share(outcome),
+        preemptions=int(np.maximum(outcome.starts - 1, 0).sum()),
+        fairness=fairness(outcome),
+    )
+
+
+def of_jobs(outcome: Outcome, chosen: Bools) -> JobMeasures:
+    """`chosen` [jobs] says of whom."""
+    counted = chosen & outcome.fits
+    return JobMeasures(
+        jobs=int(chosen.sum()),
+        unfinished=int((counted & ~outcome.ended).sum()),
+        never_fit=int((chosen & ~outcome.fits).sum()),
+        jct_s=spread(outcome.jct_s[counted]),
+        wait_s=spread(outcome.wait_s[counted]),
+        queued_s=spread(outcome.queued_s[counted]),
+        slowdown=spread(outcome.slowdown[counted]),
+        waiting_share=share(outcome.wait_s[counted] > 60.0),
+        preempted_share=share(outcome.starts[counted] > 1),
+    )
+
+
+def spread(values: Floats) -> Spread:
+    if not values.size:
+        return Spread(NAN, NAN, NAN, NAN)
+    median, p90, p99 = np.percentile(values, (50, 90, 99))
+    return Spread(float(values.mean()), float(median), float(p90), float(p99))
+
+
+def share(which: Bools) -> float:
+    return float(which.mean()) if which.size else NAN
+
+
+def utilisation(outcome: Outcome) -> float:
+    low, high = outcome.window_s
+    offered = outcome.capacity_gpus * (high - low)
+    return outcome.busy_gpu_s / offered if offered > 0 else NAN
+
+
+def makespan_s(outcome: Outcome) -> float:
+    if not outcome.ended.any():
+        return NAN
+    return float(np.nanmax(outcome.end_s) - outcome.submit_s.min())
+
+
+def lost_share(outcome: Outcome) -> float:
+    held = float((outcome.held_s * outcome.gpus).sum())
+    return float((outcome.lost_s * outcome.gpus).sum()) / held if held > 0 else 0.0
+
+
+def busy_gpu_s(
+    begin_s: Floats, end_s: Floats, gpus: Floats, window_s: tuple[float, float]
+) -> float:
+    """GPU-seconds that runs [n] hold between the window's ends; a run without end is NaN."""
+    low, high = window_s
+    until = np.where(np.isnan(end_s), high, np.minimum(end_s, high))
+    return float((np.maximum(until - np.maximum(begin_s, low), 0.0) * gpus).sum())
+
+
+def offered_load(
+    submit_s: Floats, duration_s: Floats, gpus: Floats, capacity_gpus: float,
+    window_s: tuple[float, float],
+) -> float:  # fmt: skip
+    """Work submitted in the window over what its GPUs could do in it; 1 is all they can."""
+    low, high = window_s
+    within = (submit_s >= low) & (submit_s < high)
+    work = float((duration_s[within] * gpus[within]).sum())
+    return work / (capacity_gpus * (high - low)) if high > low else NAN

@@ -1,0 +1,80 @@
+"""What became of the jobs of one simulation, whichever engine ran it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+BOUND_S = 10.0
+"""Runs shorter than this count as this long in the bounded slowdown (Feitelson 2001)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Row i of every array is the same job; times in cluster seconds of one clock.
+
+    NaN is what did not happen before `horizon_s`, where the simulation ended. Jobs are never
+    left out: one that could not fit into the pool at all has `fits` False, NaN times and no GPUs.
+    """
+
+    submit_s: Floats
+    start_s: Floats
+    """When it first got its GPUs."""
+    end_s: Floats
+    duration_s: Floats
+    """The work it brought: its time on GPUs if it is never stopped."""
+    gpus: Floats
+    tenant: Ints
+    starts: Ints
+    """Attempts on GPUs."""
+    held_s: Floats
+    """Time on GPUs over all attempts, lost work and restarts included."""
+    lost_s: Floats
+    """The part of it that was done for nothing: work after a checkpoint, and restarts."""
+    fits: Bools
+    capacity_gpus: float
+    window_s: tuple[float, float]
+    """What is evaluated: jobs submitted in [from, to), GPUs held between them."""
+    busy_gpu_s: float
+    """GPU-seconds held within the window."""
+    horizon_s: float
+    fragmentation: float = float("nan")
+    """Time-weighted share of the free GPUs of the window that lay on partly used nodes."""
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+    @property
+    def ended(self) -> Bools:
+        return ~np.isnan(self.end_s)
+
+    @property
+    def in_window(self) -> Bools:
+        low, high = self.window_s
+        return (self.submit_s >= low) & (self.submit_s < high)
+
+    @property
+    def jct_s(self) -> Floats:
+        """Submit to end; of a job that has not ended the time until now, which is a lower bound."""
+        return np.where(self.ended, self.end_s, self.horizon_s) - self.submit_s
+
+    @property
+    def wait_s(self) -> Floats:
+        """Submit to the first start; of a job that never started a lower bound."""
+        return np.where(np.isnan(self.start_s), self.horizon_s, self.start_s) - self.submit_s
+
+    @property
+    def queued_s(self) -> Floats:
+        """All time without GPUs between submit and end, that after a preemption included."""
+        return np.maximum(self.jct_s - self.held_s, 0.0)
+
+    @property
+    def slowdown(self) -> Floats:
+        """Bounded slowdown: JCT over the work, both at least `BOUND_S`, so never below 1."""
+        return np.maximum(self.jct_s / np.maximum(self.duration_s, BOUND_S), 1.0)
