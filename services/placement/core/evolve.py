@@ -62,7 +62,7 @@ def folds(kind: type[E]) -> Callable[[Fold[E]], Fold[E]]:
 @folds(PoolConfigured)
 def on_pool(event: PoolConfigured, pool: Pool, fact: Fact) -> None:
     pool.settings = event
-    pool.changed = True
+    pool.touch(fact.at)
     for node in pool.board.nodes.values():
         use(pool, node)
 
@@ -106,7 +106,7 @@ def wait_again(pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: i
     job.placed_at = job.started_at = job.not_before = 0
     job.gpus = 0.0
     job.ready.clear()
-    pool.enter(job)
+    pool.enter(job, at)
 
 
 @folds(RanksNoted)
@@ -127,6 +127,7 @@ def on_round(event: RoundEnded, pool: Pool, fact: Fact) -> None:
     pool.round_at = fact.at
     pool.again_at = event.again_at
     pool.changed = event.unfinished
+    pool.first_change = pool.last_change = fact.at
     pool.fresh = 0
     for job_id, victims in list(pool.claims.items()):
         jobs = (pool.jobs.get(victim) for victim in victims)
@@ -142,6 +143,7 @@ def on_placed(event: JobPlaced, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     pool.leave(job)
     job.phase, job.placed_at = "placed", fact.at
+    pool.running[job.job_id] = job
     pool.starting[job.job_id] = fact.at
     for allocation in event.allocations:
         slot = slot_of(allocation)
@@ -174,7 +176,7 @@ def on_started(event: JobStarted, pool: Pool, fact: Fact) -> None:
     job.start_failures = 0
     pool.starting.pop(event.job_id, None)
     if job.spec.guaranteed_s and pool.waiting:
-        pool.changed = True
+        pool.touch(fact.at)
 
 
 @folds(JobStartFailed)
@@ -218,7 +220,7 @@ def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
     if not node.jobs[job.job_id]:
         del node.jobs[job.job_id]
     forget_if_gone(pool, node)
-    pool.changed = True
+    pool.touch(fact.at)
     job.clean = job.clean and event.reason == "exited" and event.exit_code == 0
     failed = event.reason == "exited" and event.exit_code != 0
     if failed and job.phase == "running" and job.exit_code is None:
@@ -229,29 +231,32 @@ def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
 def on_attempt_failed(event: JobAttemptFailed, pool: Pool, fact: Fact) -> None:
     """Parked until admission lets it in again."""
     job = pool.jobs[event.job_id]
+    pool.running.pop(event.job_id, None)
     job.phase = "parked"
     job.failures += 1
 
 
 @folds(JobSucceeded)
 def on_succeeded(event: JobSucceeded, pool: Pool, fact: Fact) -> None:
-    end(pool, event.job_id)
+    end(pool, event.job_id, fact.at)
 
 
 @folds(JobFailed)
 def on_failed(event: JobFailed, pool: Pool, fact: Fact) -> None:
-    end(pool, event.job_id)
+    end(pool, event.job_id, fact.at)
 
 
 @folds(JobCancelled)
 def on_cancelled(event: JobCancelled, pool: Pool, fact: Fact) -> None:
-    end(pool, event.job_id)
+    end(pool, event.job_id, fact.at)
 
 
-def end(pool: Pool, job_id: str) -> None:
+def end(pool: Pool, job_id: str, at: int) -> None:
     """Nothing stays behind: what is said of it later is late, and ignored."""
     job = pool.jobs.pop(job_id)
-    pool.changed = pool.changed or job_id in pool.waiting
+    pool.running.pop(job_id, None)
+    if job_id in pool.waiting:
+        pool.touch(at)
     pool.leave(job)
     pool.ranks.scores.pop(job_id, None)
 
@@ -276,7 +281,7 @@ def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
         rack=event.labels.get("rack", event.rack),
     )
     use(pool, node)
-    pool.changed = True
+    pool.touch(fact.at)
 
 
 @folds(NodeLost)
@@ -285,7 +290,7 @@ def on_lost(event: NodeLost, pool: Pool, fact: Fact) -> None:
     node.lost_at = fact.at
     use(pool, node)
     pool.lost[event.node_id] = fact.at
-    pool.changed = True
+    pool.touch(fact.at)
     forget_if_gone(pool, node)
 
 
@@ -298,18 +303,18 @@ def forget_if_gone(pool: Pool, node: Node) -> None:
 @folds(NodeCordoned)
 def on_cordoned(event: NodeCordoned, pool: Pool, fact: Fact) -> None:
     pool.cordons[event.node_id] = event.draining
-    reuse(pool, event.node_id)
+    reuse(pool, event.node_id, fact.at)
 
 
 @folds(NodeUncordoned)
 def on_uncordoned(event: NodeUncordoned, pool: Pool, fact: Fact) -> None:
     pool.cordons.pop(event.node_id, None)
-    reuse(pool, event.node_id)
+    reuse(pool, event.node_id, fact.at)
 
 
-def reuse(pool: Pool, node_id: str) -> None:
+def reuse(pool: Pool, node_id: str, at: int) -> None:
     node = pool.board.nodes.get(node_id)
-    pool.changed = True
+    pool.touch(at)
     if node is not None:
         use(pool, node)
 

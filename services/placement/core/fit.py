@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from services.placement.core.board import Board, Draft, Kind, Node
 from services.placement.core.shape import GPU, Shape, Slot
 
-Avoid = tuple[str, ...]
+Avoid = tuple[str, ...] | frozenset[str]
 
 
 def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:

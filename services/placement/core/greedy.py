@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from services.placement.core.board import Draft
-from services.placement.core.fit import Failures, could_hold, keep, place
+from services.placement.core.easy import Head, head_of
+from services.placement.core.fit import Avoid, Failures, could_hold, keep, place
 from services.placement.core.preempt import evict
 from services.placement.core.reasons import tell
 from services.placement.core.reserve import claim, reserve
@@ -67,6 +68,7 @@ class Round:
         self.kept: list[Slot] = []
         self.keepers: set[str] = set()
         self.taken: set[str] = set()
+        self.head: Head | None = None
         self.searches = 0
         self.evicted = 0
         self.leases = 0
@@ -75,27 +77,38 @@ class Round:
         for position, job in enumerate(self.policy.rank(self.view)):
             if job.not_before > self.view.now:
                 self.plan.again(job.not_before)
-            elif self.leases and self.leases + job.shape.min_workers > LEASES_PER_ROUND:
+            elif self.head and self.view.mode == "strict":
+                self.blocked.append((position, job))
+            elif not self.consider(position, job):
                 self.plan.unfinished = True
                 break
-            else:
-                self.consider(position, job)
-        tell(self.view, self.draft, self.plan, self.blocked, self.kept, self.keepers)
+        tell(
+            self.view, self.draft, self.plan, self.blocked, self.kept, self.keepers, self.head
+        )  # fmt: skip
         return self.plan
 
-    def consider(self, position: int, job: Job) -> None:
+    def consider(self, position: int, job: Job) -> bool:
+        """Place it or hold it; False: it fits, but the round is as long as it may be."""
         shape = self.policy.allot(self.view, job)
+        mark = len(self.draft.log)
         slots = self.find(job, shape)
         if not slots:
             self.blocked.append((position, job))
             self.hold(job, shape)
-            return
+            return True
+        if self.leases and self.leases + len(slots) > LEASES_PER_ROUND:
+            self.draft.rollback(mark)
+            return False
         self.leases += len(slots)
         left = self.draft.board.nodes[slots[0].node_id].whole
         self.plan.places.append(Placing(job, slots, position, left))
+        return True
 
     def find(self, job: Job, shape: Shape) -> list[Slot]:
-        avoid = self.avoided(job, shape)
+        avoid: Avoid = self.avoided(job, shape)
+        head = self.head
+        if head and head.nodes and head.delayed_by(job, self.view.now, self.view.time_scale):
+            avoid = head.nodes.union(avoid)
         if self.failures.covers(shape, avoid):
             return []
         slots = self.policy.place(self.draft, shape, avoid)
@@ -121,6 +134,15 @@ class Round:
         if kept:
             self.kept += kept
             self.keepers.add(job.job_id)
+        if self.head is None and self.view.mode != "skip":
+            self.head = self.lead(job, shape, bool(kept))
+
+    def lead(self, job: Job, shape: Shape, has_kept: bool) -> Head:
+        """The head of the line; what was kept for it is all the reservation it needs."""
+        if has_kept or self.view.mode == "strict":
+            return Head(job.job_id, None)
+        avoid = self.avoided(job, shape)
+        return head_of(self.view, self.draft, job, shape, avoid, self.plan.places)
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
         if not self.view.victims.any_of(job.tier) or self.hopeless.covers(shape, job.tier):

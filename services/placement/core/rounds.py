@@ -12,6 +12,9 @@ from services.placement.core.view import Eviction, Held, Placing, Plan, View, vi
 from shared.bus.decider import Decision
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced, RoundEnded
 
+SETTLE_MOST = 10
+"""Changes may push a round off for so many times its `settle_ms`, counted from the first."""
+
 
 def due_at(pool: Pool) -> int | None:
     """ms of the next round, None while nothing could come of one.
@@ -21,12 +24,26 @@ def due_at(pool: Pool) -> int | None:
     """
     if pool.settings is None or not pool.waiting:
         return None
-    if pool.changed and pool.fresh == len(pool.waiting):
-        return pool.round_at
-    paced = pool.round_at + pool.settings.round_ms
-    if pool.changed:
-        return paced
-    return None if pool.again_at is None else max(pool.again_at, paced)
+    settled = settled_at(pool, pool.settings.settle_ms)
+    if settled is None:
+        return None
+    undisturbed = pool.changed and pool.fresh == len(pool.waiting)
+    return max(settled, pool.round_at + (0 if undisturbed else pool.settings.round_ms))
+
+
+def settled_at(pool: Pool, settle_ms: int) -> int | None:
+    """ms when the changes have settled; a moment that a round waits for is a change as well."""
+    again = pool.again_at
+    if not pool.changed:
+        return None if again is None else again + settle_ms
+    first, last = pool.first_change, pool.last_change
+    if again is not None and again < settled(first, last, settle_ms):
+        first, last = min(first, again), max(last, again)
+    return settled(first, last, settle_ms)
+
+
+def settled(first: int, last: int, settle_ms: int) -> int:
+    return min(last + settle_ms, first + SETTLE_MOST * settle_ms)
 
 
 def run(pool: Pool, now: int) -> Iterator[Decision]:

@@ -90,7 +90,7 @@ class Ranks:
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-1"
+    SCHEMA: ClassVar[str] = "placement-2"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -105,8 +105,13 @@ class Pool:
     claims: dict[str, dict[str, None]] = field(default_factory=dict)
     """Job id -> the victims it waits for."""
     ranks: Ranks = field(default_factory=Ranks)
+    running: dict[str, Job] = field(default_factory=dict)
+    """Jobs that hold GPUs, in the order in which they were placed."""
     changed: bool = False
     """Something happened since the last round that could let a job start."""
+    first_change: int = 0
+    """ms of the first of these changes since somebody waits."""
+    last_change: int = 0
     round_no: int = 0
     round_at: int = 0
     again_at: int | None = None
@@ -132,13 +137,23 @@ class Pool:
         seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
         return round(seconds * 1000)
 
-    def enter(self, job: Job) -> None:
+    def touch(self, at: int) -> None:
+        """Something happened at `at` (ms) that could let a job start."""
+        if not self.waiting:
+            self.again_at = None
+        if not (self.changed and self.waiting):
+            self.first_change = at
+        self.last_change = at
+        self.changed = True
+
+    def enter(self, job: Job, at: int) -> None:
         """The job waits (again)."""
+        self.touch(at)
+        self.running.pop(job.job_id, None)
         job.phase = "waiting"
         job.round_no = self.round_no
         self.waiting[job.job_id] = job
         self.fresh += 1
-        self.changed = True
 
     def leave(self, job: Job) -> None:
         """The job waits no more."""

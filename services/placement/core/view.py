@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.placement.core.board import Board, Draft
+from services.placement.core.fit import Avoid
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job, Pool
 from services.placement.core.victims import Victims
+from shared.contracts.access import QueueMode
 from shared.contracts.placement import HoldReason
 
 RANK_FRESH_MS = 10_000
-RESERVE_AFTER_S = 300.0
-"""Cluster seconds after which GPUs are kept for the job that waits longest in the highest class."""
 BASE_ORDER = "class_submit"
 
 
@@ -26,6 +26,8 @@ class View:
     time_scale: float
     board: Board
     waiting: Mapping[str, Job]
+    running: Mapping[str, Job]
+    """Jobs that hold GPUs, in any phase."""
     jobs: Mapping[str, Job]
     claims: Mapping[str, Mapping[str, None]]
     cordons: Mapping[str, bool]
@@ -34,6 +36,7 @@ class View:
     ranks_at: int
     oldest: str
     victims: Victims
+    mode: QueueMode = "skip"
 
     @property
     def ranks_age_s(self) -> float:
@@ -52,6 +55,7 @@ def view_of(pool: Pool, now: int) -> View:
         time_scale=pool.time_scale,
         board=pool.board,
         waiting=pool.waiting,
+        running=pool.running,
         jobs=pool.jobs,
         claims=pool.claims,
         cordons=pool.cordons,
@@ -59,13 +63,17 @@ def view_of(pool: Pool, now: int) -> View:
         order=ranks.policy if usable else BASE_ORDER,
         ranks_at=ranks.at,
         oldest=oldest(pool, now),
-        victims=Victims(pool.jobs, now, pool.time_scale),
+        victims=Victims(pool.running, now, pool.time_scale),
+        mode=pool.settings.queue_mode if pool.settings else "skip",
     )
 
 
 def oldest(pool: Pool, now: int) -> str:
     """Whose turn it is to have GPUs kept for it; the same job until it runs, whatever its rank."""
-    due = now - round(RESERVE_AFTER_S * 1000 / pool.time_scale)
+    after_s = pool.settings.reserve_after_s if pool.settings else None
+    if after_s is None:
+        return ""
+    due = now - round(after_s * 1000 / pool.time_scale)
     ripe = [
         (job.tier, job.since, job.job_id)
         for job in pool.waiting.values()
@@ -130,5 +138,5 @@ class Policy:
     name: str
     rank: Callable[[View], list[Job]]
     allot: Callable[[View, Job], Shape]
-    place: Callable[[Draft, Shape, tuple[str, ...]], list[Slot]]
+    place: Callable[[Draft, Shape, Avoid], list[Slot]]
     evict: Callable[[View, Draft, Job, Shape, frozenset[str]], Evicted | None]

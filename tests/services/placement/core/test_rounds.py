@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.contracts.placement import JobHeld, RoundEnded
-from tests.services.placement.core.lane import job, kinds, lane, only
+from tests.services.placement.core.lane import job, kinds, lane, only, refused
 
 
 def test_an_idle_pool_wants_no_wake() -> None:
@@ -82,7 +82,7 @@ def test_a_round_is_cut_before_its_record_is_too_large_and_goes_on() -> None:
 
 
 def test_the_job_that_waited_longest_has_gpus_kept_for_it_after_a_while() -> None:
-    pool = lane("n1", gpus=8, time_scale=100.0)
+    pool = lane("n1", gpus=8, time_scale=100.0, reserve_after_s=300.0)
     pool.run(job("x", 4), job("y", 4))
     pool.submit(job("big", 8))
     pool.exited("x", after_ms=1000)
@@ -97,7 +97,7 @@ def test_the_job_that_waited_longest_has_gpus_kept_for_it_after_a_while() -> Non
 
 
 def test_a_higher_class_does_not_wait_behind_a_reservation() -> None:
-    pool = lane("n1", gpus=8, time_scale=1000.0)
+    pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0)
     pool.run(job("x", 4), job("big", 8))
     pool.submit(job("high", 2, priority_class="high"), job("same", 2), after_ms=1000)
     assert pool.job("high").phase == "placed"
@@ -105,8 +105,69 @@ def test_a_higher_class_does_not_wait_behind_a_reservation() -> None:
 
 
 def test_nothing_is_kept_for_a_job_that_could_never_fit() -> None:
-    pool = lane("n1", gpus=8, time_scale=1000.0)
+    pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0)
     pool.run(job("x", 4), job("huge", 16))
     pool.submit(job("small", 2), after_ms=1000)
     assert pool.job("huge").held == "no_node_fits"
     assert pool.job("small").phase == "placed"
+
+
+def test_without_reserve_after_s_nothing_is_kept_however_long_a_job_waits() -> None:
+    pool = lane("n1", gpus=8, time_scale=1000.0)
+    pool.run(job("x", 4), job("big", 8))
+    pool.submit(job("small", 2), after_ms=100_000)
+    assert pool.job("small").phase == "placed"
+
+
+def test_a_round_waits_until_the_news_has_settled() -> None:
+    pool = lane("n1", settle_ms=20)
+    pool.submit(job("a"), after_ms=1000)
+    begun = pool.now
+    assert pool.decider.next_wake(pool.state) == begun + 20
+    pool.submit(job("b"), after_ms=15)
+    assert pool.decider.next_wake(pool.state) == begun + 35
+    assert kinds(pool.wake()) == ["JobPlaced", "JobPlaced"]
+
+
+def test_changes_push_a_round_off_ten_times_settle_ms_at_most() -> None:
+    pool = lane("n1", settle_ms=20)
+    pool.submit(job("first"), after_ms=1000)
+    begun = pool.now
+    for n in range(13):
+        pool.submit(job(f"j{n}"), after_ms=15)
+    assert pool.decider.next_wake(pool.state) == begun + 200
+    assert "JobPlaced" in kinds(pool.submit(job("last"), after_ms=10))
+
+
+def test_what_happened_while_nobody_waited_hurries_nobody() -> None:
+    pool = lane("n1", settle_ms=20)
+    pool.submit(job("a"), after_ms=1000)
+    pool.wake()
+    pool.submit(job("b"), after_ms=5000)
+    assert pool.decider.next_wake(pool.state) == pool.now + 20
+
+
+def test_a_settled_round_of_a_contended_pool_still_keeps_its_pace() -> None:
+    pool = lane("n1", gpus=1, settle_ms=20, round_ms=100)
+    pool.submit(job("a"), job("b"))
+    pool.wake()
+    ended = pool.now
+    pool.submit(job("c"), after_ms=10)
+    assert pool.decider.next_wake(pool.state) == ended + 100
+    pool.submit(job("d"), after_ms=85)
+    assert pool.decider.next_wake(pool.state) == ended + 115
+
+
+def test_the_end_of_a_backoff_is_a_change_and_settles_like_one() -> None:
+    pool = lane("n1", gpus=1, settle_ms=20)
+    pool.submit(job("a"))
+    pool.wake()
+    pool.report(refused(pool.ids_of("a")[0], "a"))
+    failed = pool.now
+    pool.wake()
+    assert pool.state.again_at == failed + 500
+    assert pool.decider.next_wake(pool.state) == failed + 520
+    pool.submit(job("b", 2), after_ms=470)
+    assert pool.decider.next_wake(pool.state) == failed + 520
+    pool.submit(job("c", 2), after_ms=20)
+    assert pool.decider.next_wake(pool.state) == failed + 530

@@ -1,0 +1,220 @@
+"""What a job that does not fit does to those behind it: strict, skip, EASY; by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.contracts.jobs import JobAdmitted
+from shared.contracts.placement import JobHeld
+from tests.services.placement.core.lane import Lane, job, kinds, lane, only, refused
+
+
+def simulated(mode: str, *nodes: str, gpus: int = 8, **settings: object) -> Lane:
+    """A pool as simulations have it: a round comes 1 ms after its facts."""
+    return lane(*nodes, gpus=gpus, queue_mode=mode, settle_ms=1, round_ms=1, **settings)
+
+
+def begin(pool: Lane, *jobs: JobAdmitted) -> None:
+    """These run, and 1 s has passed since."""
+    pool.submit(*jobs)
+    pool.wake()
+    pool.ready(*(each.job_id for each in jobs))
+    pool.feed(after_ms=1000)
+
+
+def line(pool: Lane, *jobs: JobAdmitted) -> dict[str, str]:
+    """They come, a round is run: phase of each, or why it is held."""
+    pool.submit(*jobs)
+    pool.wake()
+    names = [each.job_id for each in jobs]
+    return {n: pool.job(n).held or pool.job(n).phase for n in names}
+
+
+# ---- strict ---------------------------------------------------------------------------------
+
+
+def test_strict_nobody_passes_the_first_that_does_not_fit() -> None:
+    pool = simulated("strict", "n1")
+    begin(pool, job("x", 4))
+    assert line(pool, job("a", 2), job("big", 4), job("small", 1)) == {
+        "a": "placed", "big": "no_capacity", "small": "behind_head",
+    }  # fmt: skip
+    (held,) = [e for e in pool.facts if e.event.subject == "small" and type(e.event) is JobHeld]
+    assert held.event.detail["head"] == "big"  # type: ignore[attr-defined]
+
+
+def test_strict_the_line_moves_when_the_head_fits() -> None:
+    pool = simulated("strict", "n1")
+    begin(pool, job("x", 4))
+    line(pool, job("big", 8), job("small", 1), job("last", 8))
+    pool.exited("x", after_ms=100)
+    pool.wake()
+    assert pool.job("big").phase == "placed"
+    assert [pool.job(n).held for n in ("small", "last")] == ["no_capacity", "behind_head"]
+    pool.ready("big")
+    pool.exited("big", after_ms=100)
+    assert [e.job_id for e in pool.wake() if type(e).__name__ == "JobPlaced"] == ["small"]  # type: ignore[attr-defined]
+
+
+def test_strict_a_higher_class_still_goes_first() -> None:
+    pool = simulated("strict", "n1")
+    begin(pool, job("x", 4, preemptible=False))
+    found = line(pool, job("big", 8), job("high", 1, priority_class="high"))
+    assert found == {"big": "no_capacity", "high": "placed"}
+
+
+def test_strict_a_job_in_backoff_is_not_in_line() -> None:
+    pool = simulated("strict", "n1")
+    pool.submit(job("a", 8))
+    pool.wake()
+    pool.report(*pool.all("a", refused))
+    assert line(pool, job("b", 1)) == {"b": "placed"}
+
+
+def test_strict_what_could_never_fit_holds_the_line_and_says_so() -> None:
+    pool = simulated("strict", "n1")
+    assert line(pool, job("huge", 16), job("b", 1), job("huge2", 32)) == {
+        "huge": "no_node_fits", "b": "behind_head", "huge2": "no_node_fits",
+    }  # fmt: skip
+
+
+# ---- EASY -----------------------------------------------------------------------------------
+
+
+def test_easy_a_job_passes_the_head_only_if_it_ends_in_time_or_keeps_off_its_nodes() -> None:
+    """x frees n1 at 100 s, where the head needs all of it: 4 are free there, and none on n2."""
+    pool = simulated("easy", "n1", "n2")
+    begin(pool, job("x", 4, walltime_s=101.0), job("y", 8, walltime_s=1000.0))
+    found = line(
+        pool,
+        job("head", 8),
+        job("long", 1, walltime_s=101.0),
+        job("short", 1, walltime_s=90.0),
+        job("unknown", 1),
+    )
+    assert found == {
+        "head": "no_capacity",
+        "long": "reserved_for_head",
+        "short": "placed",
+        "unknown": "reserved_for_head",
+    }
+    assert pool.nodes_of("short") == ("n1",)
+
+
+def test_easy_the_reason_names_the_head_and_its_shadow_time() -> None:
+    pool = simulated("easy", "n1")
+    begin(pool, job("x", 4, walltime_s=101.0))
+    started = pool.job("x").started_at
+    pool.submit(job("head", 8), job("long", 1))
+    held = [e for e in only(JobHeld, pool.wake()) if e.subject == "long"]
+    assert held[0].detail["head"] == "head"  # type: ignore[attr-defined]
+    assert held[0].detail["shadow_at"] == started + 101_000  # type: ignore[attr-defined]
+
+
+def test_easy_another_node_is_free_for_all() -> None:
+    pool = simulated("easy", "n1", "n2")
+    begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
+    assert pool.nodes_of("x") == ("n1",)
+    assert line(pool, job("head", 8), job("long", 2), job("long2", 2)) == {
+        "head": "no_capacity", "long": "placed", "long2": "reserved_for_head",
+    }  # fmt: skip
+    assert pool.nodes_of("long") == ("n2",), "n1 is the head's from 100 s on"
+
+
+def test_easy_a_job_may_end_at_the_very_shadow_time() -> None:
+    pool = simulated("easy", "n1")
+    begin(pool, job("x", 4, walltime_s=100.0))
+    ends = pool.job("x").started_at + 100_000
+    pool.submit(job("head", 8))
+    round_at = pool.decider.next_wake(pool.state)
+    assert round_at is not None
+    left_s = (ends - round_at) / 1000
+    pool.submit(job("fits", 1, walltime_s=left_s), job("over", 1, walltime_s=left_s + 0.001))
+    pool.wake()
+    assert (pool.job("fits").phase, pool.job("over").held) == ("placed", "reserved_for_head")
+
+
+@pytest.mark.parametrize(("passed_s", "shadow_s"), [(99, 100), (100, 200), (399, 400), (401, 800)])
+def test_easy_an_estimate_that_was_overrun_doubles_until_it_lies_ahead(
+    passed_s: int, shadow_s: int
+) -> None:
+    pool = simulated("easy", "n1")
+    pool.submit(job("x", 4, walltime_s=100.0))
+    pool.wake()
+    pool.ready("x")
+    started = pool.job("x").started_at
+    pool.submit(job("head", 8), job("late", 1), after_ms=passed_s * 1000 - 1)
+    (held,) = [e for e in only(JobHeld, pool.wake()) if e.subject == "late"]
+    assert held.detail["shadow_at"] == started + shadow_s * 1000  # type: ignore[attr-defined]
+
+
+def test_easy_without_estimates_nobody_can_delay_the_head() -> None:
+    pool = simulated("easy", "n1")
+    begin(pool, job("x", 4))
+    assert line(pool, job("head", 8), job("b", 1)) == {"head": "no_capacity", "b": "placed"}
+
+
+def test_easy_jobs_without_an_estimate_never_free_anything_for_the_head() -> None:
+    pool = simulated("easy", "n1", "n2")
+    begin(pool, job("x", 6), job("y", 6, walltime_s=500.0))
+    assert line(pool, job("head", 8), job("b", 2, walltime_s=400.0), job("c", 2)) == {
+        "head": "no_capacity", "b": "placed", "c": "reserved_for_head",
+    }  # fmt: skip
+    assert pool.nodes_of("b") == ("n1",)
+
+
+def test_easy_a_gang_waits_for_the_last_of_the_ends_it_needs() -> None:
+    """Two whole nodes: of n1 at 100 s, n2 at 300 s, n3 at 200 s the first two ends are enough."""
+    pool = simulated("easy", "n1", "n2", "n3", gpus=4)
+    begin(
+        pool,
+        job("x", 4, walltime_s=100.0),
+        job("y", 4, walltime_s=300.0),
+        job("z", 3, walltime_s=200.0),
+    )
+    pool.submit(job("head", 4, workers=2), job("b", 1))
+    (held,) = [e for e in only(JobHeld, pool.wake()) if e.subject == "b"]
+    assert held.detail["shadow_at"] == pool.job("z").started_at + 200_000  # type: ignore[attr-defined]
+
+
+def test_easy_what_starts_in_the_same_round_counts_for_the_shadow() -> None:
+    pool = simulated("easy", "n1")
+    pool.submit(job("x", 4, walltime_s=50.0), job("head", 8), job("b", 1, walltime_s=51.0))
+    said = pool.wake()
+    assert kinds(said)[0] == "JobPlaced"
+    (held,) = [e for e in only(JobHeld, said) if e.subject == "b"]
+    assert held.detail["shadow_at"] == pool.now + 50_000  # type: ignore[attr-defined]
+
+
+def test_easy_has_no_reservation_for_the_second_that_does_not_fit() -> None:
+    pool = simulated("easy", "n1", "n2")
+    begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
+    found = line(pool, job("head", 8), job("second", 7), job("c", 2))
+    assert found == {"head": "no_capacity", "second": "no_capacity", "c": "placed"}
+
+
+def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
+    pool = simulated("easy", "n1", gpus=1)
+    begin(pool, job("x", 0.5, walltime_s=100.0))
+    assert line(pool, job("head", 0.8), job("b", 0.2, walltime_s=98.0), job("c", 0.2)) == {
+        "head": "no_capacity", "b": "placed", "c": "reserved_for_head",
+    }  # fmt: skip
+
+
+def test_easy_a_head_that_makes_others_stop_needs_no_other_reservation() -> None:
+    pool = simulated("easy", "n1", "n2")
+    begin(pool, job("x", 8, walltime_s=100.0), job("y", 7, walltime_s=100.0))
+    found = line(pool, job("head", 8, priority_class="high"), job("b", 1))
+    assert found == {"head": "no_capacity", "b": "behind_reservation"}
+    pool.stopped("y", after_ms=1)
+    pool.wake()
+    assert pool.job("head").phase == "placed"
+
+
+# ---- skip -----------------------------------------------------------------------------------
+
+
+def test_skip_passes_over_what_does_not_fit() -> None:
+    pool = simulated("skip", "n1")
+    begin(pool, job("x", 4, walltime_s=100.0))
+    assert line(pool, job("big", 8), job("b", 4)) == {"big": "no_capacity", "b": "placed"}
