@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from services.admission.core.ended import Outcome
 from shared.bus.decider import Decision, Input
 from shared.contracts.base import Command
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
 
 
 def accepted(
@@ -33,4 +34,22 @@ def refused(
             reason=reason,
             detail=detail,
         )
+    )
+
+
+def end_told(
+    command_id: str, job_id: str, outcome: Outcome, tenant: str
+) -> CommandAccepted | CommandRefused:
+    """Who asked for the end of a job or array hears of it; a finish that came first wins."""
+    if outcome == "cancelled":
+        return CommandAccepted(
+            command_id=command_id, command_type=CancelJob.TYPE, of=job_id, tenant=tenant
+        )
+    return CommandRefused(
+        command_id=command_id,
+        command_type=CancelJob.TYPE,
+        of=job_id,
+        tenant=tenant,
+        reason="already_finished",
+        detail=f"job_id: {job_id!r}: has {outcome}",
     )

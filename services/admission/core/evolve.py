@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from services.admission.core import waits
+from services.admission.core import arrays, waits
 from services.admission.core.ended import Ended, Outcome
-from services.admission.core.need import gang_milli, need_of, shape_of
+from services.admission.core.need import GPU, gang_milli, need_of, shape_of
 from services.admission.core.state import Admitted, Array, Backoff, Job, Pool, Used
 from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import (
     ArrayAccepted,
+    ArrayCancelRequested,
     AttemptNoted,
     CancelRequested,
     CapacityNoted,
@@ -21,6 +22,7 @@ from shared.contracts.jobs import (
     JobDeferred,
     JobReadmitted,
     JobRejected,
+    JobSizeNoted,
     JobsReleased,
     QuotaChanged,
     TenantNoted,
@@ -36,6 +38,7 @@ def evolve(state: Pool, fact: Fact) -> None:
     match fact.event:
         case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
             state.answered.note(command_id)
+            state.owed.pop(command_id, None)
         case JobAdmitted() as event:
             on_admitted(state, event)
         case JobDeferred() as event:
@@ -56,6 +59,10 @@ def evolve_rare(state: Pool, fact: Fact) -> None:
     match fact.event:
         case ArrayAccepted() as event:
             on_array(state, fact, event)
+        case ArrayCancelRequested() as event:
+            on_array_cancel(state, fact, event)
+        case JobSizeNoted() as event:
+            on_size(state, event)
         case AttemptNoted() as event:
             on_attempt(state, fact, event)
         case JobReadmitted() as event:
@@ -79,6 +86,7 @@ def on_admitted(state: Pool, event: JobAdmitted) -> None:
     state.admitted[event.job_id] = Admitted(
         event.tenant,
         milli,
+        round(spec.gang.gpus_per_worker * GPU),
         spec.spot,
         event.digest,
         event.array_index,
@@ -86,14 +94,14 @@ def on_admitted(state: Pool, event: JobAdmitted) -> None:
         spec.retry.avoid_failed_node,
     )
     charge(state.used, event.tenant, milli, spec.spot)
-    unfold(state, event.job_id, event.array_index)
+    arrays.unfold(state, event.job_id, event.array_index)
 
 
 def on_deferred(state: Pool, fact: Fact, event: JobDeferred) -> None:
     job = state.deferred.get(event.job_id)
     if job is None:
         job = state.deferred[event.job_id] = first_met(state, fact, event)
-        unfold(state, event.job_id, event.array_index)
+        arrays.unfold(state, event.job_id, event.array_index)
     else:
         waits.leave(state, job)
     job.reason = event.reason
@@ -103,7 +111,7 @@ def on_deferred(state: Pool, fact: Fact, event: JobDeferred) -> None:
 def first_met(state: Pool, fact: Fact, event: JobDeferred) -> Job:
     spec = event.spec
     assert spec is not None, "the first deferral of a job carries its spec"
-    array = state.arrays.get(array_of(event.job_id, event.array_index))
+    array = state.arrays.get(arrays.array_of(event.job_id, event.array_index))
     return Job(
         event.job_id,
         event.tenant,
@@ -119,7 +127,7 @@ def first_met(state: Pool, fact: Fact, event: JobDeferred) -> Job:
 
 def on_rejected(state: Pool, event: JobRejected) -> None:
     forget_deferred(state, event.job_id)
-    unfold(state, event.job_id, event.array_index)
+    arrays.unfold(state, event.job_id, event.array_index)
     end(state, event.job_id, Ended("rejected", event.tenant, event.digest), event.array_index)
 
 
@@ -148,29 +156,17 @@ def end(state: Pool, job_id: str, ended: Ended, array_index: int | None) -> None
     """The job is over for good; so may be the array that it was part of."""
     state.ended.add(job_id, ended)
     waits.wake_dependents(state, job_id, ended.outcome == "succeeded")
-    array = state.arrays.get(array_of(job_id, array_index))
+    array = state.arrays.get(arrays.array_of(job_id, array_index))
     if array is None:
         return
-    array.left -= 1
-    array.all_succeeded = array.all_succeeded and ended.outcome == "succeeded"
+    arrays.lose(state, array, ended.outcome)
     if array.left == 0:
-        del state.arrays[array.job_id]
-        outcome: Outcome = "succeeded" if array.all_succeeded else "failed"
-        end(state, array.job_id, Ended(outcome, array.tenant, array.digest), None)
+        end_array(state, array)
 
 
-def array_of(job_id: str, index: int | None) -> str:
-    return "" if index is None else job_id.removesuffix(f".{index}")
-
-
-def unfold(state: Pool, job_id: str, index: int | None) -> None:
-    """The array's next job is there now."""
-    array = state.arrays.get(array_of(job_id, index))
-    if array is None or array.next_index != index:
-        return
-    array.next_index += 1
-    if array.next_index == array.size:
-        state.folded.pop(array.job_id, None)
+def end_array(state: Pool, array: Array) -> None:
+    outcome = arrays.close(state, array)
+    end(state, array.job_id, Ended(outcome, array.tenant, array.digest), None)
 
 
 def forget_deferred(state: Pool, job_id: str) -> Job | None:
@@ -206,10 +202,31 @@ def on_array(state: Pool, fact: Fact, event: ArrayAccepted) -> None:
     state.folded[event.job_id] = None
 
 
+def on_array_cancel(state: Pool, fact: Fact, event: ArrayCancelRequested) -> None:
+    state.answered.note(event.command_id)
+    array = state.arrays[event.job_id]
+    arrays.ask(state, array, event.command_id, fact.traceparent, event.reason)
+    if array.left == 0:
+        end_array(state, array)
+
+
+def on_size(state: Pool, event: JobSizeNoted) -> None:
+    """What it holds from now on is what its tenant is charged."""
+    job = state.admitted.get(event.job_id)
+    if job is not None:
+        milli = event.workers * job.worker_milli
+        charge(state.used, job.tenant, milli - job.gang_milli, job.spot)
+        job.gang_milli = milli
+
+
 def on_cancel_requested(state: Pool, fact: Fact, event: CancelRequested) -> None:
     state.answered.note(event.command_id)
     job = state.admitted.get(event.job_id)
-    if job is not None:
+    if job is None:
+        return
+    if event.of_array:
+        arrays.tell(state, event.job_id, job.array_index)
+    else:
         job.cancels += ((event.command_id, fact.traceparent),)
 
 

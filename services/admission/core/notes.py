@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from services.admission.core.answers import end_told
 from services.admission.core.state import Pool
 from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import (
     AttemptNoted,
-    CancelJob,
     CapacityNoted,
-    CommandAccepted,
-    CommandRefused,
     JobEnd,
+    JobSizeNoted,
     JobsReleased,
     NodeShape,
 )
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.placement import JobAttemptFailed, JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.placement import (
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobResized,
+    JobSucceeded,
+)
 
 
 @dataclass(slots=True)
@@ -29,14 +34,17 @@ class Batch:
     joined: dict[str, NodeShape] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
     attempts: list[tuple[Input, JobAttemptFailed]] = field(default_factory=list)
+    sizes: list[tuple[Input, JobResized]] = field(default_factory=list)
     last: str = ""
 
 
 def note(state: Pool, inputs: Sequence[Input]) -> Iterator[Decision]:
-    """Attempts go first: one batch may hold a failed attempt and the end of the job behind it."""
+    """Attempts and sizes go first: one batch may hold them and the end of the job behind them."""
     batch = gather(state, inputs)
     for item, failed in batch.attempts:
         yield item.leads_to(attempt_noted(state, item, failed))
+    for item, resized in batch.sizes:
+        yield item.leads_to(JobSizeNoted(job_id=resized.job_id, workers=resized.to_workers))
     if batch.joined or batch.left:
         capacity = CapacityNoted(
             pool=state.name, joined=tuple(batch.joined.values()), left=tuple(batch.left)
@@ -60,6 +68,8 @@ def gather(state: Pool, inputs: Sequence[Input]) -> Batch:
                 add_end(state, batch, item, JobEnd(job_id=job_id, outcome="cancelled"))
             case JobAttemptFailed() as failed if failed.job_id in state.admitted:
                 batch.attempts.append((item, failed))
+            case JobResized() as resized if resized.job_id in state.admitted:
+                batch.sizes.append((item, resized))
             case NodeJoined() as joined:
                 add_node(state, batch, item, joined)
             case NodeLost(node_id=node_id, reason="left"):
@@ -114,21 +124,6 @@ def cancels_of(state: Pool, end: JobEnd) -> list[Decision]:
     """Those who asked for the end hear of it now; a finish that came first wins."""
     job = state.admitted[end.job_id]
     return [
-        Decision(answer(command_id, end, job.tenant), command_id, traceparent)
+        Decision(end_told(command_id, end.job_id, end.outcome, job.tenant), command_id, traceparent)
         for command_id, traceparent in job.cancels
     ]
-
-
-def answer(command_id: str, end: JobEnd, tenant: str) -> CommandAccepted | CommandRefused:
-    if end.outcome == "cancelled":
-        return CommandAccepted(
-            command_id=command_id, command_type=CancelJob.TYPE, of=end.job_id, tenant=tenant
-        )
-    return CommandRefused(
-        command_id=command_id,
-        command_type=CancelJob.TYPE,
-        of=end.job_id,
-        tenant=tenant,
-        reason="already_finished",
-        detail=f"job_id: {end.job_id!r}: has {end.outcome}",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from services.admission.core.body import canonical
+from services.admission.core.cancel import answers_owed, next_of_array
 from services.admission.core.need import need_of
 from services.admission.core.quota import next_in_line
 from services.admission.core.sayings import say
@@ -27,12 +28,17 @@ def settle(state: Pool, now: int, budget_bytes: int) -> Generator[Decision, None
     while state.alarms and state.alarms[0][0] <= now and spent < budget_bytes:
         spent += ENVELOPE_BYTES
         yield readmission(state, state.alarms[0][1])
+    while state.cancelling and spent < budget_bytes:
+        decision, reason_bytes = next_of_array(state)
+        spent += ENVELOPE_BYTES + reason_bytes
+        yield decision
     while spent < budget_bytes and (job := next_ready(state, now)):
         size = len(canonical(job.spec, 1)) + ENVELOPE_BYTES
         if spent and spent + size > budget_bytes:
             break
         spent += size
         yield say(job, verdict(state, job, now))
+    yield from answers_owed(state)
     return spent
 
 
@@ -42,10 +48,10 @@ def next_ready(state: Pool, now: int) -> Job | None:
         return state.deferred[next(iter(waits.again))]
     if waits.nodeless and state.shapes and now >= state.settled_at:
         return state.deferred[next(iter(waits.nodeless))]
-    return next_in_line(state) or next_of_array(state)
+    return next_in_line(state) or next_to_make(state)
 
 
-def next_of_array(state: Pool) -> Job | None:
+def next_to_make(state: Pool) -> Job | None:
     if not state.folded:
         return None
     array = state.arrays[next(iter(state.folded))]
@@ -73,6 +79,8 @@ def readmission(state: Pool, job_id: str) -> Decision:
 def due(state: Pool) -> int | None:
     """When to look again, ms; 0 is at once."""
     waits = state.waits
+    if state.owed or state.cancelling:
+        return 0
     if waits.again or state.folded or next_in_line(state) is not None:
         return 0
     times = [state.settled_at] if waits.nodeless and state.shapes else []

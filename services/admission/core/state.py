@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from services.admission.core.ended import EndedJobs
+from services.admission.core.ended import EndedJobs, Outcome
 from services.admission.core.need import Need, Shape
 from shared.contracts.access import PoolConfigured
 from shared.contracts.answered import Answered
@@ -40,6 +40,7 @@ class Admitted:
 
     tenant: str
     gang_milli: int
+    worker_milli: int
     spot: bool
     digest: str
     array_index: int | None
@@ -65,6 +66,23 @@ class Array:
     left: int
     next_index: int = 0
     all_succeeded: bool = True
+    cancels: tuple[tuple[str, str], ...] = ()
+    """(command id, traceparent) of those who wait for its end."""
+    why: str = ""
+    """The reason that the first of them gave."""
+    told: int = 0
+    """Of a cancelled array: jobs before it were asked to end, or had ended."""
+    cut: int = 0
+    """Jobs that were cancelled since then, or were never made."""
+
+
+class Owed(NamedTuple):
+    """A cancelled array is over: what its command is answered next."""
+
+    traceparent: str
+    array_id: str
+    tenant: str
+    outcome: Outcome
 
 
 @dataclass(slots=True)
@@ -105,7 +123,7 @@ class Waits:
 class Pool:
     """One lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "admission-1"
+    SCHEMA: ClassVar[str] = "admission-2"
     partition: int
     pool: PoolConfigured | None = None
     tenants: dict[str, TenantNoted] = field(default_factory=dict)
@@ -121,6 +139,10 @@ class Pool:
     arrays: dict[str, Array] = field(default_factory=dict)
     folded: Line = field(default_factory=OrderedDict)
     """Arrays some of whose jobs do not exist yet."""
+    cancelling: Line = field(default_factory=OrderedDict)
+    """Cancelled arrays some of whose jobs were not asked to end yet."""
+    owed: dict[str, Owed] = field(default_factory=dict)
+    """Answers that are known, by command id."""
     used: Used = field(default_factory=Used)
     waits: Waits = field(default_factory=Waits)
     backoffs: dict[str, Backoff] = field(default_factory=dict)

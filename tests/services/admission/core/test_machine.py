@@ -15,7 +15,14 @@ from shared.bus.decider import Fact, Input
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.jobs import CancelJob, QuotaChanged, SetQuota
-from shared.contracts.placement import JobAttemptFailed, JobCancelled, JobFailed, JobSucceeded
+from shared.contracts.placement import (
+    Allocation,
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobResized,
+    JobSucceeded,
+)
 from shared.testing.decider import an_input, run_facts
 from tests.services.admission.core.cases import (
     ACME,
@@ -105,6 +112,46 @@ class AdmissionMachine(RuleBasedStateMachine):
         job_id = self.pick(data, phase) or "ghost"
         self.feed(cancel(job_id, data.draw(st.sampled_from([None, "acme", "beta"]))))
 
+    @rule(data=st.data(), tenant=st.sampled_from([None, None, "acme", "beta"]))
+    def array_cancelled(self, data: Any, tenant: str | None) -> None:
+        arrays = sorted(self.account.sizes)
+        if arrays:
+            self.feed(cancel(data.draw(st.sampled_from(arrays)), tenant))
+
+    @rule(
+        size=st.integers(2, 25), records=st.integers(0, 2), twice=st.booleans(), end=st.booleans()
+    )
+    def array_cancelled_while_it_is_made(
+        self, size: int, records: int, twice: bool, end: bool
+    ) -> None:
+        """Ten of these jobs fill a record; the cancel comes before, among or after them."""
+        name = f"j{next(self.names)}"
+        wish = submit(name, size=size, env={"filler": "x" * 8000}, gpus=0.25)
+        if records:
+            self.commands[wish.id] = wish
+            self.hear(run_facts(ADMISSION, self.state, [wish], self.now))
+            for _ in range(records - 1):
+                self.hear(run_facts(ADMISSION, self.state, [], self.now))
+            wishes = [cancel(name, None), *([cancel(name, None)] if twice else [])]
+            ends = [placed(JobSucceeded(job_id=f"{name}.0", tenant="acme", attempt=1), self.now)]
+            self.feed(*wishes, *(ends if end else []))
+        else:
+            self.feed(wish, cancel(name, None))
+
+    @rule(data=st.data(), workers=st.integers(1, 4))
+    def resized(self, data: Any, workers: int) -> None:
+        job_id = self.pick(data, "admitted") or "ghost"
+        target = (Allocation(rank=0, node_id="n1"),)
+        self.feed(
+            placed(
+                JobResized(
+                    job_id=job_id, tenant="acme", attempt=1, reason="grow", from_workers=1,
+                    to_workers=workers, target=target,
+                ),
+                self.now,
+            )
+        )  # fmt: skip
+
     @rule(data=st.data(), end=st.sampled_from([JobSucceeded, JobFailed, JobCancelled]))
     def ended(self, data: Any, end: Any) -> None:
         """Placement ends a job, as it was asked or not, or says so of one that it never had."""
@@ -173,12 +220,15 @@ class AdmissionMachine(RuleBasedStateMachine):
         assert sorted(stand) == sorted(state.deferred)
         assert not waits.again
         assert not state.folded
+        assert not state.cancelling
+        assert not state.owed
 
     @invariant()
     def each_command_has_one_answer_or_waits_for_an_end(self) -> None:
-        open_cancels = {
-            c for job in self.state.admitted.values() for c, _ in job.cancels
-        }  # fmt: skip
+        open_cancels = {c for job in self.state.admitted.values() for c, _ in job.cancels} | {
+            c for array in self.state.arrays.values() for c, _ in array.cancels
+        }
+        assert set(self.account.array_cancels) <= open_cancels
         for command_id, item in self.commands.items():
             answered = self.account.answers[command_id]
             assert answered == (0 if command_id in open_cancels else 1), item.message

@@ -292,15 +292,6 @@ def test_an_array_submitted_again_is_a_duplicate_while_it_runs_and_after() -> No
         assert answer.duplicate
 
 
-def test_an_array_is_cancelled_job_by_job() -> None:
-    state = pool()
-    when(state, submit("a", size=2))
-    (answer,) = when(state, cancel("a"))
-    assert isinstance(answer, CommandRefused)
-    assert answer.reason == "is_array"
-    assert told(when(state, cancel("a.1"))) == ["job.cancel-requested a.1"]
-
-
 # ---- cancel --------------------------------------------------------------------------------
 
 
