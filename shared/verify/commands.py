@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import owner_of
 from shared.projections.facts import Line
+from shared.verify.arrays import array_of
 from shared.verify.rules import Bounds, Violation, where
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
 CANCEL = "job.cancel.v1"
+ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1", "job.rejected.v1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +30,32 @@ class Asked:
 
 @dataclass(slots=True)
 class CommandsAnswered:
-    """A cancel of a job that still runs may wait for its answer; nothing else may."""
+    """A cancel of a job that still runs, or of an array with such a job, may wait for its answer;
+    nothing else may."""
 
     asked: dict[str, Asked]
     bounds: Bounds
+    read: dict[int, int]
+    """Lane to the last placement seq that admission has read: it knows of no later end."""
     name: str = "every command has exactly one answer, from its owner"
     answers: dict[str, list[Line]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    members: dict[str, set[str]] = field(default_factory=dict)
+    """Array to those of its jobs that were made."""
 
     def see(self, line: Line) -> None:
         if line.type in ANSWERS:
             self.answers.setdefault(line.data["command_id"], []).append(line)
-        elif line.type in ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1"):
+        elif line.type in ENDS and self._is_known(line):
             self.ended.add(line.data["job_id"])
+        if line.ledger == "admission" and (stem := array_of(line)):
+            self.members.setdefault(stem, set()).add(line.data["job_id"])
+
+    def _is_known(self, line: Line) -> bool:
+        """To admission, when it answered what it has answered so far."""
+        if line.ledger == "admission":
+            return self.bounds.has(line)
+        return line.seq <= self.read.get(line.partition, 0)
 
     def finish(self) -> Iterator[Violation]:
         for asked in self.asked.values():
@@ -61,7 +76,8 @@ class CommandsAnswered:
                 yield Violation(self.name, where(answer), f"{asked.type} is answered by {owner}")
 
     def _may_wait(self, asked: Asked) -> bool:
-        return asked.type == CANCEL and asked.of not in self.ended
+        jobs = self.members.get(asked.of, {asked.of})
+        return asked.type == CANCEL and not jobs <= self.ended
 
     @staticmethod
     def _owner(asked: Asked) -> str:

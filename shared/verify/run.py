@@ -15,6 +15,7 @@ from shared.contracts.topics import INPUTS
 from shared.projections.facts import lines_of
 from shared.projections.source import Place, places
 from shared.verify import reading
+from shared.verify.arrays import ArraysCancelled
 from shared.verify.commands import CommandsAnswered, PoisonRejected
 from shared.verify.events import EventsRepublished
 from shared.verify.gpus import GpusHeld
@@ -113,9 +114,14 @@ async def rules_for(
         lane: consumption.seq_read("placement", "admission", lane)
         for lane in range(logs.partitions)
     }
+    told = {
+        lane: consumption.seq_read("admission", "placement", lane)
+        for lane in range(logs.partitions)
+    }
     bounds = Bounds(dict(consumption.seqs))
     rules: list[Rule] = [
-        CommandsAnswered(asks.asked, bounds),
+        CommandsAnswered(asks.asked, bounds, told),
+        ArraysCancelled(),
         EventsRepublished(*await reading.published(logs, consumption), bounds),
         PoisonRejected(asks.poison, await reading.dead_letters(logs), bounds),
         JobsLive(read, bounds),

@@ -13,11 +13,14 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import EVENTS, Event
 from shared.contracts.codec import encode, encode_event
 from shared.contracts.jobs import (
+    ArrayAccepted,
+    ArrayCancelRequested,
     CancelJob,
     CommandAccepted,
     CommandRefused,
     Gang,
     JobAdmitted,
+    JobDeferred,
     JobRejected,
     JobSpec,
     SubmitJob,
@@ -26,6 +29,7 @@ from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
+    JobCancelled,
     JobEnqueued,
     JobPlaced,
     JobRequeued,
@@ -76,6 +80,26 @@ class World:
         self.place = self.run("j1")
         self.release("j1", self.place)
         self.succeed("j1")
+
+    def array(self, stem: str, size: int) -> None:
+        self.command("c8", SubmitJob(job_id=stem, tenant="red", pool="p", idempotency_key=stem,
+                                     array_size=size, spec=SPEC))  # fmt: skip
+        self.admission.write([
+            CommandAccepted(command_id="c8", command_type="job.submit.v1", of=stem),
+            ArrayAccepted(job_id=stem, tenant="red", array_size=size, spec=SPEC),
+        ])  # fmt: skip
+        for index in range(size):
+            self.defer(stem, index)
+
+    def defer(self, stem: str, index: int) -> None:
+        self.admission.write([
+            JobDeferred(job_id=f"{stem}.{index}", tenant="red", reason="quota", spec=SPEC,
+                        array_index=index),
+        ])  # fmt: skip
+
+    def cancel(self, command_id: str, of: str) -> None:
+        self.command(command_id, CancelJob(job_id=of))
+        self.admission.inputs = {"commands-0": len(self.broker.entries(TP("commands", 0)))}
 
     def raw(self, topic: str, value: bytes) -> int:
         return self.broker.append(TP(topic, 0), value)
@@ -169,7 +193,18 @@ def event(kind: Event) -> bytes:
 async def test_an_honest_log_is_green(database: str) -> None:
     report = await World().judge(database)
     assert report.violations == [] and report.counts["commands"] == 3
-    assert len(report.rules) == 7
+    assert len(report.rules) == 8
+
+
+async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
+    world = World()
+    world.array("a", 2)
+    world.cancel("c9", "a")
+    world.admission.write([
+        ArrayCancelRequested(job_id="a", command_id="c9"),
+        JobCancelled(job_id="a.0", tenant="red"),
+    ])  # fmt: skip
+    assert (await world.judge()).violations == []
 
 
 def no_answer(world: World) -> None:
@@ -186,6 +221,37 @@ def two_answers(world: World) -> None:
 
 def a_strangers_answer(world: World) -> None:
     world.placement.write([CommandAccepted(command_id="c3", command_type="job.cancel.v1")])
+
+
+def a_cancel_of_an_ended_job_without_answer(world: World) -> None:
+    world.cancel("c9", "j1")
+    read = len(world.broker.entries(TP("placement", 0)))
+    world.admission.inputs |= {"placement-0": (read, read, f"placement-0-{read}")}
+    world.admission.write([])
+
+
+def a_cancelled_array_without_answer(world: World) -> None:
+    world.array("a", 2)
+    world.cancel("c9", "a")
+    world.admission.write([ArrayCancelRequested(job_id="a", command_id="c9")])
+    world.admission.write([JobCancelled(job_id=f"a.{n}", tenant="red") for n in range(2)])
+
+
+def a_job_made_after_the_cancel_of_its_array(world: World) -> None:
+    world.array("a", 2)
+    world.cancel("c9", "a")
+    world.admission.write([ArrayCancelRequested(job_id="a", command_id="c9")])
+    world.defer("a", 2)
+
+
+def an_array_cancelled_before_its_jobs(world: World) -> None:
+    world.array("a", 2)
+    world.cancel("c9", "a")
+    world.admission.write([
+        ArrayCancelRequested(job_id="a", command_id="c9"),
+        JobCancelled(job_id="a.0", tenant="red"),
+        CommandAccepted(command_id="c9", command_type="job.cancel.v1", of="a"),
+    ])  # fmt: skip
 
 
 def an_answer_to_nothing(world: World) -> None:
@@ -276,6 +342,10 @@ DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (no_answer, "no answer"),
     (two_answers, "answered 2x"),
     (a_strangers_answer, "is answered by admission"),
+    (a_cancel_of_an_ended_job_without_answer, "job.cancel.v1 c9: no answer"),
+    (a_cancelled_array_without_answer, "job.cancel.v1 c9: no answer"),
+    (a_job_made_after_the_cancel_of_its_array, "a.2 was made after a was cancelled"),
+    (an_array_cancelled_before_its_jobs, "a is answered while 1 of its jobs live"),
     (an_answer_to_nothing, "was never asked"),
     (a_lost_job, "admitted and then lost"),
     (two_ends, "succeeded and then succeeded"),
