@@ -148,14 +148,14 @@ def _value(name: str, value: object) -> str:
 
 
 def cancel(
-    job: JobArgument,
+    job: Annotated[str, typer.Argument(help="The id of a job or array.", metavar="JOB")],
     reason: Annotated[str, typer.Option(help="For the record.")] = "",
     pool: Annotated[str | None, typer.Option(help="Where, while reads are away.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until it has ended.")] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Stop a job, whatever its phase."""
+    """Stop a job, or every job of an array, whatever its phase."""
     client = api(data)
     wish: Body = {"reason": reason, **({"pool": pool} if pool else {})}
     ticket = client.post(f"/v1/jobs/{part(job)}/cancel", wish)

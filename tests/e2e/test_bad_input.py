@@ -363,6 +363,24 @@ def test_a_cancel_that_races_a_finish_has_one_winner(stand: Stand) -> None:
     assert found == {"cancelled", "succeeded"}
 
 
+def test_one_cancel_ends_a_whole_array(stand: Stand) -> None:
+    """Of 300 jobs on 32 GPUs eight run, the rest wait; none of them is forgotten or starts anew."""
+    body = {
+        "spec": a_spec(gang={"gpus_per_worker": 4}, simulated={"duration_s": 3600}),
+        "array_size": 300,
+    }
+    status, array = stand.call("POST", "/v1/jobs", body, who="ada")
+    assert status == 202
+    stand.until(array["job_ids"][0], "running")
+    _, ticket = stand.call("DELETE", f"/v1/jobs/{array['job_id']}", who="ada")
+    answer = stand.answer(ticket["command_id"])
+    assert (answer["accepted"], answer["of"]) == (True, array["job_id"])
+    listed = stand.get(f"/v1/jobs?array={array['job_id']}&limit=1000")
+    assert listed and {row["phase"] for row in listed["items"]} == {"cancelled"}
+    _, ticket = stand.call("DELETE", f"/v1/jobs/{array['job_id']}", who="ada")
+    assert stand.answer(ticket["command_id"])["reason"] == "already_finished"
+
+
 @pytest.mark.parametrize("time_", YEARS_OFF)
 def test_a_clock_that_is_years_off_delays_nobody(stand: Stand, time_: str) -> None:
     before = time.time() * 1000

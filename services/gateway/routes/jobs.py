@@ -186,7 +186,7 @@ async def trace(request: Request, job_id: Job) -> Response:
 
 @router.delete("/{job_id}", status_code=202, response_model=Ticket, responses=refusals(404, 422))
 async def delete(request: Request, job_id: Job) -> Response:
-    """Cancel a job, whatever its phase."""
+    """Cancel a job, or every job of an array, whatever its phase."""
     return await cancel(request, job_id)
 
 
@@ -195,7 +195,7 @@ async def delete(request: Request, job_id: Job) -> Response:
     responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(CancelOrder, required=False),
 )  # fmt: skip
 async def cancel(request: Request, job_id: Job) -> Response:
-    """Cancel a job, whatever its phase; answered when its end is known."""
+    """Cancel a job, or every job of an array; answered when its end is known."""
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "submitter")
     body = checked(CancelOrder, await json_body(request))
