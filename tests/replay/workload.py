@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterator
 
 from services.executor.core.inventory import Node
-from shared.bus.decider import Input
-from shared.bus.log import TP
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.jobs import (
@@ -20,8 +18,7 @@ from shared.contracts.jobs import (
     SubmitJob,
 )
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
-from shared.contracts.reports import NodesSilent
-from tests.replay.cluster import LANE, Cluster, put
+from tests.replay.cluster import LANE, Cluster
 
 POOL = PoolConfigured(pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0)
 TENANTS = ("ada", "bob", "cleo")
@@ -106,16 +103,14 @@ def submission(chance: random.Random, number: int) -> SubmitJob:
 
 
 def say(cluster: Cluster, id: str, wish: Command) -> None:
-    put(cluster.broker, "commands", id, wish, cluster.now)
+    cluster.command(id, wish)
 
 
 def scribble(cluster: Cluster, value: bytes) -> None:
-    cluster.broker.append(TP("commands", LANE), value)
+    cluster.scribble(value)
 
 
 def falls_silent(cluster: Cluster) -> None:
     """As the ear for heartbeats would say it."""
-    cell = cluster.cells["placement"]
-    node = cell.state.board.nodes["a100-0"]
-    silent = NodesSilent(nodes={node.node_id: node.incarnation}, silent_s=2.5)
-    cell.waiting.append(Input("local", "silent-1", silent))
+    node = cluster.cells["placement"].state.board.nodes["a100-0"]
+    cluster.silent(node.node_id, node.incarnation, 2.5)

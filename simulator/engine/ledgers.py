@@ -1,0 +1,66 @@
+"""A simulation's facts as the ledgers of an installation: whatever reads those can read these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from shared.bus import cloudevents
+from shared.bus.decider import Fact, Input
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker
+from shared.bus.record import Position, Record, StoredEvent, encode, pack
+from shared.contracts.base import Event, Model
+from shared.contracts.codec import encode as encode_message
+from shared.contracts.codec import encode_event
+from simulator.engine.cell import LANE
+
+SOURCE = "/berth/simulator"
+WRITER = "simulator"
+
+
+def record_id(ledger: str, seq: int) -> str:
+    return f"{ledger}-{LANE}-{seq}" if seq else ""
+
+
+def position(ledger: str, seq: int) -> Position:
+    """Where a reader of that ledger stands after its record `seq`: every record counts."""
+    return (seq, seq, record_id(ledger, seq))
+
+
+class Ledgers:
+    """Writes records and messages into a broker, as the shells would."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self.broker = broker
+
+    def access(self, events: Sequence[Event], at: int) -> None:
+        """What the access service would have said of pools and tenants, as its first record."""
+        facts = [Fact(event, "access", LANE, 1, n, at) for n, event in enumerate(events)]
+        self.record("access", facts, {})
+
+    def record(self, ledger: str, facts: Sequence[Fact], vector: dict[str, Position]) -> None:
+        seq = facts[0].seq
+        record = Record(
+            record_id(ledger, seq), seq, record_id(ledger, seq - 1), WRITER, facts[0].at,
+            dict(vector), pack([stored(fact) for fact in facts]),
+        )  # fmt: skip
+        self.broker.append(TP(ledger, LANE), encode(record))
+
+    def message(self, topic: str, item: Input) -> None:
+        """A command or report, as its producer writes it."""
+        message = item.message
+        assert isinstance(message, Model)
+        value = cloudevents.encode(
+            id=item.id, source=SOURCE, type=str(getattr(message, "TYPE")),  # noqa: B009
+            data=encode_message(message), at_ms=item.at, subject=item.subject,
+            tenant=item.tenant, traceparent=item.traceparent,
+        )  # fmt: skip
+        self.broker.append(TP(topic, LANE), value)
+
+
+def stored(fact: Fact) -> StoredEvent:
+    event = fact.event
+    data = msgspec.Raw(encode_event(event))
+    return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)

@@ -1,0 +1,246 @@
+"""A pool in memory: cells, an executor and a clock that jumps from one due instant to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from services.admission.core.decide import Admission
+from services.executor.core.inventory import Node
+from services.placement.core.decide import Placement
+from services.priority.core.decide import Priority
+from shared.bus.decider import Decider, Fact, Input
+from shared.bus.inputs import InputDecoder
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker
+from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.base import Command, Event
+from shared.contracts.reports import ExecutorReported, NodesSilent
+from shared.contracts.topics import CUSTODIAN, INPUTS
+from simulator.engine.cell import LANE, Cell
+from simulator.engine.executor import VirtualExecutor
+from simulator.engine.ledgers import Ledgers, position
+
+BEGIN = 1_700_000_000_000
+EXECUTOR = "simulator"
+DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (Admission, Priority, Placement)
+IDLE_MOST = 10_000
+"""Wakes in a row that led to nothing: after so many the engine says that a decider is stuck."""
+
+Listener = Callable[[Fact], None]
+
+
+class Stuck(RuntimeError):
+    """A decider asks to be woken and then has nothing to say, again and again."""
+
+
+class World:
+    """Everything decided at one ms is decided before the clock moves.
+
+    `ledgers` keeps all facts and inputs as records of an installation; without it nothing is
+    encoded. `on_placement` sees each fact of the placement ledger as it is said.
+    """
+
+    def __init__(
+        self,
+        pool: PoolConfigured,
+        tenants: Iterable[str],
+        nodes: Mapping[str, Node],
+        *,
+        ledgers: bool = False,
+        recorded: bool = False,
+        slow: Mapping[str, float] | None = None,
+        on_placement: Listener | None = None,
+        tick_ms: int = 1,
+    ) -> None:
+        self.now = BEGIN
+        self.pool = pool
+        self.cells = {
+            cell.ledger: cell
+            for cell in (Cell(decider(), recorded=recorded) for decider in DECIDERS)
+        }
+        self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
+        self.ledgers = Ledgers(MemoryBroker()) if ledgers else None
+        self._on_placement = on_placement
+        self._tick_ms = tick_ms
+        self._offsets = {"commands": 0, "reports": 0}
+        self._idle = 0
+        self._order = (self.cells["admission"], self.cells["placement"])
+        self._readers = {
+            ledger: [cell for cell in self.cells.values() if ledger in INPUTS[cell.ledger]]
+            for ledger in self.cells
+        }
+        self._hearers: dict[tuple[str, str], list[Cell]] = {}
+        tell = [TenantRegistered(tenant=name, default_pool=pool.pool) for name in tenants]
+        self._access([pool, *tell])
+
+    @property
+    def broker(self) -> MemoryBroker:
+        """Of the ledgers, which must have been asked for."""
+        assert self.ledgers is not None, "this world keeps no ledgers"
+        return self.ledgers.broker
+
+    def _access(self, events: Sequence[Event]) -> None:
+        if self.ledgers:
+            self.ledgers.access(events, BEGIN)
+        for cell in self.cells.values():
+            for index, event in enumerate(events):
+                cell.waiting.append(Input("access", f"access/0/1/{index}", event, BEGIN))
+
+    # ---- what comes from outside ---------------------------------------------------------
+
+    def command(self, id: str, wish: Command, *, tenant: str = "", subject: str = "") -> None:
+        """A command in its topic: every service that reads the topic meets it, its owner obeys."""
+        place = f"{LANE}/{self._offset('commands')}"
+        item = Input("commands", id, wish, self.now, "", subject, tenant, place)
+        if self.ledgers:
+            self.ledgers.message("commands", item)
+        self._to("commands", item)
+
+    def scribble(self, value: bytes) -> None:
+        """Bytes among the commands, as each reader's own decoder meets them."""
+        tp = TP("commands", LANE)
+        offset = self._offset(tp.topic)
+        if self.ledgers:
+            self.ledgers.broker.append(tp, value)
+        for cell in self.cells.values():
+            if tp.topic in INPUTS[cell.ledger]:
+                cell.moved(tp.topic, offset + 1)
+                for item in InputDecoder(cell.ledger).of_plain(tp, offset, value):
+                    cell.give(tp.topic, item)
+
+    def fail(self, node_id: str) -> str:
+        """A node dies; the incarnation that `silent` is to name, "" when it was down already."""
+        return self.executor.fail(node_id)
+
+    def silent(self, node_id: str, incarnation: str, silent_s: float) -> None:
+        """As the ear for heartbeats says it, once it has not heard of a node for its lease."""
+        gone = NodesSilent(nodes={node_id: incarnation}, silent_s=silent_s)
+        item = Input("local", f"silent-{node_id}-{incarnation}", gone)
+        self.cells["placement"].waiting.append(item)
+
+    def repair(self, node_id: str) -> None:
+        self.executor.repair(node_id)
+
+    # ---- the clock -----------------------------------------------------------------------
+
+    def due(self) -> int | None:
+        """The next instant at which somebody has something to do; None: never again."""
+        times = [at for each in self.cells.values() if (at := each.due()) is not None]
+        end = self.executor.due()
+        if end is not None:
+            times.append(end)
+        return min(times) if times else None
+
+    def run(self, until: int) -> None:
+        """To this moment; what is due at it is left to the next call."""
+        while True:
+            self.settle()
+            due = self.due()
+            self.now = self._next(until if due is None else due)
+            if self.now >= until:
+                self.now = until
+                return
+
+    def _next(self, due: int) -> int:
+        """In whole ticks, and never the same instant again."""
+        ticks = -(-(due - self.now) // self._tick_ms)
+        self._idle = self._idle + 1 if ticks <= 0 else 0
+        if self._idle > IDLE_MOST:
+            raise Stuck(f"somebody is due at {due} and has nothing to say at {self.now}")
+        return self.now + self._tick_ms * max(1, ticks)
+
+    def settle(self) -> None:
+        """All facts of this instant settle, then priority ranks them, until nobody says more."""
+        priority = self.cells["priority"]
+        while True:
+            while self._facts_step():
+                pass
+            if not self._step(priority):
+                return
+
+    def _facts_step(self) -> bool:
+        admission, placement = self._order
+        busy = self._step(admission)
+        busy = self._step(placement) or busy
+        return self._step_executor() or busy
+
+    def _step(self, cell: Cell) -> bool:
+        facts = cell.step(self.now)
+        if facts is None:
+            return False
+        if facts:
+            self._said(cell, facts)
+        return True
+
+    def _step_executor(self) -> bool:
+        messages = self.executor.step(self.now)
+        if messages is None:
+            return False
+        for reports in messages:
+            number = self._offset("reports")
+            said = ExecutorReported.model_construct(executor_id=EXECUTOR, reports=reports)
+            place = f"{LANE}/{number}"
+            item = Input("reports", f"report-{number}", said, self.now, place=place)
+            if self.ledgers:
+                self.ledgers.message("reports", item)
+            self._to("reports", item)
+        return True
+
+    # ---- the log -------------------------------------------------------------------------
+
+    def _offset(self, topic: str) -> int:
+        self._offsets[topic] += 1
+        return self._offsets[topic] - 1
+
+    def _to(self, topic: str, item: Input) -> None:
+        """All readers of the topic pass it; its owner meets it, and so does who answers for it."""
+        message = item.message
+        concerned = (CUSTODIAN[topic], message.OWNER if isinstance(message, Command) else "")
+        for cell in self.cells.values():
+            if topic in INPUTS[cell.ledger]:
+                cell.moved(topic, self._offsets[topic])
+                if cell.ledger in concerned:
+                    cell.give(topic, item)
+
+    def _said(self, cell: Cell, facts: list[Fact]) -> None:
+        ledger = cell.ledger
+        if self.ledgers:
+            self.ledgers.record(ledger, facts, cell.vector)
+        for fact in facts:
+            hearers = self._hearers_of(ledger, fact.event.TYPE)
+            if hearers:
+                item = heard(fact)
+                for each in hearers:
+                    each.give(ledger, item)
+        for each in self._readers[ledger]:
+            each.moved(ledger, position(ledger, cell.seq))
+        if ledger == "placement":
+            self._to_executor(facts)
+
+    def _hearers_of(self, ledger: str, type_: str) -> list[Cell]:
+        known = self._hearers.get((ledger, type_))
+        if known is None:
+            known = self._hearers[ledger, type_] = [
+                cell
+                for cell in self._readers[ledger]
+                if cell.decider.hears is None or type_ in cell.decider.hears
+            ]
+        return known
+
+    def _to_executor(self, facts: list[Fact]) -> None:
+        for fact in facts:
+            self.executor.give(fact)
+        if self._on_placement is not None:
+            for fact in facts:
+                self._on_placement(fact)
+
+
+def heard(fact: Fact) -> Input:
+    """As `InputDecoder.of_ledger` makes it of the fact's record."""
+    event = fact.event
+    place = fact.place
+    return Input(
+        fact.ledger, f"{fact.ledger}/{place}", event, fact.at, fact.traceparent, event.subject,
+        "", place,
+    )  # fmt: skip
