@@ -11,9 +11,11 @@ from shared.contracts.placement import (
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
+    JobMigrated,
     JobPlaced,
     JobPreempted,
     JobRequeued,
+    JobResized,
     JobStartFailed,
     JobStopRequested,
     JobSucceeded,
@@ -21,6 +23,8 @@ from shared.contracts.placement import (
 
 ENDS = (
     JobPreempted,
+    JobMigrated,
+    JobResized,
     JobStopRequested,
     JobStartFailed,
     JobRequeued,

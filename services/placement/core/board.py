@@ -89,6 +89,13 @@ class Node:
         return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]
 
 
+class Fading(NamedTuple):
+    """A suspicion without a job: forgotten at `until`, ms."""
+
+    until: int
+    node_id: str
+
+
 @dataclass(slots=True)
 class Board:
     """All nodes; the indexes hold only those where something may start."""
@@ -103,6 +110,20 @@ class Board:
     kinds: dict[Kind, int] = field(default_factory=dict)
     slow: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node id -> slowdown by suspicion; healthy nodes are not in it."""
+    fading: dict[str, Fading] = field(default_factory=dict)
+    """By suspicion."""
+
+    def suspect(self, node_id: str, fault_id: str, slowdown: float, until: int | None) -> None:
+        """A slowdown of 1 ends the suspicion."""
+        self.fading.pop(fault_id, None)
+        if slowdown > 1:
+            self.slow.setdefault(node_id, {})[fault_id] = slowdown
+            if until is not None:
+                self.fading[fault_id] = Fading(until, node_id)
+        elif (known := self.slow.get(node_id)) is not None:
+            known.pop(fault_id, None)
+            if not known:
+                del self.slow[node_id]
 
     def health(self, node_id: str) -> float:
         """Of a node, in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.placement.core import gangs, jobs, nodes, ranks, rounds
+from services.placement.core import gangs, health, jobs, nodes, ranks, rounds
 from services.placement.core.evolve import fold
 from services.placement.core.state import Pool
 from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.access import PoolConfigured
+from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.ranking import QueueRanked
@@ -39,6 +40,7 @@ class Placement:
         for item in inputs:
             yield from react(state, item, now)
         yield from nodes.leases_over(state, now)
+        yield from health.forget(state, now)
         yield from start_timeouts(state, now)
         yield from rounds.run(state, now)
 
@@ -48,7 +50,12 @@ class Placement:
     def next_wake(self, state: Pool) -> int | None:
         due = [
             at
-            for at in (rounds.due_at(state), lease_end(state), start_end(state))
+            for at in (
+                rounds.due_at(state),
+                lease_end(state),
+                start_end(state),
+                health.due_at(state),
+            )  # fmt: skip
             if at is not None
         ]
         return min(due, default=None)
@@ -63,6 +70,8 @@ def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             return on_admission(pool, item, now)
         case "access":
             return on_access(pool, item)
+        case "failslow":
+            return on_failslow(pool, item, now)
         case _:
             return on_other(pool, item)
 
@@ -81,6 +90,12 @@ def on_access(pool: Pool, item: Input) -> Iterator[Decision]:
     match item.message:
         case PoolConfigured(partition=pool.partition) as message if message != pool.settings:
             yield item.leads_to(message)
+
+
+def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
+    match item.message:
+        case FaultSuspected() | FaultCleared() | FaultDismissed() as message:
+            yield from health.noted(pool, message, item, now)
 
 
 def on_other(pool: Pool, item: Input) -> Iterator[Decision]:

@@ -80,12 +80,19 @@ def share(board: Board, shape: Shape, avoid: Avoid) -> Slot | None:
 def tightest(
     board: Board, gpu_type: str, shape: Shape, avoid: Avoid
 ) -> tuple[int, str, int] | None:
+    """Of GPUs that are as full as each other the one on the healthiest node, then by name."""
     partly = board.shares.get(gpu_type, [])
+    best: tuple[int, str, int] | None = None
     for at in range(bisect_left(partly, (shape.milli, "", 0)), len(partly)):
         name = partly[at][1]
+        if best is not None and partly[at][0] > best[0]:
+            break
         if board.nodes[name].hosts(shape) and name not in avoid:
-            return partly[at]
-    return None
+            if board.health(name) == 1:
+                return partly[at]
+            if best is None or board.health(name) > board.health(best[1]):
+                best = partly[at]
+    return best
 
 
 def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
