@@ -72,7 +72,11 @@ class Simulated(Model):
     exit_code: int = Field(0, ge=0, le=255, description="exit code at the end of the work")
     iteration_s: float = Field(1.0, gt=0, le=1e6, description="cluster seconds per iteration")
     restart_s: float = Field(
-        0.0, ge=0, le=1e6, description="cluster seconds that a start after a preemption costs"
+        0.0,
+        ge=0,
+        le=1e6,
+        description="cluster seconds that each start after a preemption runs before its work "
+        "goes on",
     )
 
 
@@ -105,10 +109,18 @@ class JobSpec(Model):
         None, gt=0, le=1e9, description="the user's estimate of the run time, cluster s"
     )
     checkpoint_interval_s: float | None = Field(
-        None, gt=0, le=1e9, description="cluster s between checkpoints; absent: none are made"
+        None,
+        gt=0,
+        le=1e9,
+        description="cluster s of work between checkpoints, what is past the last one is lost at "
+        "a preemption; absent: none are made and all is lost",
     )
     checkpoint_cost_s: float = Field(
-        0.0, ge=0, le=1e6, description="cluster s one checkpoint costs"
+        0.0,
+        ge=0,
+        le=1e6,
+        description="cluster s one checkpoint costs; where `grace_s` is enough for it, a "
+        "preempted job that makes checkpoints saves at the stop and loses no more than this",
     )
     elastic: Elastic | None = Field(None, description="range of workers; absent: exactly `workers`")
     depends_on: tuple[JobId, ...] = Field(

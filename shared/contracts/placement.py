@@ -152,9 +152,9 @@ class JobPreempted(Event):
     job_id: JobId = Field(description="the job that stops")
     tenant: str = Field(description="whose")
     attempt: int = Field(ge=1, description="which time it ran")
-    reason: Literal[
-        "higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"
-    ] = Field(description="machine-readable")
+    reason: Literal["higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"] = (
+        Field(description="machine-readable")
+    )
     by_job_id: str = Field("", description="the job it makes room for")
     lost_work_s: float = Field(0.0, ge=0, description="cluster s since the last checkpoint")
     terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")

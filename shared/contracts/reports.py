@@ -70,9 +70,7 @@ class WorkerStopped(Model):
     kind: Literal["worker_stopped"] = "worker_stopped"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
     job_id: str = Field(max_length=96, description="whose worker")
-    exit_code: int | None = Field(
-        None, ge=-(2**31), lt=2**31, description="absent: it never ran"
-    )
+    exit_code: int | None = Field(None, ge=-(2**31), lt=2**31, description="absent: it never ran")
 
 
 Report = Annotated[

@@ -29,6 +29,8 @@ class Order:
     spec: JobSpec
     done_s: float = 0.0
     """Cluster seconds of work that earlier attempts saved in a checkpoint."""
+    restart_s: float = 0.0
+    """Cluster seconds until that work goes on: a start after a preemption pays them."""
 
 
 @dataclass(frozen=True, slots=True)

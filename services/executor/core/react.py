@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from services.executor.core.checkpoint import kept_work_s
 from services.executor.core.inventory import ADDRESS_LABEL
 from services.executor.core.membership import on_joined, on_lost
 from services.executor.core.orders import Effect, Forget, Go, Order, Prepare, Say, Stop
@@ -12,6 +11,7 @@ from services.executor.core.state import Job, Lane, Phase, Worker
 from services.executor.core.stopping import stop
 from shared.bus.decider import Fact
 from shared.contracts.base import Event
+from shared.contracts.checkpoint import kept_ms, restart_ms
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     Allocation,
@@ -166,6 +166,7 @@ def _order(lane: Lane, worker: Worker, e: JobPlaced, a: Allocation, job: Job) ->
         master_address=lane.addresses.get(master.node_id, "127.0.0.1"),
         spec=job.spec,
         done_s=job.done_s,
+        restart_s=job.spec.simulated.restart_s if job.resumes and job.spec.simulated else 0.0,
     )
 
 
@@ -183,10 +184,17 @@ def _on_started(lane: Lane, fact: Fact, e: JobStarted) -> list[Effect]:
 def _on_preempted(lane: Lane, fact: Fact, e: JobPreempted) -> list[Effect]:
     job = lane.jobs.get(e.job_id)
     if job and job.started_at:
-        ran_s = (fact.at - job.started_at) / 1000 * lane.time_scale
-        job.done_s = kept_work_s(job.spec, job.done_s, ran_s)
-        job.started_at = 0
+        save(job, fact.at, lane.time_scale)
     return stop(lane.of(e.job_id, e.attempt))
+
+
+def save(job: Job, at: int, time_scale: float) -> None:
+    """The start ends at `at` (ms) and another one goes on from its last checkpoint."""
+    began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
+    kept = kept_ms(job.spec, max(0, at - began), time_scale)
+    job.done_s += kept / 1000 * time_scale
+    job.resumes = True
+    job.started_at = 0
 
 
 def _on_released(lane: Lane, e: AllocationReleased) -> list[Effect]:

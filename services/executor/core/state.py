@@ -29,6 +29,9 @@ class Job:
     array_index: int | None
     started_at: int = 0
     done_s: float = 0.0
+    """Cluster seconds of work that earlier starts saved in a checkpoint."""
+    resumes: bool = False
+    """An earlier start was preempted: the next one goes on, and pays for it."""
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ class Worker:
 class Lane:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "2"
+    SCHEMA: ClassVar[str] = "3"
 
     partition: int
     nodes: dict[str, Node]

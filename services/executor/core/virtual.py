@@ -46,6 +46,11 @@ class Running:
     slowest: float
     reported: int = 0
 
+    @property
+    def working_s(self) -> float:
+        """When its work goes on, after the restart."""
+        return self.started_s + self.order.restart_s / self.scale
+
 
 class VirtualWorkers:
     """A heap of ends. `slow` maps a node to the factor by which its workers take longer."""
@@ -61,11 +66,15 @@ class VirtualWorkers:
         self._prepared[order.allocation_id] = order
 
     def go(self, allocation_id: str, now_s: float, scale: float) -> None:
-        """A gang waits for its slowest worker in each iteration, so all end together."""
+        """A gang waits for its slowest worker in each iteration, so all end together.
+
+        A restart takes as long on any node.
+        """
         order = self._prepared.pop(allocation_id)
         slowest = max(self._slow.get(node, 1.0) for node in order.gang_nodes)
         left_s = max(0.0, work_s(order.job_id, order.spec) - order.done_s) * slowest / scale
-        running = Running(order, now_s, now_s + left_s, scale, slowest)
+        due_s = now_s + order.restart_s / scale + left_s
+        running = Running(order, now_s, due_s, scale, slowest)
         self._running[allocation_id] = running
         if order.world_size > 1:
             self._gangs[allocation_id] = running
@@ -116,7 +125,7 @@ class VirtualWorkers:
     def _new_times(self, running: Running, now_s: float) -> tuple[float, ...]:
         order = running.order
         base_s = (order.spec.simulated or _plain).iteration_s
-        ran_s = (now_s - running.started_s) * running.scale
+        ran_s = max(0.0, now_s - running.working_s) * running.scale
         count = int(ran_s / (base_s * running.slowest))
         first = max(running.reported, count - SAMPLES)
         running.reported = count

@@ -87,6 +87,7 @@ def on_enqueued(event: JobEnqueued, pool: Pool, fact: Fact) -> None:
             trace=fact.traceparent,
         )
     job.cause = fact.id
+    job.resumes, job.debt_ms = False, 0
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
 
 
@@ -111,8 +112,11 @@ def wait_again(pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: i
 
 @folds(RanksNoted)
 def on_ranks(event: RanksNoted, pool: Pool, fact: Fact) -> None:
-    scores = {entry.job_id: entry.score for entry in event.ranked}
+    """Where rank may stop jobs, another order may let one start."""
+    scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
     pool.ranks = Ranks(event.ranked_at, event.base_policy, scores)
+    if pool.is_ranked and pool.waiting:
+        pool.touch(fact.at)
 
 
 @folds(JobHeld)
@@ -175,7 +179,7 @@ def on_started(event: JobStarted, pool: Pool, fact: Fact) -> None:
     job.phase, job.started_at = "running", fact.at
     job.start_failures = 0
     pool.starting.pop(event.job_id, None)
-    if job.spec.guaranteed_s and pool.waiting:
+    if pool.waiting and (job.spec.guaranteed_s or pool.is_ranked):
         pool.touch(fact.at)
 
 
@@ -192,6 +196,7 @@ def on_start_failed(event: JobStartFailed, pool: Pool, fact: Fact) -> None:
 def on_preempted(event: JobPreempted, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     stop(pool, job)
+    job.set_back(fact.at, pool.time_scale)
     job.stop, job.why, job.by = "preempted", event.reason, event.by_job_id
     if event.by_job_id:
         pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None

@@ -27,7 +27,7 @@ START_FAILURES_MOST = 8
 
 Release = Literal["exited", "stopped", "refused", "lease_over"]
 StopReason = Literal["cancelled", "start_failed", "worker_failed"]
-Preemption = Literal["higher_class", "spot_reclaimed", "node_drained", "node_lost"]
+Preemption = Literal["higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"]
 
 
 def said(job: Job, cause: str, event: Event) -> Decision:
@@ -117,7 +117,14 @@ def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -
     )
 
 
-def preempted(job: Job, reason: Preemption, by: str, lost_s: float, cause: str) -> Decision:
+def preempted(
+    job: Job,
+    reason: Preemption,
+    by: str,
+    lost_s: float,
+    cause: str,
+    terms: dict[str, float] | None = None,
+) -> Decision:
     return said(
         job,
         cause,
@@ -128,6 +135,7 @@ def preempted(job: Job, reason: Preemption, by: str, lost_s: float, cause: str) 
             reason=reason,
             by_job_id=by,
             lost_work_s=lost_s,
+            terms=terms or {},
         ),
     )
 

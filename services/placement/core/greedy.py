@@ -145,7 +145,8 @@ class Round:
         return head_of(self.view, self.draft, job, shape, avoid, self.plan.places)
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
-        if not self.view.victims.any_of(job.tier) or self.hopeless.covers(shape, job.tier):
+        victims = self.view.victims
+        if not victims.any_for(job) or self.hopeless.covers(shape, job.tier):
             self.look_again(job)
             return []
         if self.evicted == EVICTIONS_PER_ROUND:
@@ -156,17 +157,23 @@ class Round:
         self.searches += 1
         found = self.policy.evict(self.view, self.draft, job, shape, frozenset(self.taken))
         if found is None:
-            self.hopeless.add(shape, job.tier)
+            if not self.is_out_of_turn(job):
+                self.hopeless.add(shape, job.tier)
             self.look_again(job)
             return []
         self.evicted += 1
         for victim in found.victims:
             self.taken.add(victim.job_id)
-            lost_s = self.view.victims.lost_work_s(victim)
-            self.plan.evictions.append(Eviction(victim, job, lost_s))
+            lost_s = victims.lost_work_s(victim)
+            scores = victims.score_of(victim), victims.score_of(job)
+            self.plan.evictions.append(Eviction(victim, job, lost_s, *scores))
         return keep(self.draft, found.slots)
 
+    def is_out_of_turn(self, job: Job) -> bool:
+        """Its rank says nothing of those after it, who may have more victims than it has."""
+        return job.job_id in self.view.claims or job.job_id == self.view.oldest
+
     def look_again(self, job: Job) -> None:
-        expiry = self.view.victims.next_of(job.tier)
+        expiry = self.view.victims.next_for(job)
         if expiry is not None:
             self.plan.again(expiry)

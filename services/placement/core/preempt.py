@@ -1,4 +1,4 @@
-"""Who must make room for a job of a higher class: as few as possible, the cheapest first."""
+"""Who must make room for a job: as few as possible, the cheapest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def evict(
 
     The draft is left as it was: victims keep their GPUs until their stop is reported.
     """
-    victims = [v for v in view.victims.of(job.tier) if v.job_id not in taken]
+    victims = [v for v in view.victims.of(job) if v.job_id not in taken]
     mark = len(draft.log)
     try:
         return spare(draft, shape, job, shortlist(draft, shape, job, victims))

@@ -11,13 +11,14 @@ from shared.contracts.ranking import QueueRanked
 
 
 def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
-    """All but the jobs that hold GPUs; bounded by what one rank may name."""
+    """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
     useful = tuple(
         entry
         for entry in message.ranked
         if (job := pool.jobs.get(entry.job_id)) is None or job.phase == "waiting"
     )
-    if useful:
+    running = tuple(e for e in message.running if pool.is_ranked and e.job_id in pool.running)
+    if useful or running:
         yield item.leads_to(
             RanksNoted(
                 pool=pool.name,
@@ -25,5 +26,6 @@ def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
                 model_sha256=message.model_sha256,
                 ranked_at=item.at,
                 ranked=useful,
+                running=running,
             )
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from services.placement.core import gangs
 from services.placement.core.greedy import GREEDY, plan
 from services.placement.core.shape import GPU, MIB, Slot
-from services.placement.core.state import Pool
+from services.placement.core.state import Job, Pool
 from services.placement.core.view import Eviction, Held, Placing, Plan, View, view_of
 from shared.bus.decider import Decision
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced, RoundEnded
@@ -53,7 +53,7 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     view = view_of(pool, now)
     proposal = plan(view, GREEDY)
     for eviction in proposal.evictions:
-        yield evicted(eviction)
+        yield evicted(eviction, now)
     for placing in proposal.places:
         yield placed(view, proposal, placing)
     for held in proposal.held:
@@ -69,10 +69,27 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
         )
 
 
-def evicted(eviction: Eviction) -> Decision:
+def evicted(eviction: Eviction, now: int) -> Decision:
     victim, by = eviction.job, eviction.by
-    reason: gangs.Preemption = "spot_reclaimed" if victim.spec.spot else "higher_class"
-    return gangs.preempted(victim, reason, by.job_id, eviction.lost_work_s, by.cause)
+    price = price_of(eviction, now)
+    reason = reason_of(victim, by)
+    return gangs.preempted(victim, reason, by.job_id, eviction.lost_work_s, by.cause, price)
+
+
+def reason_of(victim: Job, by: Job) -> gangs.Preemption:
+    if victim.tier == by.tier:
+        return "outranked"
+    return "spot_reclaimed" if victim.spec.spot else "higher_class"
+
+
+def price_of(eviction: Eviction, now: int) -> dict[str, float]:
+    """Both scores if they decided, and how long the victim ran."""
+    found: dict[str, float] = {"ran_ms": eviction.job.ran_ms(now)}
+    if eviction.score is not None:
+        found["score"] = eviction.score
+    if eviction.by_score is not None:
+        found["by_score"] = eviction.by_score
+    return found
 
 
 def placed(view: View, proposal: Plan, placing: Placing) -> Decision:

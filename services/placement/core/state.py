@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 from services.placement.core.board import Board
 from services.placement.core.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
+from shared.contracts.checkpoint import kept_ms, restart_ms
 from shared.contracts.jobs import JobSpec
 
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
@@ -65,9 +66,25 @@ class Job:
     failed_node: str = ""
     clean: bool = True
     """Every worker that is gone exited by itself with 0."""
+    resumes: bool = False
+    """An earlier start was preempted: each further one pays the restart."""
+    debt_ms: int = 0
+    """What the last preemption cost: the work that was lost, and the restart after it."""
 
     def ran_ms(self, now: int) -> int:
         return max(0, now - self.started_at) if self.started_at else 0
+
+    def lost_ms(self, now: int, time_scale: float) -> int:
+        """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
+        restart = restart_ms(self.spec, time_scale) if self.resumes else 0
+        worked = max(0, self.ran_ms(now) - restart)
+        return worked - kept_ms(self.spec, worked, time_scale)
+
+    def set_back(self, now: int, time_scale: float) -> None:
+        """A preemption ends this start; before the go there is nothing to lose."""
+        if self.started_at:
+            self.debt_ms = self.lost_ms(now, time_scale) + restart_ms(self.spec, time_scale)
+            self.resumes = True
 
     def gpu_s(self, now: int) -> float:
         return self.gpus * self.ran_ms(now) / 1000
@@ -84,6 +101,7 @@ class Ranks:
     at: int = 0
     policy: str = ""
     scores: dict[str, float] = field(default_factory=dict)
+    """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
 
 
 @dataclass(slots=True)
@@ -127,6 +145,11 @@ class Pool:
     @property
     def time_scale(self) -> float:
         return self.settings.time_scale if self.settings else 1.0
+
+    @property
+    def is_ranked(self) -> bool:
+        """Rank may stop jobs."""
+        return self.settings is not None and self.settings.preemption == "ranked"
 
     @property
     def lease_ms(self) -> int:

@@ -2,52 +2,108 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from services.placement.core.shape import SPOT_TIER
 from services.placement.core.state import Job
+from shared.contracts.checkpoint import wall_ms
 
 LOST_WORK_CAP_S = 604_800.0
+UNRANKED = float("-inf")
+
+
+def protected_ms(job: Job, min_residency_ms: int) -> int:
+    """Wall ms from the go of this start before which rank does not stop the job.
+
+    The rule: a job may be stopped by rank at `now` only if
+
+        now - started_at >= max(min_residency_ms, debt_ms)
+
+    where `debt_ms` is what its last preemption cost it: the work that it lost (what it had done
+    since its last checkpoint, `shared.contracts.checkpoint`) plus the restart that this start
+    paid (`simulated.restart_s`; 0 if the spec has none). It is 0 for a job that was never
+    preempted while it ran, and of a job whose program failed and which began anew. So each start
+    after a preemption does at least what that preemption cost, and no two jobs can stop each
+    other for ever without either getting on. All in whole ms of the pool's clock.
+    """
+    return max(min_residency_ms, job.debt_ms)
+
+
+class ByRank(NamedTuple):
+    """When a job may make others of its own class stop."""
+
+    scores: Mapping[str, float]
+    """Of the last ranking, of waiting jobs and of those on GPUs; higher goes first."""
+    margin: float
+    min_residency_ms: int
+
+
+class Ripe(NamedTuple):
+    """A running job that rank may stop, in the order in which it is chosen."""
+
+    score: float
+    job_id: str
+    job: Job
 
 
 class Victims:
-    """Jobs on GPUs that yield to a higher tier: spot jobs to all others, the preemptible ones
-    to a higher class, none of them inside its guarantee."""
+    """Jobs on GPUs that yield. To a higher tier: spot jobs to all others, the preemptible ones
+    to a higher class. With `by_rank` also the preemptible ones that run, to a job of their own
+    tier whose score is higher by more than the margin, see `protected_ms`. None of them inside
+    its guarantee, and nobody to a spot job."""
 
-    def __init__(self, jobs: Mapping[str, Job], now: int, time_scale: float) -> None:
+    def __init__(
+        self, jobs: Mapping[str, Job], now: int, time_scale: float, by_rank: ByRank | None = None
+    ) -> None:
         self._jobs = jobs
         self._now = now
         self._time_scale = time_scale
+        self._by_rank = by_rank
         self._open: dict[int, list[Job]] | None = None
         self._guaranteed: dict[int, int] = {}
         self._sorted: dict[int, list[Job]] = {}
+        self._ripe: dict[int, list[Ripe]] = {}
+        self._green: dict[int, list[tuple[float, int]]] = {}
 
-    def of(self, tier: int) -> list[Job]:
-        """Spot first, then the lowest class, then the least lost work."""
-        if tier >= SPOT_TIER:
+    def of(self, job: Job) -> list[Job]:
+        """Spot first, then the lowest class, in it the least lost work; its own tier comes last,
+        the lowest score first (jobs without one before all), ties by job id."""
+        if job.tier >= SPOT_TIER:
             return []
         found: list[Job] = []
         for lower in sorted(self._tiers(), reverse=True):
-            if lower > tier:
+            if lower > job.tier:
                 found += self._in_order(lower)
-        return found
+        return found + [ripe.job for ripe in self._outranked(job)]
 
-    def any_of(self, tier: int) -> bool:
-        return tier < SPOT_TIER and any(lower > tier for lower in self._tiers())
+    def any_for(self, job: Job) -> bool:
+        if job.tier >= SPOT_TIER:
+            return False
+        return any(lower > job.tier for lower in self._tiers()) or bool(self._outranked(job))
 
-    def next_of(self, tier: int) -> int | None:
-        """ms when the next guarantee ends that protects somebody from this tier."""
+    def next_for(self, job: Job) -> int | None:
+        """ms when the next of those may be stopped that are only protected for a while."""
+        if job.tier >= SPOT_TIER:
+            return None
         self._tiers()
-        ends = [end for lower, end in self._guaranteed.items() if lower > tier]
-        return min(ends) if ends and tier < SPOT_TIER else None
+        ends = [end for lower, end in self._guaranteed.items() if lower > job.tier]
+        bar = self._bar(job)
+        if bar is not None:
+            self._peers(job.tier)
+            ends += [end for score, end in self._green[job.tier] if score < bar]
+        return min(ends, default=None)
 
     def lost_work_s(self, job: Job) -> float:
         """Cluster seconds since its last checkpoint: what it will do again."""
-        if not job.started_at:
-            return 0.0
-        ran_s = max(0, self._now - job.started_at) / 1000 * self._time_scale
-        every_s = job.spec.checkpoint_interval_s
-        return min(ran_s % every_s if every_s else ran_s, LOST_WORK_CAP_S)
+        lost_s = job.lost_ms(self._now, self._time_scale) / 1000 * self._time_scale
+        return min(lost_s, LOST_WORK_CAP_S)
+
+    def score_of(self, job: Job) -> float | None:
+        return self._by_rank.scores.get(job.job_id) if self._by_rank else None
+
+    # ---- by class -------------------------------------------------------------------------
 
     def _tiers(self) -> dict[int, list[Job]]:
         if self._open is None:
@@ -59,20 +115,61 @@ class Victims:
 
     def _note(self, job: Job, tiers: dict[int, list[Job]]) -> None:
         """A guarantee runs from the go; before it nobody is past it."""
-        spec = job.spec
-        if not (spec.spot or spec.preemptible):
+        if not (job.spec.spot or job.spec.preemptible):
             return
-        if spec.guaranteed_s:
-            end = job.started_at + round(spec.guaranteed_s * 1000 / self._time_scale)
-            if not job.started_at:
-                return
-            if end > self._now:
-                self._guaranteed[job.tier] = min(end, self._guaranteed.get(job.tier, end))
-                return
+        end = self._guarantee_end(job)
+        if end is None:
+            return
+        if end > self._now:
+            self._guaranteed[job.tier] = min(end, self._guaranteed.get(job.tier, end))
+            return
         tiers.setdefault(job.tier, []).append(job)
+
+    def _guarantee_end(self, job: Job) -> int | None:
+        """ms; None: it has not begun."""
+        if not job.spec.guaranteed_s:
+            return 0
+        if not job.started_at:
+            return None
+        return job.started_at + wall_ms(job.spec.guaranteed_s, self._time_scale)
 
     def _in_order(self, tier: int) -> list[Job]:
         if tier not in self._sorted:
             jobs = self._tiers()[tier]
             self._sorted[tier] = sorted(jobs, key=lambda j: (self.lost_work_s(j), j.gpus, j.job_id))
         return self._sorted[tier]
+
+    # ---- by rank --------------------------------------------------------------------------
+
+    def _bar(self, job: Job) -> float | None:
+        """Whose score plus the margin lies below this yields to the job; None: nobody's does."""
+        return self._by_rank.scores.get(job.job_id) if self._by_rank else None
+
+    def _outranked(self, job: Job) -> list[Ripe]:
+        bar = self._bar(job)
+        if bar is None or self._by_rank is None:
+            return []
+        margin = self._by_rank.margin
+        peers = self._peers(job.tier)
+        return peers[: bisect_left(peers, bar, key=lambda ripe: ripe.score + margin)]
+
+    def _peers(self, tier: int) -> list[Ripe]:
+        """Of that tier, who may be stopped by rank now; who may be later is noted as green."""
+        if tier not in self._ripe:
+            ripe: list[Ripe] = []
+            green = self._green.setdefault(tier, [])
+            for job in self._jobs.values():
+                if job.tier == tier and job.phase == "running" and job.spec.preemptible:
+                    self._sort_out(job, ripe, green)
+            self._ripe[tier] = sorted(ripe)
+        return self._ripe[tier]
+
+    def _sort_out(self, job: Job, ripe: list[Ripe], green: list[tuple[float, int]]) -> None:
+        assert self._by_rank is not None
+        score = self._by_rank.scores.get(job.job_id, UNRANKED)
+        residency = job.started_at + protected_ms(job, self._by_rank.min_residency_ms)
+        end = max(residency, self._guarantee_end(job) or 0)
+        if end > self._now:
+            green.append((score + self._by_rank.margin, end))
+        else:
+            ripe.append(Ripe(score, job.job_id, job))

@@ -10,11 +10,14 @@ from services.placement.core.board import Board, Draft
 from services.placement.core.fit import Avoid
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job, Pool
-from services.placement.core.victims import Victims
+from services.placement.core.victims import ByRank, Victims
 from shared.contracts.access import QueueMode
+from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import HoldReason
 
 RANK_FRESH_MS = 10_000
+"""An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
+that the last rank stands until the next change, however long that takes."""
 BASE_ORDER = "class_submit"
 
 
@@ -35,6 +38,7 @@ class View:
     order: str
     ranks_at: int
     oldest: str
+    ranks_stale: bool
     victims: Victims
     mode: QueueMode = "skip"
 
@@ -42,14 +46,13 @@ class View:
     def ranks_age_s(self) -> float:
         return max(0, self.now - self.ranks_at) / 1000
 
-    @property
-    def ranks_stale(self) -> bool:
-        return bool(self.ranks_at) and self.now - self.ranks_at >= RANK_FRESH_MS
-
 
 def view_of(pool: Pool, now: int) -> View:
     ranks = pool.ranks
-    usable = bool(ranks.at) and now - ranks.at < RANK_FRESH_MS
+    lasts = pool.settings is not None and pool.settings.rank_ms == 0
+    stale = bool(ranks.at) and not lasts and now - ranks.at >= RANK_FRESH_MS
+    usable = bool(ranks.at) and not stale
+    scores = ranks.scores if usable else {}
     return View(
         now=now,
         time_scale=pool.time_scale,
@@ -59,13 +62,21 @@ def view_of(pool: Pool, now: int) -> View:
         jobs=pool.jobs,
         claims=pool.claims,
         cordons=pool.cordons,
-        scores=ranks.scores if usable else {},
+        scores=scores,
         order=ranks.policy if usable else BASE_ORDER,
         ranks_at=ranks.at,
         oldest=oldest(pool, now),
-        victims=Victims(pool.running, now, pool.time_scale),
+        ranks_stale=stale,
+        victims=Victims(pool.running, now, pool.time_scale, by_rank(pool, scores)),
         mode=pool.settings.queue_mode if pool.settings else "skip",
     )
+
+
+def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
+    if pool.settings is None or not pool.is_ranked:
+        return None
+    residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
+    return ByRank(scores, pool.settings.preempt_margin, residency_ms)
 
 
 def oldest(pool: Pool, now: int) -> str:
@@ -92,11 +103,13 @@ class Placing(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """A victim, and for whom."""
+    """A victim, for whom, and at what price."""
 
     job: Job
     by: Job
     lost_work_s: float
+    score: float | None = None
+    by_score: float | None = None
 
 
 class Held(NamedTuple):

@@ -285,5 +285,3 @@ async def test_it_waits_for_its_pool_and_can_be_stopped_while_it_waits(tmp_path:
     assert twin.executor is not None
     assert "unknown yet" in str(twin.executor.health()["reason"])
     await twin.leave()
-
-

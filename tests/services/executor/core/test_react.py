@@ -9,6 +9,7 @@ import pytest
 from services.executor.core.orders import Ended, Forget, Go, Prepare, Ready, Refused, Say, Stop
 from services.executor.core.react import acts_on
 from services.executor.core.state import Phase
+from shared.contracts.jobs import Simulated
 from shared.contracts.placement import (
     AllocationReleased,
     JobPreempted,
@@ -234,3 +235,37 @@ def test_the_state_survives_a_snapshot() -> None:
 def test_facts_of_no_concern_need_not_be_decoded() -> None:
     assert acts_on("job.placed.v1") and acts_on("job.placed.v2")
     assert not acts_on("workers.ready.v1") and not acts_on("job.held.v1")
+
+
+def test_a_start_after_a_preemption_pays_the_restart_and_its_work_begins_after_it() -> None:
+    script = at_work()
+    spec = a_spec(1000).model_copy(
+        update={
+            "checkpoint_interval_s": 60.0,
+            "simulated": Simulated(duration_s=1000, restart_s=45.0),
+        }
+    )
+    (first,) = script.running("j1", ("n1", 0), spec=spec)
+    script.when(preempted("j1"), at=AT + 150_000)
+    script.hear(Ended(first, 143))
+    (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
+    assert isinstance(prepare, Prepare)
+    assert (prepare.order.done_s, prepare.order.restart_s) == (120.0, 45.0)
+    allocation_id = prepare.order.allocation_id
+    script.hear(Ready(allocation_id))
+    script.when(started("j1", attempt=2), at=AT + 200_000)
+    script.when(
+        JobPreempted(job_id="j1", tenant="ada", attempt=2, reason="outranked"),
+        at=AT + 200_000 + 45_000 + 179_000,
+    )
+    script.hear(Ended(allocation_id, 143))
+    (prepare,) = script.when(placed("j1", ("n1", 0), attempt=3))
+    assert isinstance(prepare, Prepare) and prepare.order.done_s == 240.0
+
+
+def test_a_first_start_and_one_after_a_failed_program_pay_no_restart() -> None:
+    script = at_work()
+    spec = a_spec(10).model_copy(update={"simulated": Simulated(restart_s=45.0)})
+    script.when(enqueued("j1", spec=spec))
+    (prepare,) = script.when(placed("j1", ("n1", 0)))
+    assert isinstance(prepare, Prepare) and prepare.order.restart_s == 0.0

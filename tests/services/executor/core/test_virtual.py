@@ -51,6 +51,23 @@ def test_saved_work_need_not_be_done_again() -> None:
     assert workers.next_due_s == 4.0
 
 
+def test_a_restart_comes_before_the_work_and_counts_as_running_time() -> None:
+    workers = VirtualWorkers({"n1": 2.0})
+    workers.prepare(an_order("a", a_spec(100), done_s=60.0, restart_s=20.0))
+    workers.go("a", 0.0, 10.0)
+    assert workers.next_due_s == 2.0 + 8.0
+    assert workers.due(10.0) == [Ended("a", 0, 10_000)]
+
+
+def test_no_iterations_are_made_during_a_restart() -> None:
+    workers = VirtualWorkers({})
+    order = an_order("a", a_spec(100), restart_s=20.0, world_size=2, gang_nodes=("n1", "n2"))
+    workers.prepare(order)
+    workers.go("a", 0.0, 1.0)
+    assert workers.iterations(20.5) == []
+    assert [len(each.iteration_s) for each in workers.iterations(23.5)] == [3]
+
+
 def test_a_gang_is_as_slow_as_its_slowest_worker() -> None:
     workers = VirtualWorkers({"n2": 3.0})
     for node in ("n1", "n2"):

@@ -52,9 +52,7 @@ def test_two_executors_of_one_name_do_not_share_a_machine(tmp_path: Path) -> Non
     Journal(tmp_path / "journal").close()
 
 
-def test_what_is_forgotten_takes_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_forgotten_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT_LINES", 10)
     journal = Journal(tmp_path / "journal")
     journal.write(Entry("kept", "running", "t"))

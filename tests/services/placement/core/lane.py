@@ -96,6 +96,13 @@ class Lane:
         message = QueueRanked(pool="p", base_policy="fair_share", ranked=ranked)
         return self.feed(self.an("priority", message))
 
+    def score(self, running: dict[str, float] | None = None, **waiting: float) -> list[Event]:
+        """A rank by scores, of waiting jobs and of running ones."""
+        ranked = [Ranked(job_id=j, score=s) for j, s in waiting.items()]
+        holders = [Ranked(job_id=j, score=s) for j, s in (running or {}).items()]
+        message = QueueRanked(pool="p", base_policy="srsf", ranked=ranked, running=holders)
+        return self.feed(self.an("priority", message))
+
     def silent(self, *nodes: str) -> list[Event]:
         known = {name: self.state.board.nodes[name].incarnation for name in nodes}
         return self.feed(self.an("local", NodesSilent(nodes=known, silent_s=31.0)))

@@ -1,0 +1,33 @@
+"""What a preempted start keeps of its work: placement prices it, the virtual backend obeys it.
+
+All in whole wall milliseconds of the pool's clock, so that every engine counts the same.
+"""
+
+from __future__ import annotations
+
+from shared.contracts.jobs import JobSpec
+
+
+def wall_ms(cluster_s: float, time_scale: float) -> int:
+    return round(cluster_s * 1000 / time_scale)
+
+
+def restart_ms(spec: JobSpec, time_scale: float) -> int:
+    """What a start after a preemption spends before its work goes on."""
+    return wall_ms(spec.simulated.restart_s, time_scale) if spec.simulated else 0
+
+
+def kept_ms(spec: JobSpec, worked_ms: int, time_scale: float) -> int:
+    """Of `worked_ms` of work (a restart is none), what is done for good when a preemption comes.
+
+    Up to the last whole `checkpoint_interval_s`; without one nothing. A job whose `grace_s` of
+    wall time is enough for its `checkpoint_cost_s` makes one more at the stop: it loses no more
+    than that cost.
+    """
+    if spec.checkpoint_interval_s is None:
+        return 0
+    every_ms = max(1, wall_ms(spec.checkpoint_interval_s, time_scale))
+    kept = worked_ms // every_ms * every_ms
+    cost_ms = wall_ms(spec.checkpoint_cost_s, time_scale)
+    saves_at_stop = 0 < cost_ms <= spec.grace_s * 1000
+    return max(kept, worked_ms - cost_ms) if saves_at_stop else kept
