@@ -29,9 +29,9 @@ PER_OCTAVE = 2.0
 
 LEVELS = 8
 """Groups of a job, widest first: see `GROUPS`."""
-FADE = (4000.0, 1000.0, 1000.0, 400.0, 30.0, 200.0, 15.0, 30.0)
+FADE = (5000.0, 140.0, 1000.0, 150.0, 3.0, 8.0, 5.0, 60.0)
 """Samples after which an old one counts 1/e, per level: the short ones follow what is run today."""
-TRUST = (8.0, 20.0, 30.0, 20.0, 20.0, 8.0, 6.0, 3.0)
+TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
 """Samples that the wider group's distribution is worth beside the level's own counts."""
 
 VALUES: Floats = np.asarray(2.0 ** ((np.arange(BINS) + 0.5) / PER_OCTAVE), np.float64)
@@ -70,17 +70,22 @@ def start(p: Floats) -> None:
         p[b] = 1.0 / 40.0 if b < 40 else 1e-6
 
 
+def level_s(b: int) -> float:
+    """Where bin b begins, in s. Ranks look at a job's attained time in such steps alone (as
+    Tiresias' queues do), so that jobs do not overtake one another at every moment."""
+    return 0.0 if b == 0 else 2.0 ** (b / PER_OCTAVE)
+
+
 def mean_left_s(p: Floats, attained_s: float) -> float:
-    """Expected rest of a job with that distribution which has run for `attained_s`."""
+    """Expected rest, in s, of a job with that distribution which has run for `attained_s`."""
+    first = bin_of(attained_s)
+    begun = level_s(first)
     mass = 0.0
     left = 0.0
-    for b in range(bin_of(attained_s), BINS):
-        value = VALUES[b]
-        if value <= attained_s:
-            value = attained_s * 1.1 + 1.0
+    for b in range(first, BINS):
         mass += p[b]
-        left += p[b] * (value - attained_s)
-    return left / mass if mass > 0.0 else attained_s
+        left += p[b] * (VALUES[b] - begun)
+    return left / mass if mass > 0.0 else attained_s + 1.0
 
 
 def gittins_s(p: Floats, attained_s: float) -> float:
@@ -89,6 +94,7 @@ def gittins_s(p: Floats, attained_s: float) -> float:
     min over D of E[min(S - a, D) | S > a] / P(S - a <= D | S > a), D at the bins' values.
     """
     first = bin_of(attained_s)
+    begun = level_s(first)
     mass = 0.0
     for b in range(first, BINS):
         mass += p[b]
@@ -96,15 +102,11 @@ def gittins_s(p: Floats, attained_s: float) -> float:
     ended = 0.0
     spent = 0.0
     for b in range(first, BINS):
-        value = VALUES[b]
-        if value <= attained_s:
-            value = attained_s * 1.1 + 1.0
-        step = value - attained_s
+        step = VALUES[b] - begun
         ended += p[b]
         spent += p[b] * step
         if ended > 0.0:
-            rank = (spent + (mass - ended) * step) / ended
-            best = min(best, rank)
+            best = min(best, (spent + (mass - ended) * step) / ended)
     return best
 
 

@@ -1,0 +1,68 @@
+"""What a learned policy sees of each job and of its pool; `simulator.kernel` has scalar twins.
+
+Everything is a logarithm on a scale of about one. A job's base is -(ln gittins + ln rest)/2 -
+ln GPUs: what the network adds is learnt. The context are means over all waiting and all running
+jobs, so the scores do not depend on the order in which jobs are listed, and follow them when they
+are listed otherwise (a deep set).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.priority.core import expected
+from services.priority.core.history import BINS, level_s
+from services.priority.core.queue_view import QueueView
+from services.priority.core.schema import FeatureSchema
+from services.priority.core.table import Floats
+
+SCHEMA = FeatureSchema(
+    name="berth-queue-1",
+    columns=(
+        "ln_gittins_s/10",
+        "ln_left_s/10",
+        "ln_gpus/5",
+        "ln_share_of_pool/5",
+        "ln_attained_s/10",
+        "ln_p90_over_p10/10",
+        "ln_restarts",
+        "running",
+    ),
+    context=("ln_pressure", "used_share", "ln_service_waiting/10", "ln_service_running/10"),
+)
+LEAST_GPUS = 0.01
+_LEVELS = np.array([level_s(b) for b in range(BINS)], np.float64)
+_EDGES = _LEVELS[1:]
+
+
+def features(view: QueueView) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """float32 [n, 8] and [4], in the order of `SCHEMA`; all finite."""
+    gpus = np.maximum(view.gpus, LEAST_GPUS)
+    capacity = max(view.capacity_gpus, 1.0)
+    gittins = np.log(expected.gittins_s(view) + 1.0)
+    left = np.log(expected.left_s(view) + 1.0)
+    level = _LEVELS[np.searchsorted(_EDGES, view.attained_s, side="right")]
+    columns = (
+        gittins / 10.0,
+        left / 10.0,
+        np.log(gpus) / 5.0,
+        np.log(gpus / capacity) / 5.0,
+        np.log(level + 60.0) / 10.0,
+        np.log(np.maximum(view.p90_s, 1.0) / np.maximum(view.p10_s, 1.0)) / 10.0,
+        np.log(view.restarts + 1.0),
+        view.running.astype(np.float64),
+    )
+    service = (gittins + np.log(gpus)) / 10.0
+    w = view.waiting
+    context = (
+        np.log(1.0 + gpus[:w].sum() / capacity),
+        view.used_gpus / capacity,
+        mean(service[:w]),
+        mean(service[w:]),
+    )
+    return np.stack(columns, axis=1).astype(np.float32), np.array(context, np.float32)
+
+
+def mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
