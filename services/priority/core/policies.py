@@ -1,96 +1,144 @@
-"""Classic orders of a queue: pure functions from a view to the jobs, best first."""
+"""Classic orders of a queue in one seam: a key per job, lower first, over the arrays of a view.
+
+Each is the array twin of the scalar function of the same name in `keys`, which is the truth; a
+test compares them bit for bit. Logarithms are taken job by job: arrays round them otherwise.
+"""
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from services.priority.core.state import Queue
-from shared.contracts.jobs import PRIORITY_CLASSES
-from shared.contracts.ranking import QueueEntry
+import numpy as np
 
-CLASS_ORDER = {name: place for place, name in enumerate(PRIORITY_CLASSES)}
-UNKNOWN_RUN_S = 600.0
-"""Expected run in cluster seconds of a job without an estimate; it only interleaves tenants."""
+from services.priority.core import expected, keys
+from services.priority.core.queue_view import QueueView
+from services.priority.core.runtimes import RunTimes
+from services.priority.core.table import Floats
+from shared.contracts.access import RuntimeSource
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Jobs best first, and the numbers that decided, by name."""
+class Ask:
+    """What a policy may look at."""
 
-    jobs: list[QueueEntry]
-    terms: dict[str, float]
-
-
-Policy = Callable[[Queue, int], Order]
-
-
-def by_submission(entry: QueueEntry) -> tuple[int, str]:
-    return entry.submitted_at, entry.job_id
+    view: QueueView
+    times: RunTimes
+    share_factor: Callable[[], Floats]
+    """Fair-share factor of each job's tenant, [n], in (0, 1]."""
 
 
-def by_class(entry: QueueEntry) -> tuple[int, int, str]:
-    return CLASS_ORDER[entry.priority_class], entry.submitted_at, entry.job_id
+Keys = Callable[[Ask], Floats]
 
 
-def fcfs(queue: Queue, now: int) -> Order:
-    """First come, first served, within the classes that placement keeps apart anyway."""
-    return Order(sorted(queue.waiting.values(), key=by_submission), {})
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A key per job and how it becomes a score.
 
-
-def priority_class(queue: Queue, now: int) -> Order:
-    """Highest class first, first come first served inside a class."""
-    return Order(sorted(queue.waiting.values(), key=by_class), {})
-
-
-def shares(queue: Queue, now: int) -> dict[str, float]:
-    """Decayed GPU-seconds of each tenant over its weight, what runs now included."""
-    half_life_s = queue.half_life_wall_s
-    used = {tenant: usage.now(now, half_life_s) for tenant, usage in queue.usage.items()}
-    for job in queue.jobs.values():
-        if job.phase == "running":
-            used[job.tenant] = used.get(job.tenant, 0.0) + job.gpus * (now - job.since) / 1000
-    return {tenant: value / queue.weights.get(tenant, 1.0) for tenant, value in used.items()}
-
-
-def fair_share(queue: Queue, now: int) -> Order:
-    """The tenant that used least goes first, in each class.
-
-    Use decays with a half-life as in Slurm's PriorityDecayHalfLife. Each job taken into the order
-    counts at once with its expected use, so tenants alternate instead of going one after another.
+    The score is `-key`, so that a margin between two jobs has the key's unit; with `ratio` it is
+    `-ln(key)`, so that a margin of 0.7 means half the key.
     """
-    share = shares(queue, now)
-    lines: dict[tuple[int, str], list[QueueEntry]] = {}
-    for entry in sorted(queue.waiting.values(), key=by_class):
-        line = lines.setdefault((CLASS_ORDER[entry.priority_class], entry.tenant), [])
-        line.append(entry)
-    heap = [
-        (rank, share.get(tenant, 0.0), line[0].submitted_at, tenant, 0)
-        for (rank, tenant), line in lines.items()
-    ]
-    heapq.heapify(heap)
-    order: list[QueueEntry] = []
-    while heap:
-        rank, used, _, tenant, place = heapq.heappop(heap)
-        line = lines[rank, tenant]
-        entry = line[place]
-        order.append(entry)
-        if place + 1 < len(line):
-            used += expected_use(entry, queue.time_scale) / queue.weights.get(tenant, 1.0)
-            heapq.heappush(heap, (rank, used, line[place + 1].submitted_at, tenant, place + 1))
-    return Order(
-        order, {f"share_gpu_s.{tenant}": round(v, 3) for tenant, v in sorted(share.items())}
-    )
+
+    keys: Keys
+    ratio: bool = False
+    source: RuntimeSource | None = None
+    """Where it takes run times from, whatever the pool says."""
 
 
-def expected_use(entry: QueueEntry, time_scale: float) -> float:
-    """Wall GPU-seconds that the job would add, by its user's estimate or a constant."""
-    return max(entry.gpus, 0.01) * (entry.walltime_s or UNKNOWN_RUN_S) / time_scale
+LEAST_KEY = 1e-9
+
+
+def scores_of(policy: Policy, ask: Ask) -> Floats:
+    """Higher goes first, [n]."""
+    found = policy.keys(ask)
+    if not policy.ratio:
+        return -found
+    return np.array([-math.log(max(key, LEAST_KEY)) for key in found.tolist()], np.float64)
+
+
+def fcfs(ask: Ask) -> Floats:
+    return ask.view.submit_s
+
+
+def smallest_first(ask: Ask) -> Floats:
+    return ask.view.gpus
+
+
+def sjf(ask: Ask) -> Floats:
+    return ask.times.run_s()
+
+
+def saf(ask: Ask) -> Floats:
+    return ask.times.run_s() * ask.view.gpus
+
+
+def f1(ask: Ask) -> Floats:
+    submit = _log10(np.maximum(ask.view.submit_s, 1.0))
+    return _log10(np.maximum(ask.times.run_s(), 1.0)) * ask.view.gpus + 870.0 * submit
+
+
+def wfp3(ask: Ask) -> Floats:
+    ratio = ask.view.wait_s / np.maximum(ask.times.run_s(), 1.0)
+    return -(ratio * ratio * ratio) * ask.view.gpus
+
+
+def unicep(ask: Ask) -> Floats:
+    sizes, which = np.unique(np.maximum(ask.view.gpus, 1.0), return_inverse=True)
+    logs = np.array([math.log2(size) for size in sizes.tolist()], np.float64)[which]
+    return -ask.view.wait_s / (logs * ask.times.run_s() + 1e-5)
+
+
+def multifactor(ask: Ask) -> Floats:
+    view = ask.view
+    age = np.minimum(view.wait_s / keys.MAX_AGE_S, 1.0)
+    size = 1.0 - view.gpus / max(view.capacity_gpus, 1.0)
+    share = ask.share_factor()
+    return -(keys.WEIGHT_AGE * age + keys.WEIGHT_SIZE * size + keys.WEIGHT_SHARE * share)
+
+
+def las(ask: Ask) -> Floats:
+    """In one queue nobody stops another: placement asks for a strictly higher score."""
+    attained_gpu_s = ask.view.attained_s * ask.view.gpus
+    queue = np.zeros(len(attained_gpu_s))
+    for limit in keys.LAS_LIMITS_GPU_S:
+        queue += attained_gpu_s >= limit
+    return queue
+
+
+def gittins(ask: Ask) -> Floats:
+    """The rank of its service in GPU-seconds: that of its time, times its GPUs."""
+    ask.times.asked = True
+    return expected.gittins_s(ask.view) * ask.view.gpus
+
+
+def srtf(ask: Ask) -> Floats:
+    return ask.times.left_s()
+
+
+def srsf(ask: Ask) -> Floats:
+    return ask.times.left_s() * ask.view.gpus
+
+
+def _log10(values: Floats) -> Floats:
+    return np.array([math.log10(value) for value in values.tolist()], np.float64)
 
 
 POLICIES: dict[str, Policy] = {
-    "fcfs": fcfs,
-    "priority_class": priority_class,
-    "fair_share": fair_share,
+    "fcfs": Policy(fcfs),
+    "priority_class": Policy(fcfs),
+    "smallest_first": Policy(smallest_first),
+    "sjf": Policy(sjf),
+    "saf": Policy(saf),
+    "f1": Policy(f1),
+    "wfp3": Policy(wfp3),
+    "unicep": Policy(unicep),
+    "multifactor": Policy(multifactor),
+    "qssf": Policy(saf, source="history"),
+    "las": Policy(las),
+    "gittins": Policy(gittins, ratio=True, source="history"),
+    "srtf": Policy(srtf),
+    "srsf": Policy(srsf, ratio=True),
 }
+"""All but `fair_share`, whose places depend on each other. Classes are kept apart by whoever
+sorts, so `priority_class` is `fcfs` inside a class."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from services.priority.core.accuracy import Accuracy
+from services.priority.core.history import History
+from services.priority.core.queue_view import Clock, QueueView, view_of
+from services.priority.core.table import Table
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import QueueEntry
 
@@ -17,9 +21,9 @@ class Job:
 
     entry: QueueEntry | None
     phase: Phase
-    tenant: str = ""
-    gpus: float = 0.0
-    since: int = 0
+    tenant: str
+    row: int
+    """Where its numbers are in the table."""
 
 
 @dataclass(slots=True)
@@ -42,17 +46,29 @@ class Usage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-1"
+    SCHEMA: ClassVar[str] = "priority-2"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    tenants: dict[str, int] = field(default_factory=dict)
+    """A number for each tenant that ever had a job here, as in the table."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, QueueEntry] = field(default_factory=dict)
+    table: Table = field(default_factory=Table)
     gone_early: set[str] = field(default_factory=set)
     usage: dict[str, Usage] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    """GPUs of each node that is there."""
+    history: History = field(default_factory=History)
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    origin: int | None = None
+    """ms: submission of the pool's first job"""
     ranked_at: int = 0
     head: str = ""
     dirty: bool = False
+    degraded: dict[str, str] = field(default_factory=dict)
+    """Why a learned or shadow policy says nothing, by its name; said once."""
+    shadowed_at: int = 0
 
     @property
     def name(self) -> str:
@@ -66,3 +82,15 @@ class Queue:
     @property
     def time_scale(self) -> float:
         return self.pool.time_scale if self.pool else 1.0
+
+    @property
+    def capacity_gpus(self) -> float:
+        return float(sum(self.nodes.values()))
+
+    def view(self, now: int) -> QueueView:
+        clock = Clock(now, self.origin or 0, self.time_scale)
+        return view_of(self.table, clock, self.capacity_gpus)
+
+    def number_of(self, tenant: str) -> int:
+        """Only `evolve` may ask for a tenant that is new."""
+        return self.tenants.setdefault(tenant, len(self.tenants))

@@ -75,6 +75,7 @@ class Table:
     def drop(self, row: int) -> None:
         self.phase[row] = FREE
         self.ids[row] = 0
+        self.values[:, row] = 0.0
         self.free.append(row)
 
     def get(self, row: int, column: str) -> float:

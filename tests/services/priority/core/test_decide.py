@@ -9,7 +9,7 @@ import sys
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from services.priority.core.decide import HEAD_MS, RANK_MS, REFRESH_MS, Priority
+from services.priority.core.decide import HEAD_MS, REFRESH_MS, Priority
 from services.priority.core.state import Queue
 from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured, TenantRegistered
@@ -111,9 +111,9 @@ def test_one_note_per_batch_and_a_rank_at_most_once_a_second() -> None:
     events = run(PRIORITY, state, [admitted("a"), admitted("b")])
     assert [type(e) for e in events] == [QueueChanged, QueueRanked]
     assert [type(e) for e in run(PRIORITY, state, [admitted("c")], AT + 10)] == [QueueChanged]
-    assert PRIORITY.next_wake(state) == AT + RANK_MS
-    assert wake(PRIORITY, state, AT + RANK_MS - 1) == []
-    assert [type(e) for e in wake(PRIORITY, state, AT + RANK_MS)] == [QueueRanked]
+    assert PRIORITY.next_wake(state) == AT + 1000
+    assert wake(PRIORITY, state, AT + 1000 - 1) == []
+    assert [type(e) for e in wake(PRIORITY, state, AT + 1000)] == [QueueRanked]
 
 
 def test_it_ranks_sooner_when_the_head_is_gone() -> None:

@@ -1,0 +1,41 @@
+"""How far the predictor is off, job by job as they end; old ones fade."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+FADE = 1000.0
+"""Jobs after which an old one counts 1/e."""
+
+
+@dataclass(slots=True)
+class Accuracy:
+    """Faded sums over jobs that ended: of their errors, and how many they were."""
+
+    samples: int = 0
+    weight: float = 0.0
+    error: float = 0.0
+    bias: float = 0.0
+    inside: float = 0.0
+
+    def note(self, p10_s: float, p50_s: float, p90_s: float, ran_s: float) -> None:
+        """What was expected of a job at its entry, and how long it ran."""
+        off = math.log10(max(p50_s, 1.0) / max(ran_s, 1.0))
+        keep = 1.0 - 1.0 / FADE
+        self.samples += 1
+        self.weight = self.weight * keep + 1.0
+        self.error = self.error * keep + abs(off)
+        self.bias = self.bias * keep + off
+        self.inside = self.inside * keep + (1.0 if p10_s <= ran_s <= p90_s else 0.0)
+
+    def terms(self) -> dict[str, float]:
+        """Mean of |log10(p50 / truth)|, its mean with sign, and the share within p10 and p90."""
+        if not self.samples:
+            return {}
+        return {
+            "estimate.samples": float(self.samples),
+            "estimate.error_log10_p50": round(self.error / self.weight, 4),
+            "estimate.bias_log10_p50": round(self.bias / self.weight, 4),
+            "estimate.within_p10_p90": round(self.inside / self.weight, 4),
+        }

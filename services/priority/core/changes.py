@@ -1,0 +1,238 @@
+"""One batch of inputs becomes one note: what it does to the queue, in input order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from services.priority.core.state import Queue
+from shared.bus.decider import Input
+from shared.contracts.base import Event
+from shared.contracts.jobs import JobAdmitted
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import (
+    JobAttemptFailed,
+    JobCancelled,
+    JobEnqueued,
+    JobFailed,
+    JobPlaced,
+    JobPreempted,
+    JobRequeued,
+    JobStarted,
+    JobSucceeded,
+)
+from shared.contracts.ranking import (
+    Finished,
+    NodeGpus,
+    QueueChanged,
+    QueueEntry,
+    Running,
+    Started,
+    Stopped,
+    UsageDelta,
+)
+
+ENDS = JobSucceeded | JobFailed | JobCancelled
+
+
+@dataclass(slots=True)
+class Changes:
+    """The note in the making, laid over the state: a batch may start and stop a job many times."""
+
+    entered: dict[str, QueueEntry] = field(default_factory=dict)
+    running: dict[str, Running] = field(default_factory=dict)
+    idle: dict[str, None] = field(default_factory=dict)
+    """Jobs that held GPUs and do not any more."""
+    started: dict[str, int] = field(default_factory=dict)
+    stopped: dict[str, Stopped] = field(default_factory=dict)
+    finished: dict[str, Finished] = field(default_factory=dict)
+    requeued: dict[str, None] = field(default_factory=dict)
+    parked: dict[str, None] = field(default_factory=dict)
+    left: dict[str, None] = field(default_factory=dict)
+    usage: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.entered or self.running or self.started or self.stopped or self.requeued
+            or self.parked or self.left or self.nodes
+        )  # fmt: skip
+
+    def note(self, name: str) -> QueueChanged:
+        return QueueChanged(
+            pool=name,
+            entered=tuple(self.entered.values()),
+            running=tuple(self.running.values()),
+            requeued=tuple(self.requeued),
+            parked=tuple(self.parked),
+            left=tuple(self.left),
+            usage=tuple(UsageDelta(tenant=t, gpu_s=v) for t, v in self.usage.items()),
+            started=tuple(Started(job_id=job, at=at) for job, at in self.started.items()),
+            stopped=tuple(self.stopped.values()),
+            finished=tuple(self.finished.values()),
+            nodes=tuple(NodeGpus(node_id=n, gpus=g) for n, g in self.nodes.items()),
+        )
+
+
+def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
+    match message:
+        case JobAdmitted():
+            changes.entered[message.job_id] = entry_of(message, item.traceparent)
+        case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
+            wait_again(changes, job_id)
+        case JobPlaced() | JobStarted() | JobPreempted() | JobRequeued() | JobAttemptFailed():
+            note_run(state, changes, item.at, message)
+        case JobSucceeded() | JobFailed() | JobCancelled():
+            if item.source == "placement":
+                end(state, changes, item.at, message)
+        case NodeJoined(node_id=node_id, gpus=gpus):
+            changes.nodes[node_id] = gpus
+        case NodeLost(node_id=node_id):
+            changes.nodes[node_id] = 0
+
+
+def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
+    match message:
+        case JobPlaced():
+            changes.running[message.job_id] = running_of(message, at)
+            changes.requeued.pop(message.job_id, None)
+            changes.parked.pop(message.job_id, None)
+            changes.started.pop(message.job_id, None)
+        case JobStarted(job_id=job_id):
+            changes.started[job_id] = at
+        case JobPreempted(job_id=job_id):
+            cut_short(state, changes, job_id, at)
+        case JobRequeued(job_id=job_id):
+            cut_short(state, changes, job_id, at)
+            stop_counting(state, changes, job_id, at)
+            wait_again(changes, job_id)
+        case JobAttemptFailed(job_id=job_id):
+            cut_short(state, changes, job_id, at, failed=True)
+            stop_counting(state, changes, job_id, at)
+            changes.requeued.pop(job_id, None)
+            changes.parked[job_id] = None
+
+
+def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
+    spec = message.spec
+    simulated = spec.simulated
+    return QueueEntry(
+        job_id=message.job_id,
+        tenant=message.tenant,
+        user=spec.user,
+        name=spec.name,
+        priority_class=spec.priority_class,
+        submitted_at=message.submitted_at,
+        gpus=spec.gang.gpus,
+        workers=spec.gang.workers,
+        walltime_s=spec.walltime_s,
+        spot=spec.spot,
+        preemptible=spec.preemptible,
+        checkpoint_interval_s=spec.checkpoint_interval_s,
+        restart_s=simulated.restart_s if simulated else 0.0,
+        duration_s=simulated.duration_s if simulated else None,
+        traceparent=traceparent,
+    )
+
+
+def running_of(message: JobPlaced, at: int) -> Running:
+    gpus = sum(len(lease.gpus) * lease.gpu_milli for lease in message.allocations) / 1000
+    return Running(job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
+
+
+def wait_again(changes: Changes, job_id: str) -> None:
+    changes.parked.pop(job_id, None)
+    changes.requeued[job_id] = None
+
+
+def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
+    job_id = message.job_id
+    worked_ms = work_ms(state, changes, job_id, at)
+    kept_ms = round(tally_of(state, changes, job_id).kept_s * 1000)
+    if worked_ms:
+        changes.finished[job_id] = Finished(
+            job_id=job_id,
+            ran_s=(kept_ms + worked_ms) / 1000,
+            succeeded=isinstance(message, JobSucceeded),
+        )
+    stop_counting(state, changes, job_id, at)
+    changes.started.pop(job_id, None)
+    changes.requeued.pop(job_id, None)
+    changes.left[job_id] = None
+
+
+def stop_counting(state: Queue, changes: Changes, job_id: str, at: int) -> None:
+    """The job holds no GPUs any more: what it used is charged to its tenant."""
+    run = changes.running.pop(job_id, None) or run_in(state, changes, job_id)
+    changes.idle[job_id] = None
+    if run is not None:
+        used = run.gpus * max(0, at - run.since) / 1000
+        changes.usage[run.tenant] = changes.usage.get(run.tenant, 0.0) + used
+
+
+def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
+    """The run that the state knows, unless this batch has ended it."""
+    job = state.jobs.get(job_id)
+    if job is None or job.phase != "running" or job_id in changes.idle:
+        return None
+    table, row = state.table, job.row
+    since, gpus = int(table.get(row, "since_ms")), table.get(row, "held_gpus")
+    return Running(job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
+
+
+def cut_short(state: Queue, changes: Changes, job_id: str, at: int, failed: bool = False) -> None:
+    """Only work up to the last checkpoint outlives a stop; a program that failed saves nothing."""
+    go = go_of(state, changes, job_id)
+    if not go:
+        return
+    before = tally_of(state, changes, job_id)
+    entry = entry_in(state, changes, job_id)
+    interval_s = entry.checkpoint_interval_s if entry else None
+    saved_s = 0.0
+    if interval_s and not failed:
+        saved_s = work_ms(state, changes, job_id, at) / 1000 // interval_s * interval_s
+    changes.stopped[job_id] = Stopped(
+        job_id=job_id,
+        ran_s=before.ran_s + (at - go) / 1000 * state.time_scale,
+        kept_s=before.kept_s + saved_s,
+        restarts=before.restarts + (not failed),
+    )
+    changes.started.pop(job_id, None)
+
+
+def work_ms(state: Queue, changes: Changes, job_id: str, at: int) -> float:
+    """Cluster ms of useful work since the go: a start after a stop first pays its cost."""
+    go = go_of(state, changes, job_id)
+    if not go:
+        return 0.0
+    entry = entry_in(state, changes, job_id)
+    restarts = tally_of(state, changes, job_id).restarts
+    cost_ms = round(entry.restart_s * 1000) if entry and restarts else 0
+    return max(0.0, (at - go) * state.time_scale - cost_ms)
+
+
+def go_of(state: Queue, changes: Changes, job_id: str) -> int:
+    """ms of the go of the attempt that works now; 0: none does."""
+    if job_id in changes.started:
+        return changes.started[job_id]
+    if job_id in changes.stopped or job_id in changes.running or job_id in changes.idle:
+        return 0
+    job = state.jobs.get(job_id)
+    return int(state.table.get(job.row, "go_ms")) if job else 0
+
+
+def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
+    if job_id in changes.stopped:
+        return changes.stopped[job_id]
+    job = state.jobs.get(job_id)
+    if job is None:
+        return Stopped(job_id=job_id, ran_s=0.0, kept_s=0.0, restarts=0)
+    ran_ms, kept_ms = (state.table.get(job.row, name) for name in ("ran_ms", "kept_ms"))
+    restarts = int(state.table.get(job.row, "restarts"))
+    return Stopped(job_id=job_id, ran_s=ran_ms / 1000, kept_s=kept_ms / 1000, restarts=restarts)
+
+
+def entry_in(state: Queue, changes: Changes, job_id: str) -> QueueEntry | None:
+    if job_id in changes.entered:
+        return changes.entered[job_id]
+    job = state.jobs.get(job_id)
+    return job.entry if job else None

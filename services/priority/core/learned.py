@@ -1,0 +1,179 @@
+"""A learned policy: an ONNX network and its manifest, believed only after it was looked over.
+
+A loaded model is a pure function: the same arrays give the same scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.priority.core.features import SCHEMA
+from services.priority.core.onnx_opset import opset_of
+from services.priority.core.schema import FeatureSchema
+
+Array: TypeAlias = NDArray[np.float32]
+
+MODEL_MOST_BYTES = 1 << 20
+OPSETS = range(13, 26)
+"""Versions of ONNX's operators that the runtime is known to serve."""
+JOBS, CONTEXT, SCORES = "x", "context", "scores"
+PROBE_JOBS = 3
+ORT_ERRORS = tuple(
+    each
+    for each in vars(onnxruntime_pybind11_state).values()
+    if isinstance(each, type) and issubclass(each, Exception)
+)
+"""They have no class in common."""
+
+
+class BadModel(Exception):
+    """The files are no model of this installation: field, value and rule."""
+
+
+class BadOutput(Exception):
+    """The model answered with something that is no score: what and where."""
+
+
+class SchemaSaid(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    name: str = Field(description="of the features that it was trained on")
+    sha256: str = Field(description="of their names in order, see `FeatureSchema.sha256`")
+
+
+class Manifest(BaseModel):
+    """What lies beside the network; fields that are not listed are for people."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    name: str = Field(description="of the policy")
+    sha256: str = Field(description="of the network's bytes")
+    opset: int = Field(description="version of ONNX's operators that it uses")
+    schema_: SchemaSaid = Field(alias="schema", description="its features")
+
+
+class Model:
+    """A network that was looked over; `load` makes it."""
+
+    def __init__(self, manifest: Manifest, session: Any) -> None:
+        self.manifest = manifest
+        self._session = session
+
+    @property
+    def sha256(self) -> str:
+        return self.manifest.sha256
+
+    def scores(self, x: Array, context: Array) -> Array:
+        """Higher goes first, [n], for features [n, F] and [C]; raises `BadOutput`."""
+        try:
+            (found,) = self._session.run([SCORES], {JOBS: x, CONTEXT: context})
+        except ORT_ERRORS as error:
+            raise BadOutput(f"{SCORES}: the runtime says {str(error)[:300]!r}") from None
+        if found.shape != (len(x),):
+            raise BadOutput(f"{SCORES}: shape {found.shape}, must be ({len(x)},)")
+        if not np.isfinite(found).all():
+            bad = int(np.flatnonzero(~np.isfinite(found))[0])
+            raise BadOutput(f"{SCORES}[{bad}]: {found[bad]}, must be finite")
+        scores: Array = found
+        return scores
+
+
+Models: TypeAlias = Mapping[str, Model | BadModel]
+"""By name; one that could not be loaded says why."""
+
+
+def load(manifest_bytes: bytes, model_bytes: bytes, schema: FeatureSchema = SCHEMA) -> Model:
+    """The model, or `BadModel`."""
+    try:
+        manifest = Manifest.model_validate_json(manifest_bytes)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "manifest"
+        raise BadModel(f"{where}: {first['msg']}") from None
+    check_bytes(manifest, model_bytes)
+    check_schema(manifest, schema)
+    model = Model(manifest, session_of(model_bytes))
+    check_shapes(model, schema)
+    check_probe(model, schema)
+    return model
+
+
+def check_bytes(manifest: Manifest, model_bytes: bytes) -> None:
+    if len(model_bytes) > MODEL_MOST_BYTES:
+        refuse("model", f"{len(model_bytes)} bytes", f"at most {MODEL_MOST_BYTES}")
+    digest = hashlib.sha256(model_bytes).hexdigest()
+    if digest != manifest.sha256:
+        refuse("sha256", manifest.sha256, f"that of the model's bytes, {digest}")
+    try:
+        opset = opset_of(model_bytes)
+    except (ValueError, IndexError):
+        opset = None
+    if opset is None or opset != manifest.opset:
+        refuse("opset", manifest.opset, f"that of the model, {opset}")
+    if opset not in OPSETS:
+        refuse("opset", opset, f"from {OPSETS[0]} to {OPSETS[-1]}")
+
+
+def check_schema(manifest: Manifest, schema: FeatureSchema) -> None:
+    if manifest.schema_.name != schema.name:
+        refuse("schema.name", manifest.schema_.name, f"{schema.name!r}, what this service computes")
+    if manifest.schema_.sha256 != schema.sha256:
+        refuse("schema.sha256", manifest.schema_.sha256, f"{schema.sha256}, of {schema.name!r}")
+
+
+def session_of(model_bytes: bytes) -> Any:
+    """One thread: ranking shares its machine, and the same sums in the same order every time."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.use_deterministic_compute = True
+    try:
+        return onnxruntime.InferenceSession(
+            model_bytes, options, providers=["CPUExecutionProvider"]
+        )
+    except ORT_ERRORS as error:
+        raise BadModel(f"model: the runtime says {str(error)[:300]!r}") from None
+
+
+def check_shapes(model: Model, schema: FeatureSchema) -> None:
+    """Names, types and shapes; a size that is not fixed is a name, as `n`."""
+    inputs = {each.name: each for each in model._session.get_inputs()}
+    outputs = {each.name: each for each in model._session.get_outputs()}
+    if set(inputs) != {JOBS, CONTEXT}:
+        refuse("inputs", sorted(inputs), f"{JOBS!r} and {CONTEXT!r}")
+    if SCORES not in outputs:
+        refuse("outputs", sorted(outputs), f"{SCORES!r} among them")
+    check_tensor(inputs[JOBS], [None, len(schema.columns)])
+    check_tensor(inputs[CONTEXT], [len(schema.context)])
+    check_tensor(outputs[SCORES], [None])
+
+
+def check_tensor(tensor: Any, sizes: list[int | None]) -> None:
+    """None: any number of jobs, so the size may not be fixed."""
+    if tensor.type != "tensor(float)":
+        refuse(f"{tensor.name}.type", tensor.type, "tensor(float), which is float32")
+    shape = [size if isinstance(size, int) else None for size in tensor.shape]
+    if shape != sizes:
+        said = ["n" if size is None else size for size in sizes]
+        refuse(f"{tensor.name}.shape", tensor.shape, f"{said}")
+
+
+def check_probe(model: Model, schema: FeatureSchema) -> None:
+    """Made-up jobs of every size between 0 and 1 must have finite scores."""
+    ramp = np.linspace(0.0, 1.0, PROBE_JOBS * len(schema.columns), dtype=np.float32)
+    context = np.linspace(0.0, 1.0, len(schema.context), dtype=np.float32)
+    try:
+        model.scores(ramp.reshape(PROBE_JOBS, len(schema.columns)), context)
+    except BadOutput as error:
+        raise BadModel(f"probe: {error}") from None
+
+
+def refuse(what: str, value: object, rule: str) -> NoReturn:
+    raise BadModel(f"{what}: {value!r}, must be {rule}")

@@ -1,0 +1,208 @@
+"""One ranking: the order that acts, who says so when a policy fails, and the shadows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from services.priority.core.features import features
+from services.priority.core.learned import BadModel, BadOutput, Model, Models
+from services.priority.core.ordering import Order, is_classic, order_by
+from services.priority.core.queue_view import QueueView
+from services.priority.core.sorting import first_of, lowest_running
+from services.priority.core.state import Queue
+from services.priority.core.table import Floats
+from shared.bus.decider import Decision
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
+from shared.contracts.ranking import (
+    RANKED_MOST,
+    RUNNING_MOST,
+    SHADOW_MOST,
+    DegradeReason,
+    PolicyDegraded,
+    PolicyRestored,
+    QueueRanked,
+    Ranked,
+    ShadowRanked,
+)
+
+SHADOW_MS = 10_000
+"""Shadows are recorded at most once per this, in wall ms."""
+LEARNED = "learned:"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What there is to rank, and by which models."""
+
+    queue: Queue
+    pool: PoolConfigured
+    view: QueueView
+    models: Models
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a policy says nothing."""
+
+    reason: DegradeReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Places of the first waiting jobs, a score for every job, and whose it is."""
+
+    first: list[int]
+    scores: Floats
+    sha256: str = ""
+
+
+def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
+    """The order, behind what is new about the policies that made it."""
+    assert queue.pool is not None
+    line = Line(queue, queue.pool, queue.view(now), models, now)
+    base = order_by(queue.pool.base_policy, queue, line.view, now, queue.pool.runtime)
+    line.view.base_score[:] = base.scores
+    advice = Advice(base.first, base.scores)
+    learned = queue.pool.learned
+    if learned is not None:
+        found = by_model(line, learned)
+        yield from news(queue, learned, found)
+        if isinstance(found, Advice):
+            advice = found
+    yield Decision(ranked(line, base, advice))
+    if queue.pool.shadows and now - queue.shadowed_at >= SHADOW_MS:
+        for name in queue.pool.shadows:
+            yield from shadowed(line, name, advice)
+
+
+def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
+    running = []
+    if line.pool.preemption == "ranked":
+        running = lowest_running(line.view, advice.scores, RUNNING_MOST)
+    return QueueRanked(
+        pool=line.queue.name,
+        base_policy=line.pool.base_policy,
+        runtime=base.runtime,
+        learned=(line.pool.learned or "") if advice.sha256 else "",
+        model_sha256=advice.sha256,
+        ranked=named(line.view, advice.scores, advice.first),
+        running=named(line.view, advice.scores, running),
+        waiting=line.view.waiting,
+        terms=base.terms | line.queue.accuracy.terms(),
+    )
+
+
+def named(view: QueueView, scores: Floats, places: list[int]) -> tuple[Ranked, ...]:
+    if not places:
+        return ()
+    pairs = zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)
+    return tuple(Ranked.model_construct(job_id=job, score=score) for job, score in pairs)
+
+
+def by_model(line: Line, name: str) -> Advice | Problem:
+    """What a learned policy says of all jobs."""
+    match line.models.get(name):
+        case None:
+            return Problem("unknown", f"learned: {name!r}, must be a model of this installation")
+        case BadModel() as error:
+            return Problem("bad_model", str(error)[:512])
+        case Model() as model:
+            try:
+                scores = model.scores(*features(line.view)).astype(np.float64)
+            except BadOutput as error:
+                return Problem("bad_output", str(error)[:512])
+            first = first_of(line.view, scores, RANKED_MOST)
+            return Advice(first, scores, model.sha256)
+
+
+def by_name(line: Line, name: str) -> Advice | Problem:
+    """What a shadow says: a classic policy, or `learned:` and a name."""
+    if name.startswith(LEARNED):
+        return by_model(line, name.removeprefix(LEARNED))
+    if not is_classic(name):
+        return Problem("unknown", f"shadows: {name!r}, must be a policy of this installation")
+    order = order_by(name, line.queue, line.view, line.now, line.pool.runtime)
+    return Advice(order.first, order.scores)
+
+
+def shadowed(line: Line, name: str, acting: Advice) -> Iterator[Decision]:
+    found = by_name(line, name)
+    yield from news(line.queue, name, found, shadow=True)
+    if isinstance(found, Advice):
+        top = found.first[:SHADOW_MOST]
+        yield Decision(
+            ShadowRanked(
+                pool=line.queue.name,
+                policy=name,
+                model_sha256=found.sha256,
+                top=tuple(line.view.job_ids[top].tolist()),
+                agreement=agreement(acting.first, found.first),
+                waiting=line.view.waiting,
+            )
+        )
+
+
+def agreement(one: list[int], other: list[int], most: int = SHADOW_MOST) -> float:
+    """Kendall's tau over the first jobs of either order: 1 the same, -1 the reverse.
+
+    A job that an order does not name comes behind those that it names, equal to its like.
+    """
+    jobs = sorted({*one[:most], *other[:most]})
+    if len(jobs) < 2:
+        return 1.0
+    first, second = (positions(jobs, order) for order in (one, other))
+    signs = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
+    pairs = len(jobs) * (len(jobs) - 1)
+    return round(float(signs.sum()) / pairs, 6)
+
+
+def positions(jobs: list[int], order: list[int]) -> Floats:
+    at = {job: place for place, job in enumerate(order)}
+    return np.array([at.get(job, len(order)) for job in jobs], np.float64)
+
+
+def news(
+    queue: Queue, name: str, found: Advice | Problem, shadow: bool = False
+) -> Iterator[Decision]:
+    """A policy that fails says so once, and once that it is back."""
+    known = is_degraded(queue, name, shadow)
+    if isinstance(found, Problem) and not known:
+        yield Decision(
+            PolicyDegraded(
+                pool=queue.name,
+                learned=name,
+                shadow=shadow,
+                reason=found.reason,
+                detail=found.detail,
+            )
+        )
+    elif isinstance(found, Advice) and known:
+        yield Decision(PolicyRestored(pool=queue.name, learned=name, shadow=shadow))
+
+
+def key_of(name: str, shadow: bool) -> str:
+    return f"shadow {name}" if shadow else name
+
+
+def is_degraded(queue: Queue, name: str, shadow: bool) -> bool:
+    return key_of(name, shadow) in queue.degraded
+
+
+def fold_ranking(queue: Queue, event: Event, at: int) -> None:
+    match event:
+        case QueueRanked(ranked=first):
+            queue.ranked_at = at
+            queue.head = first[0].job_id if first else ""
+            queue.dirty = False
+        case ShadowRanked():
+            queue.shadowed_at = at
+        case PolicyDegraded(learned=name, shadow=shadow, detail=detail):
+            queue.degraded[key_of(name, shadow)] = detail
+        case PolicyRestored(learned=name, shadow=shadow):
+            queue.degraded.pop(key_of(name, shadow), None)
