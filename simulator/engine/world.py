@@ -38,7 +38,7 @@ class World:
     """Everything decided at one ms is decided before the clock moves.
 
     `ledgers` keeps all facts and inputs as records of an installation; without it nothing is
-    encoded. `on_placement` sees each fact of the placement ledger as it is said.
+    encoded. `listeners` see each fact of their ledger as it is said.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class World:
         ledgers: bool = False,
         recorded: bool = False,
         slow: Mapping[str, float] | None = None,
-        on_placement: Listener | None = None,
+        listeners: Mapping[str, Listener] | None = None,
         tick_ms: int = 1,
     ) -> None:
         self.now = BEGIN
@@ -61,7 +61,8 @@ class World:
         }
         self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
         self.ledgers = Ledgers(MemoryBroker()) if ledgers else None
-        self._on_placement = on_placement
+        self._listeners = dict(listeners or {})
+        self.instants = 0
         self._tick_ms = tick_ms
         self._offsets = {"commands": 0, "reports": 0}
         self._idle = 0
@@ -133,14 +134,12 @@ class World:
         return min(times) if times else None
 
     def run(self, until: int) -> None:
-        """To this moment; what is due at it is left to the next call."""
-        while True:
+        """To this moment; what is due at it, or was said at it, is left to the next call."""
+        while self.now < until:
             self.settle()
+            self.instants += 1
             due = self.due()
-            self.now = self._next(until if due is None else due)
-            if self.now >= until:
-                self.now = until
-                return
+            self.now = min(self._next(until if due is None else due), until)
 
     def _next(self, due: int) -> int:
         """In whole ticks, and never the same instant again."""
@@ -216,7 +215,12 @@ class World:
         for each in self._readers[ledger]:
             each.moved(ledger, position(ledger, cell.seq))
         if ledger == "placement":
-            self._to_executor(facts)
+            for fact in facts:
+                self.executor.give(fact)
+        listener = self._listeners.get(ledger)
+        if listener is not None:
+            for fact in facts:
+                listener(fact)
 
     def _hearers_of(self, ledger: str, type_: str) -> list[Cell]:
         known = self._hearers.get((ledger, type_))
@@ -227,13 +231,6 @@ class World:
                 if cell.decider.hears is None or type_ in cell.decider.hears
             ]
         return known
-
-    def _to_executor(self, facts: list[Fact]) -> None:
-        for fact in facts:
-            self.executor.give(fact)
-        if self._on_placement is not None:
-            for fact in facts:
-                self._on_placement(fact)
 
 
 def heard(fact: Fact) -> Input:

@@ -1,0 +1,71 @@
+"""When nodes die and return: from a recorded list of faults, or drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import NamedTuple
+
+SERVERS = 400
+"""Of the cluster behind the recorded faults; 231 of them ever failed (StepFun, 349 days)."""
+MTBF_S = 60 * 86_400.0
+REPAIR_S = 4 * 3_600.0
+
+
+class Failure(NamedTuple):
+    """A node is gone from `down_s` to `up_s`, cluster seconds of the trace's clock."""
+
+    node_id: str
+    down_s: float
+    up_s: float
+
+
+def drawn(
+    node_ids: Sequence[str], begin_s: float, end_s: float, seed: int,
+    *, mtbf_s: float = MTBF_S, repair_s: float = REPAIR_S,
+) -> list[Failure]:  # fmt: skip
+    """Each node fails as a Poisson process; repairs take an exponential time."""
+    chance = Random(seed)
+    found: list[Failure] = []
+    for node_id in node_ids:
+        at = begin_s + chance.expovariate(1 / mtbf_s)
+        while at < end_s:
+            up = at + chance.expovariate(1 / repair_s)
+            found.append(Failure(node_id, at, up))
+            at = up + chance.expovariate(1 / mtbf_s)
+    return merged(found)
+
+
+def recorded(
+    faults: Iterable[tuple[str, float, float]], node_ids: Sequence[str], begin_s: float,
+    seed: int = 0,
+) -> list[Failure]:  # fmt: skip
+    """Faults (server, start, end) of a real cluster of `SERVERS`, laid over these nodes.
+
+    Servers are dealt to nodes by a seeded shuffle, healthy ones included, so that a small pool
+    has as many faults per node as the real one; nodes beyond `SERVERS` stay healthy.
+    """
+    known = [(server, start, end) for server, start, end in faults if end > start]
+    names = sorted({server for server, _, _ in known})
+    dealt = [*names, *[""] * max(0, SERVERS - len(names))]
+    Random(seed).shuffle(dealt)
+    node_of = {server: node for server, node in zip(dealt, node_ids, strict=False) if server}
+    return merged(
+        Failure(node_of[server], begin_s + start, begin_s + end)
+        for server, start, end in known
+        if server in node_of
+    )
+
+
+def merged(failures: Iterable[Failure]) -> list[Failure]:
+    """By time; faults of one node that overlap are one."""
+    of_node: dict[str, list[Failure]] = {}
+    for failure in sorted(failures, key=lambda each: (each.down_s, each.node_id)):
+        line = of_node.setdefault(failure.node_id, [])
+        if line and failure.down_s <= line[-1].up_s:
+            line[-1] = line[-1]._replace(up_s=max(line[-1].up_s, failure.up_s))
+        else:
+            line.append(failure)
+    return sorted(
+        (f for line in of_node.values() for f in line), key=lambda f: (f.down_s, f.node_id)
+    )

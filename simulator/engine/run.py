@@ -1,0 +1,145 @@
+"""Plays a scenario to its end."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shared.bus.memory import MemoryBroker
+from simulator.engine.scenario import Scenario, submission
+from simulator.engine.watch import Watch
+from simulator.engine.world import BEGIN, World
+from simulator.metrics.outcome import Ints, Outcome
+
+QUIET_MOST = 200
+"""Instants at which nothing ran and no job moved, after the last arrival: the rest never will."""
+TOLD_EVERY = 256
+"""Arrivals between two calls of `progress`."""
+
+Action = Callable[[World], None]
+Progress = Callable[[int, int], None]
+"""(jobs that are over, all jobs)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What came of it. Clock ms are counted from the world's beginning."""
+
+    scenario: Scenario
+    outcome: Outcome
+    start_ms: Ints
+    """First start of each job; -1: never."""
+    end_ms: Ints
+    rejected: dict[str, int]
+    """Jobs that admission turned away, by reason."""
+    cpu_s: float
+    instants: int
+    records: dict[str, int]
+    broker: MemoryBroker | None
+    """The ledgers, if they were asked for."""
+
+
+@dataclass(slots=True)
+class Agenda:
+    """What comes from outside, by time and then in the order of entering."""
+
+    entries: list[tuple[int, int, Action]] = field(default_factory=list)
+    entered: int = 0
+
+    def add(self, at: int, action: Action) -> None:
+        heapq.heappush(self.entries, (at, self.entered, action))
+        self.entered += 1
+
+    def pop(self) -> tuple[int, Action]:
+        at, _, action = heapq.heappop(self.entries)
+        return at, action
+
+
+def simulate(
+    scenario: Scenario, *, ledgers: bool = False, progress: Progress = lambda done, jobs: None
+) -> Simulation:
+    """Until every job has ended, was turned away, or can be seen never to start."""
+    began_s = time.process_time()
+    watch = Watch(scenario)
+    world = World(
+        scenario.pool, sorted({job.tenant for job in scenario.jobs}), scenario.nodes,
+        ledgers=ledgers, slow=scenario.slow,
+        listeners={"placement": watch.placement, "admission": watch.admission},
+    )  # fmt: skip
+    agenda = script(scenario)
+    _play(world, agenda, watch, progress)
+    outcome = watch.outcome(world.now)
+    return Simulation(
+        scenario, outcome, watch.start_ms, watch.end_ms, dict(watch.rejected),
+        time.process_time() - began_s, world.instants,
+        {name: cell.seq for name, cell in world.cells.items()},
+        world.broker if ledgers else None,
+    )  # fmt: skip
+
+
+def _play(world: World, agenda: Agenda, watch: Watch, progress: Progress) -> None:
+    jobs = len(watch.start_ms)
+    while agenda.entries:
+        at, action = agenda.pop()
+        world.run(at)
+        action(world)
+        if agenda.entered % TOLD_EVERY == 0 or len(agenda.entries) % TOLD_EVERY == 0:
+            progress(watch.over, jobs)
+        if watch.over == jobs:
+            break
+    _finish(world, watch, jobs, progress)
+
+
+def _finish(world: World, watch: Watch, jobs: int, progress: Progress) -> None:
+    quiet, moves = 0, watch.moves
+    while watch.over < jobs and quiet < QUIET_MOST:
+        world.settle()
+        due = world.due()
+        if due is None:
+            break
+        world.run(max(due, world.now + 1))
+        idle = watch.moves == moves and world.executor.due() is None
+        quiet, moves = quiet + 1 if idle else 0, watch.moves
+        if watch.over % TOLD_EVERY == 0:
+            progress(watch.over, jobs)
+    world.settle()
+    progress(watch.over, jobs)
+
+
+def script(scenario: Scenario) -> Agenda:
+    """Every submit, and every fall and return of a node."""
+    agenda = Agenda()
+    for index, job in enumerate(scenario.jobs):
+        agenda.add(BEGIN + scenario.clock_ms(job.submit_s), _submits(scenario, index))
+    lease_ms = round(scenario.pool.lease_s * 1000)
+    for failure in scenario.failures:
+        down = BEGIN + max(1, scenario.clock_ms(failure.down_s))
+        up = max(down + 1, BEGIN + scenario.clock_ms(failure.up_s))
+        agenda.add(down, _falls(agenda, failure.node_id, down + lease_ms, lease_ms / 1000))
+        agenda.add(up, _returns(failure.node_id))
+    return agenda
+
+
+def _submits(scenario: Scenario, index: int) -> Action:
+    def submit(world: World) -> None:
+        wish = submission(scenario, index)
+        world.command(f"submit-{index}", wish, tenant=wish.tenant, subject=wish.job_id)
+
+    return submit
+
+
+def _falls(agenda: Agenda, node_id: str, heard_at: int, lease_s: float) -> Action:
+    """Nobody knows of it before the node's lease is over."""
+
+    def fall(world: World) -> None:
+        incarnation = world.fail(node_id)
+        if incarnation:
+            agenda.add(heard_at, lambda later: later.silent(node_id, incarnation, lease_s))
+
+    return fall
+
+
+def _returns(node_id: str) -> Action:
+    return lambda world: world.repair(node_id)

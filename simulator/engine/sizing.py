@@ -1,0 +1,116 @@
+"""A pool that is as busy as asked for: by the number of its nodes, or by stretching arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from services.executor.core.inventory import Node
+from simulator.metrics.measures import offered_load
+from simulator.metrics.outcome import Floats
+from simulator.workload.rows import NODE_GPUS, WorkloadJob
+
+LAST_SHARE = 0.4
+"""Part of the trace's time that is evaluated; what comes before it warms the queue up."""
+SEARCHED = 64
+"""Node counts tried on either side of the first guess."""
+PLENTY_CPUS = 4096.0
+PLENTY_MEM_GIB = 65536.0
+"""Of a node where GPUs alone are to bind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """How many nodes, and the load that the evaluation window offers them."""
+
+    nodes: int
+    gpus_per_node: int
+    load: float
+    window_s: tuple[float, float]
+
+
+def window_of(jobs: Sequence[WorkloadJob], last_share: float = LAST_SHARE) -> tuple[float, float]:
+    """The last part of the time in which jobs are submitted; its end holds the last submit."""
+    first, last = jobs[0].submit_s, jobs[-1].submit_s
+    return first + (1 - last_share) * (last - first), float(np.nextafter(last, np.inf))
+
+
+def load_of(
+    jobs: Sequence[WorkloadJob], nodes: int, gpus_per_node: int, window_s: tuple[float, float]
+) -> float:
+    """Offered load of the jobs that could ever fit."""
+    return _Offered(jobs, gpus_per_node, window_s).load(nodes)
+
+
+def nodes_for_load(
+    jobs: Sequence[WorkloadJob],
+    load: float,
+    last_share: float = LAST_SHARE,
+    gpus_per_node: int = NODE_GPUS,
+) -> Sizing:
+    """The node count whose offered load is nearest to `load`; ValueError where no job has GPUs."""
+    window_s = window_of(jobs, last_share)
+    offered = _Offered(jobs, gpus_per_node, window_s)
+    guess = round(offered.load(1 << 20) * (1 << 20) / load)
+    if guess <= 0 and offered.load(1) <= 0:
+        raise ValueError("no job that was submitted in the window asks for GPUs")
+    tried = range(max(1, guess - SEARCHED), guess + SEARCHED + 1)
+    nodes = min(tried, key=lambda n: (abs(offered.load(n) - load), n))
+    return Sizing(nodes, gpus_per_node, offered.load(nodes), window_s)
+
+
+def stretched(jobs: Sequence[WorkloadJob], factor: float) -> list[WorkloadJob]:
+    """Arrivals `factor` times as far apart (0.5: twice the load); what runs stays as it is."""
+    first = jobs[0].submit_s
+    return [replace(job, submit_s=first + (job.submit_s - first) * factor) for job in jobs]
+
+
+def equal_nodes(
+    count: int, gpus: int = NODE_GPUS, *, pool: str, gpu_type: str = "gpu", racks: int = 1
+) -> dict[str, Node]:
+    """Nodes alike, with more CPU and memory than jobs can ask for, in `racks` of equal size."""
+    width = len(str(count - 1))
+    names = [f"n{number:0{width}d}" for number in range(count)]
+    return {
+        name: Node(
+            name, pool, "virtual", gpu_type, gpus, PLENTY_CPUS, PLENTY_MEM_GIB,
+            f"r{number * racks // count}", (),
+        )
+        for number, name in enumerate(names)
+    }  # fmt: skip
+
+
+class _Offered:
+    """The load of any number of nodes, from arrays that are made once."""
+
+    def __init__(
+        self, jobs: Sequence[WorkloadJob], gpus_per_node: int, window_s: tuple[float, float]
+    ) -> None:
+        self._gpus_per_node = gpus_per_node
+        self._window_s = window_s
+        self._submit_s = _array([job.submit_s for job in jobs])
+        self._duration_s = _array([job.duration_s for job in jobs])
+        self._gpus = _array([job.gpus for job in jobs])
+        self._least = _array([_least_nodes(job, gpus_per_node) for job in jobs])
+
+    def load(self, nodes: int) -> float:
+        gpus = np.where(self._least <= nodes, self._gpus, 0.0)
+        capacity = float(nodes * self._gpus_per_node)
+        return offered_load(self._submit_s, self._duration_s, gpus, capacity, self._window_s)
+
+
+def _least_nodes(job: WorkloadJob, gpus_per_node: int) -> float:
+    """Empty nodes that the gang needs; a worker that no node holds needs infinitely many."""
+    if job.gpus == 0:
+        return 1
+    if job.gpus_per_worker > gpus_per_node:
+        return float("inf")
+    shares = 1 if job.gpus_per_worker >= 1 else int(1 / job.gpus_per_worker)
+    each = max(job.gpus_per_worker, 1.0)
+    return -(-job.workers // (int(gpus_per_node // each) * shares))
+
+
+def _array(values: Sequence[float]) -> Floats:
+    return np.asarray(values, np.float64)
