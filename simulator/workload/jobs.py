@@ -14,7 +14,10 @@ _OUTCOMES = {1: True, 0: False, UNKNOWN: None}
 
 
 def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list[WorkloadJob]:
-    """The first `count` jobs (None: all); one without a tenant is spread over `tenants` by key."""
+    """The first `count` jobs (None: all); one without a tenant gets one of `tenants`.
+
+    By its user where it has one, so that a user stays within one tenant; else by its key.
+    """
     kept = slice(count)
     rows = zip(
         columns.job_keys[kept],
@@ -37,7 +40,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
     return [
         WorkloadJob(
             key,
-            tenant or spread(key, tenants),
+            tenant or spread(user or key, tenants),
             user or UNKNOWN_USER,
             name or text_of(key),
             submit_s,

@@ -14,9 +14,9 @@ TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 
 
 def locate(name: str, folder: Path = TRACES) -> Path:
-    """The file meant by `name`: a path as it stands, else a file of `folder`, suffix optional."""
+    """A file or folder as it stands, else a file of `folder`, suffix optional."""
     for candidate in (Path(name), folder / name, folder / f"{name}.parquet"):
-        if candidate.is_file():
+        if candidate.is_file() or (name and candidate.is_dir()):
             return candidate
     known = ", ".join(path.stem for path in job_traces(folder)) or "no job trace"
     raise TraceError(Path(name), f"no such file, and {folder} has {known}")

@@ -6,7 +6,7 @@ column and row. Jobs (`jobs_of`) and arrays (`columns`) are made from what it re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,9 @@ ROW = "row"
 
 NEVER_STARTED = "pending_at_end"
 """State of a job that its trace never saw running: it alone may lack a duration."""
+
+UNKNOWN_UNTIL_RUN = ("duration_s", "gpus")
+"""Philly knows a job's GPUs by what it held."""
 
 OUTCOMES = {"completed": True, "failed": False}
 """States that say how a job ended; all others leave it open."""
@@ -75,11 +78,20 @@ def checked(raw: Raw) -> pa.Table:
     return table
 
 
-def started(raw: Raw, table: pa.Table) -> pa.Table:
+def joined(parts: Sequence[Raw]) -> pa.Table:
+    """All parts of a trace, each checked; a key is unique in all of them."""
+    tables = [checked(raw) for raw in parts]
+    whole = pa.concat_tables(tables)
+    if len(parts) > 1 and len(pc.unique(whole["job_id"])) < whole.num_rows:
+        _refuse_shared_key(parts, tables)
+    return whole
+
+
+def started(file: Path, table: pa.Table) -> pa.Table:
     """The jobs that ran, by submit and then by key."""
     kept = table.filter(pc.is_valid(table["duration_s"]))
     if kept.num_rows == 0:
-        raise TraceError(raw.file, "holds no job that ever started")
+        raise TraceError(file, "holds no job that ever started")
     return kept.sort_by([("submit_s", "ascending"), ("job_id", "ascending")])
 
 
@@ -100,7 +112,7 @@ def _typed(raw: Raw) -> pa.Table:
     columns[ROW] = (
         raw.table[ROW].cast(pa.int64())
         if ROW in raw.table.column_names
-        else pa.array(range(count), pa.int64())
+        else pa.array(np.arange(count))
     )
     return pa.table(columns)
 
@@ -129,7 +141,7 @@ def _check_present(raw: Raw, table: pa.Table) -> None:
     waiting = pc.fill_null(pc.equal(table["state"], NEVER_STARTED), False)
     for column in REQUIRED:
         empty = pc.is_null(table[column])
-        if column == "duration_s":
+        if column in UNKNOWN_UNTIL_RUN:
             empty = pc.and_(empty, pc.invert(waiting))
         _refuse(raw, table, column, empty, "must not be empty")
 
@@ -166,11 +178,21 @@ def _refuse(raw: Raw, table: pa.Table, column: str, bad: pa.ChunkedArray, rule: 
         raise raw.refuse(column, f"{rule}{shown}", table[ROW][at].as_py())
 
 
+def _refuse_shared_key(parts: Sequence[Raw], tables: Sequence[pa.Table]) -> None:
+    seen: dict[str, Path] = {}
+    for raw, table in zip(parts, tables, strict=True):
+        for row, key in enumerate(table["job_id"].to_pylist()):
+            if key in seen:
+                rule = f"must be unique, {key!r} is also in {seen[key]}"
+                raise raw.refuse("job_id", rule, table[ROW][row].as_py())
+        seen |= dict.fromkeys(table["job_id"].to_pylist(), raw.file)
+
+
 def _check_keys(raw: Raw, table: pa.Table) -> None:
     keys = table["job_id"]
     span = pc.min_max(pc.utf8_length(keys)).as_py()
     fits = table.num_rows == 0 or (span["min"] >= 1 and span["max"] <= MAX_KEY_LENGTH)
-    if fits and pc.count_distinct(keys).as_py() == table.num_rows:
+    if fits and len(pc.unique(keys)) == table.num_rows:
         return
     seen: dict[str, int] = {}
     for key, row in zip(keys.to_pylist(), table[ROW].to_pylist(), strict=True):

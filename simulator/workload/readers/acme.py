@@ -1,0 +1,55 @@
+"""`trace_seren.csv` and `trace_kalos.csv` of Acme (InternLM/AcmeTrace, NSDI '24, CC BY 4.0).
+
+Columns: job_id, user, node_num, gpu_num, cpu_num, type, state, submit_time, start_time, end_time,
+duration, queue, gpu_time; Kalos adds mem_per_pod_GB, shared_mem_per_pod, fail_time and stop_time.
+Kalos's `duration` counts from the submit, Seren's from the start: the run is end_time - start_time.
+There is no tenant and no name: `type` (Pretrain, SFT, Evaluation, ...) stands for the name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator.workload.delimited import Columns, Sheet, gathered, mapped, read_blocks
+from simulator.workload.readers.common import (
+    SLURM_STATES,
+    first_submit_s,
+    kept,
+    run_columns,
+    waits_s,
+)
+from simulator.workload.table import Raw
+
+REQUIRED = ("job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time")
+OPTIONAL = ("node_num", "cpu_num", "mem_per_pod_GB")
+NAMES = {
+    "job_name": "type",
+    "gpus": "gpu_num",
+    "cpus": "cpu_num",
+    "mem_gib": "mem_per_pod_GB",
+    "submit_s": "submit_time",
+    "duration_s": "end_time",
+    "queue_s": "start_time",
+}
+
+
+def read_raw(file: Path) -> Raw:
+    """Times have a zone (+08:00 in Seren, +00:00 in Kalos)."""
+    table = gathered(read_blocks(file, REQUIRED, OPTIONAL), _columns)
+    return kept(file, table, NAMES, first_submit_s(table))
+
+
+def _columns(sheet: Sheet) -> Columns:
+    submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
+    state = mapped(sheet.text("state"), SLURM_STATES, "cancelled")
+    return {
+        "job_id": sheet.text("job_id"),
+        "user": sheet.text("user"),
+        "job_name": sheet.text("type"),
+        "submit_s": submit_s,
+        "queue_s": waits_s(submit_s, start_s),
+        "gpus": sheet.number("gpu_num"),
+        "cpus": sheet.number("cpu_num"),
+        "mem_gib": sheet.number("mem_per_pod_GB") * sheet.number("node_num"),
+        **run_columns(start_s, sheet.time_s("end_time"), state),
+    }

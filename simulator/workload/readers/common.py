@@ -1,0 +1,72 @@
+"""What several formats share: when a job ran, how it ended, and where a trace's time begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from simulator.workload.table import NEVER_STARTED, Raw
+
+Floats = NDArray[np.float64]
+
+LEFT_OUT = "left_out"
+"""Column of reasons: a row that has one is no job, or none whose run is known."""
+
+NO_END = "no recorded end of its run"
+
+SLURM_STATES = {
+    "completed": "completed",
+    "failed": "failed",
+    "timeout": "failed",
+    "node_fail": "failed",
+    "out_of_memory": "failed",
+}
+"""As the papers of Helios and Acme count them; CANCELLED is neither."""
+
+
+def kept(file: Path, table: pa.Table, names: Mapping[str, str], zero_s: float | None = None) -> Raw:
+    """`table` without the rows that have a reason in LEFT_OUT, which are counted.
+
+    With `zero_s`, submits count from it.
+    """
+    counted: dict[str, int] = {}
+    if LEFT_OUT in table.column_names:
+        reasons = table[LEFT_OUT]
+        counts = pc.value_counts(pc.drop_null(reasons)).to_pylist()
+        counted = {entry["values"]: entry["counts"] for entry in counts}
+        table = table.filter(pc.is_null(reasons)).drop_columns([LEFT_OUT])
+    if zero_s is not None:
+        place = table.column_names.index("submit_s")
+        table = table.set_column(place, "submit_s", pc.subtract(table["submit_s"], zero_s))
+    return Raw(file, table, names, dict(sorted(counted.items())))
+
+
+def first_submit_s(table: pa.Table) -> float | None:
+    """Where the time of a trace of dates begins."""
+    first_s: float | None = pc.min(table["submit_s"]).as_py()
+    return first_s
+
+
+def waits_s(submit_s: Floats, start_s: Floats) -> Floats:
+    """The real waits; NaN where a start is missing, or before the submit, which says nothing."""
+    wait_s = start_s - submit_s
+    return np.where(wait_s >= 0, wait_s, np.nan)
+
+
+def run_columns(start_s: Floats, end_s: Floats, state: pa.Array) -> dict[str, Floats | pa.Array]:
+    """Duration, state and reason of jobs by the start and end of their run (NaN: not recorded).
+
+    One without a start never ran; one with a start alone has a run of unknown length.
+    """
+    waiting = np.isnan(start_s)
+    endless = ~waiting & np.isnan(end_s)
+    return {
+        "duration_s": end_s - start_s,
+        "state": pc.if_else(pa.array(waiting), NEVER_STARTED, state),
+        LEFT_OUT: pc.if_else(pa.array(endless), NO_END, pa.scalar(None, pa.string())),
+    }

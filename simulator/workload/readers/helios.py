@@ -1,0 +1,53 @@
+"""`cluster_log.csv` of SenseTime Helios (S-Lab-System-Group/HeliosData, SC '21, CC BY 4.0).
+
+One row per Slurm job of one cluster: job_id, user, vc, gpu_num, cpu_num, node_num, state,
+submit_time, start_time, end_time, duration, queue. Times are local, of a zone without summer time.
+A VC has GPUs of its own: it is the tenant. `node_num` is what Slurm gave, so no wish: not used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator.workload.delimited import Columns, Sheet, gathered, mapped, read_blocks
+from simulator.workload.readers.common import (
+    SLURM_STATES,
+    first_submit_s,
+    kept,
+    run_columns,
+    waits_s,
+)
+from simulator.workload.table import Raw
+
+REQUIRED = ("job_id", "user", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time")
+OPTIONAL = ("cpu_num", "job_name", "jobname")
+NAMES = {
+    "tenant": "vc",
+    "gpus": "gpu_num",
+    "cpus": "cpu_num",
+    "submit_s": "submit_time",
+    "duration_s": "end_time",
+    "queue_s": "start_time",
+}
+
+
+def read_raw(file: Path) -> Raw:
+    """The duration is end_time - start_time, which is what `duration` holds too."""
+    table = gathered(read_blocks(file, REQUIRED, OPTIONAL), _columns)
+    return kept(file, table, NAMES, first_submit_s(table))
+
+
+def _columns(sheet: Sheet) -> Columns:
+    submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
+    state = mapped(sheet.text("state"), SLURM_STATES, "cancelled")
+    return {
+        "job_id": sheet.text("job_id"),
+        "tenant": sheet.text("vc"),
+        "user": sheet.text("user"),
+        "job_name": sheet.text("job_name" if sheet.has("job_name") else "jobname"),
+        "submit_s": submit_s,
+        "queue_s": waits_s(submit_s, start_s),
+        "gpus": sheet.number("gpu_num"),
+        "cpus": sheet.number("cpu_num"),
+        **run_columns(start_s, sheet.time_s("end_time"), state),
+    }
