@@ -5,7 +5,22 @@ All in whole wall milliseconds of the pool's clock, so that every engine counts 
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from shared.contracts.jobs import JobSpec
+
+
+class Saving(Protocol):
+    """What says how a job saves its work: its specification, or priority's note of it."""
+
+    @property
+    def checkpoint_interval_s(self) -> float | None: ...
+
+    @property
+    def checkpoint_cost_s(self) -> float: ...
+
+    @property
+    def grace_s(self) -> float: ...
 
 
 def wall_ms(cluster_s: float, time_scale: float) -> int:
@@ -17,7 +32,7 @@ def restart_ms(spec: JobSpec, time_scale: float) -> int:
     return wall_ms(spec.simulated.restart_s, time_scale) if spec.simulated else 0
 
 
-def kept_ms(spec: JobSpec, worked_ms: int, time_scale: float) -> int:
+def kept_ms(spec: Saving, worked_ms: int, time_scale: float) -> int:
     """Of `worked_ms` of work (a restart is none), what is done for good when a preemption comes.
 
     Up to the last whole `checkpoint_interval_s`; without one nothing. A job whose `grace_s` of

@@ -35,6 +35,8 @@ class QueueEntry(Model):
     checkpoint_interval_s: float | None = Field(
         None, description="cluster s between checkpoints; absent: none are made"
     )
+    checkpoint_cost_s: float = Field(0.0, description="cluster s one checkpoint costs")
+    grace_s: float = Field(5.0, description="wall s between stop request and kill")
     restart_s: float = Field(0.0, description="cluster s that a start after a stop costs")
     duration_s: float | None = Field(
         None, description="simulated cluster s of work; read by the source `oracle` alone"
@@ -69,8 +71,8 @@ class Stopped(Model):
     """What a job has to show after an attempt that was cut short; all of it over all attempts."""
 
     job_id: JobId = Field(description="the job")
-    ran_s: float = Field(description="cluster s from go to stop, over all attempts")
-    kept_s: float = Field(description="cluster s of work in its last checkpoint")
+    ran_ms: int = Field(description="wall ms from go to stop, over all attempts")
+    kept_ms: int = Field(description="wall ms of work in its last checkpoint")
     restarts: int = Field(description="attempts that were cut short after their go")
 
 

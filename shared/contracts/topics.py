@@ -68,8 +68,8 @@ HEARS: dict[str, frozenset[str]] = {
     | JOB_ENDS
     | {
         "job.admitted.v1", "job.enqueued.v1", "job.placed.v1", "job.started.v1",
-        "job.preempted.v1", "job.requeued.v1", "job.attempt-failed.v1", "node.joined.v1",
-        "node.lost.v1",
+        "job.preempted.v1", "job.migrated.v1", "job.resized.v1", "job.requeued.v1",
+        "job.attempt-failed.v1", "node.joined.v1", "node.lost.v1",
     },
     "placement": ACCESS_FACTS
     | {

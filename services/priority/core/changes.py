@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from services.priority.core.state import Queue
 from shared.bus.decider import Input
 from shared.contracts.base import Event
+from shared.contracts.checkpoint import kept_ms, wall_ms
 from shared.contracts.jobs import JobAdmitted
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
@@ -14,9 +15,11 @@ from shared.contracts.placement import (
     JobCancelled,
     JobEnqueued,
     JobFailed,
+    JobMigrated,
     JobPlaced,
     JobPreempted,
     JobRequeued,
+    JobResized,
     JobStarted,
     JobSucceeded,
 )
@@ -79,8 +82,6 @@ def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
             changes.entered[message.job_id] = entry_of(message, item.traceparent)
         case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
             wait_again(changes, job_id)
-        case JobPlaced() | JobStarted() | JobPreempted() | JobRequeued() | JobAttemptFailed():
-            note_run(state, changes, item.at, message)
         case JobSucceeded() | JobFailed() | JobCancelled():
             if item.source == "placement":
                 end(state, changes, item.at, message)
@@ -88,6 +89,8 @@ def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
             changes.nodes[node_id] = gpus
         case NodeLost(node_id=node_id):
             changes.nodes[node_id] = 0
+        case _:
+            note_run(state, changes, item.at, message)
 
 
 def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
@@ -99,14 +102,14 @@ def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
             changes.started.pop(message.job_id, None)
         case JobStarted(job_id=job_id):
             changes.started[job_id] = at
-        case JobPreempted(job_id=job_id):
+        case JobPreempted(job_id=job_id) | JobMigrated(job_id=job_id) | JobResized(job_id=job_id):
             cut_short(state, changes, job_id, at)
         case JobRequeued(job_id=job_id):
-            cut_short(state, changes, job_id, at)
+            cut_short(state, changes, job_id, at, saves=False)
             stop_counting(state, changes, job_id, at)
             wait_again(changes, job_id)
         case JobAttemptFailed(job_id=job_id):
-            cut_short(state, changes, job_id, at, failed=True)
+            cut_short(state, changes, job_id, at, saves=False)
             stop_counting(state, changes, job_id, at)
             changes.requeued.pop(job_id, None)
             changes.parked[job_id] = None
@@ -128,6 +131,8 @@ def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
         spot=spec.spot,
         preemptible=spec.preemptible,
         checkpoint_interval_s=spec.checkpoint_interval_s,
+        checkpoint_cost_s=spec.checkpoint_cost_s,
+        grace_s=spec.grace_s,
         restart_s=simulated.restart_s if simulated else 0.0,
         duration_s=simulated.duration_s if simulated else None,
         traceparent=traceparent,
@@ -147,11 +152,11 @@ def wait_again(changes: Changes, job_id: str) -> None:
 def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
-    kept_ms = round(tally_of(state, changes, job_id).kept_s * 1000)
+    kept = tally_of(state, changes, job_id).kept_ms
     if worked_ms:
         changes.finished[job_id] = Finished(
             job_id=job_id,
-            ran_s=(kept_ms + worked_ms) / 1000,
+            ran_s=(kept + worked_ms) / 1000 * state.time_scale,
             succeeded=isinstance(message, JobSucceeded),
         )
     stop_counting(state, changes, job_id, at)
@@ -179,35 +184,33 @@ def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
     return Running(job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
 
 
-def cut_short(state: Queue, changes: Changes, job_id: str, at: int, failed: bool = False) -> None:
-    """Only work up to the last checkpoint outlives a stop; a program that failed saves nothing."""
+def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool = True) -> None:
+    """A stopped job keeps its work up to its last checkpoint, a program that failed nothing."""
     go = go_of(state, changes, job_id)
     if not go:
         return
     before = tally_of(state, changes, job_id)
     entry = entry_in(state, changes, job_id)
-    interval_s = entry.checkpoint_interval_s if entry else None
-    saved_s = 0.0
-    if interval_s and not failed:
-        saved_s = work_ms(state, changes, job_id, at) / 1000 // interval_s * interval_s
+    worked = work_ms(state, changes, job_id, at)
+    saved = kept_ms(entry, worked, state.time_scale) if entry and saves else 0
     changes.stopped[job_id] = Stopped(
         job_id=job_id,
-        ran_s=before.ran_s + (at - go) / 1000 * state.time_scale,
-        kept_s=before.kept_s + saved_s,
-        restarts=before.restarts + (not failed),
+        ran_ms=before.ran_ms + max(0, at - go),
+        kept_ms=before.kept_ms + saved,
+        restarts=before.restarts + saves,
     )
     changes.started.pop(job_id, None)
 
 
-def work_ms(state: Queue, changes: Changes, job_id: str, at: int) -> float:
-    """Cluster ms of useful work since the go: a start after a stop first pays its cost."""
+def work_ms(state: Queue, changes: Changes, job_id: str, at: int) -> int:
+    """Wall ms of useful work since the go: a start after a stop first pays its cost."""
     go = go_of(state, changes, job_id)
     if not go:
-        return 0.0
+        return 0
     entry = entry_in(state, changes, job_id)
-    restarts = tally_of(state, changes, job_id).restarts
-    cost_ms = round(entry.restart_s * 1000) if entry and restarts else 0
-    return max(0.0, (at - go) * state.time_scale - cost_ms)
+    resumes = tally_of(state, changes, job_id).restarts > 0
+    cost = wall_ms(entry.restart_s, state.time_scale) if entry and resumes else 0
+    return max(0, at - go - cost)
 
 
 def go_of(state: Queue, changes: Changes, job_id: str) -> int:
@@ -221,14 +224,13 @@ def go_of(state: Queue, changes: Changes, job_id: str) -> int:
 
 
 def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
+    """What the job has to show of its earlier attempts."""
     if job_id in changes.stopped:
         return changes.stopped[job_id]
     job = state.jobs.get(job_id)
-    if job is None:
-        return Stopped(job_id=job_id, ran_s=0.0, kept_s=0.0, restarts=0)
-    ran_ms, kept_ms = (state.table.get(job.row, name) for name in ("ran_ms", "kept_ms"))
-    restarts = int(state.table.get(job.row, "restarts"))
-    return Stopped(job_id=job_id, ran_s=ran_ms / 1000, kept_s=kept_ms / 1000, restarts=restarts)
+    names = ("ran_ms", "kept_ms", "restarts")
+    ran, kept, restarts = (int(state.table.get(job.row, n)) if job else 0 for n in names)
+    return Stopped(job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 
 def entry_in(state: Queue, changes: Changes, job_id: str) -> QueueEntry | None:

@@ -124,7 +124,7 @@ def fill(state: Queue, row: int, entry: QueueEntry) -> None:
 def expect(state: Queue, row: int) -> None:
     """What history says of a job that goes on from what it kept."""
     p = state.table.distribution[row].tolist()
-    kept_s = state.table.get(row, "kept_ms") / 1000.0
+    kept_s = state.table.get(row, "kept_ms") / 1000.0 * state.time_scale
     state.table.put(row, left_s=mean_left_of(p, kept_s), gittins_s=gittins_of(p, kept_s))
 
 
@@ -134,8 +134,8 @@ def cut(state: Queue, stop: Stopped) -> None:
         return
     state.table.put(
         job.row,
-        kept_ms=round(stop.kept_s * 1000),
-        ran_ms=round(stop.ran_s * 1000),
+        kept_ms=stop.kept_ms,
+        ran_ms=stop.ran_ms,
         restarts=stop.restarts,
         go_ms=0,
     )

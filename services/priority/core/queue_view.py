@@ -104,7 +104,7 @@ def view_of(table: Table, clock: Clock, capacity_gpus: float) -> QueueView:
 
     scale, now = clock.time_scale, clock.now
     submit_ms, go_ms, kept_ms = of("submit_ms"), of("go_ms"), of("kept_ms")
-    work_ms = np.where(go_ms > 0, (now - go_ms) * scale, 0.0)
+    work_ms = np.where(go_ms > 0, now - go_ms, 0.0)
     running = np.zeros(len(rows), np.bool_)
     running[len(waiting) :] = True
     return QueueView(
@@ -123,10 +123,10 @@ def view_of(table: Table, clock: Clock, capacity_gpus: float) -> QueueView:
         preemptible=of("preemptible"),
         restart_s=of("restart_s"),
         checkpoint_interval_s=of("checkpoint_interval_s"),
-        since_go_s=work_ms / 1000.0,
-        kept_s=kept_ms / 1000.0,
-        attained_s=(kept_ms + work_ms) / 1000.0,
-        ran_s=of("ran_ms") / 1000.0,
+        since_go_s=work_ms / 1000.0 * scale,
+        kept_s=kept_ms / 1000.0 * scale,
+        attained_s=(kept_ms + work_ms) / 1000.0 * scale,
+        ran_s=of("ran_ms") / 1000.0 * scale,
         restarts=of("restarts"),
         walltime_s=of("walltime_s"),
         duration_s=of("duration_s"),

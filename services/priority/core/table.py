@@ -30,8 +30,8 @@ COLUMNS = (
     "p90_s",
     "mean_s",
     "samples",
-    "kept_ms",  # cluster ms of work in its last checkpoint
-    "ran_ms",  # cluster ms from go to stop, over earlier attempts
+    "kept_ms",  # wall ms of work in its last checkpoint
+    "ran_ms",  # wall ms from go to stop, over earlier attempts
     "restarts",
     "left_s",  # expected rest of a job that goes on from `kept_ms`
     "gittins_s",  # and its Gittins rank
