@@ -36,8 +36,7 @@ class Cell:
         self.ledger = decider.ledger
         self.state = decider.initial(LANE)
         self.calls: list[Call] = []
-        self.waiting: list[Input] = []
-        """Local inputs: they come first and have no offset."""
+        self._waiting: list[Input] = []
         self.seq = 0
         self.vector: dict[str, Position] = {
             f"{topic}-{LANE}": (0, 0, "") if topic in LEDGERS else 0
@@ -47,35 +46,51 @@ class Cell:
         self._topics: dict[str, list[Input]] = {topic: [] for topic in INPUTS[decider.ledger]}
         self._positions: dict[str, Position] = {}
         self._recorded = recorded
+        self._pending = False
+        self._woken_at = -1
+        self.due: int | None = None
+        """When it asks to be woken; only what it says can change that."""
 
     def give(self, topic: str, item: Input) -> None:
         """An entry of one of its inputs; the order within a topic is that of the calls."""
         self._topics[topic].append(item)
+        self._pending = True
+
+    def offer(self, item: Input) -> None:
+        """A local input: those come first and have no offset."""
+        self._waiting.append(item)
+        self._pending = True
 
     def moved(self, topic: str, position: Position) -> None:
         """That input's log goes on to there: what of it was heard is given before this call."""
         self._positions[f"{topic}-{LANE}"] = position
 
-    def due(self) -> int | None:
-        return self.decider.next_wake(self.state)
+    def has_work(self, now: int) -> bool:
+        """Inputs, or a wake that is due and did not lead to nothing at this very instant."""
+        return self._pending or (self.due is not None and self.due <= now and self._woken_at != now)
 
-    def step(self, now: int) -> list[Fact] | None:
-        """The facts of one record, in the order said; None when there was nothing to do."""
+    def step(self, now: int) -> list[Fact]:
+        """The facts of one record, in the order said."""
         inputs = self._taken()
         facts = self._pulled(inputs, now, 0) if inputs else []
         due = self.decider.next_wake(self.state)
         if due is not None and due <= now:
             facts += self._pulled([], now, len(facts))
+            due = self.decider.next_wake(self.state)
+        self.due = due
         if facts:
             self.seq += 1
-        return facts if facts or inputs else None
+        elif not inputs:
+            self._woken_at = now
+        return facts
 
     def _taken(self) -> list[Input]:
-        inputs, self.waiting = self.waiting, []
+        inputs, self._waiting = self._waiting, []
         for entries in self._topics.values():
             if entries:
                 inputs += entries
                 entries.clear()
+        self._pending = False
         if self._positions:
             self.vector.update(self._positions)
             self._positions.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from services.executor.core.inventory import Node
 from services.executor.core.membership import configure, take_over
@@ -17,6 +17,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Report
 from simulator.engine.cell import LANE
 
+HALF_MS = 0.0005
 REPORTS = 4096
 """In one message, at most: the contract's bound."""
 
@@ -46,20 +47,25 @@ class VirtualExecutor:
         due_s = self._workers.next_due_s
         return None if due_s is None else self._begin + math.ceil(due_s * 1000 - 0.5)
 
-    def step(self, now: int) -> list[tuple[Report, ...]] | None:
-        """What it reports; None when there was nothing to do."""
+    def has_work(self, now: int) -> bool:
+        if self._heard or self._said:
+            return True
+        due_s = self._workers.next_due_s
+        return due_s is not None and due_s <= (now - self._begin) / 1000 + HALF_MS
+
+    def step(self, now: int) -> Iterator[tuple[Report, ...]]:
+        """What it reports, cut into messages."""
         heard, self._heard = self._heard, []
         now_s = (now - self._begin) / 1000
         for fact in heard:
             effects = react(self._lane, fact)
             if effects:
                 self._perform(effects, now_s)
-        for ended in self._workers.due(now_s + 0.0005):
+        for ended in self._workers.due(now_s + HALF_MS):
             self._tell(ended, now_s)
         said, self._said = self._said, []
-        if not said:
-            return [] if heard else None
-        return [tuple(said[at : at + REPORTS]) for at in range(0, len(said), REPORTS)]
+        for at in range(0, len(said), REPORTS):
+            yield tuple(said[at : at + REPORTS])
 
     def fail(self, node_id: str) -> str:
         """The node and all on it die without a word; the incarnation that is gone, "" if none."""

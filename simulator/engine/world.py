@@ -61,12 +61,15 @@ class World:
         }
         self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
         self.ledgers = Ledgers(MemoryBroker()) if ledgers else None
-        self._listeners = dict(listeners or {})
+        self._listeners = {
+            ledger: [tell] if (tell := (listeners or {}).get(ledger)) else []
+            for ledger in self.cells
+        }
+        self._listeners["placement"].append(self.executor.give)
         self.instants = 0
         self._tick_ms = tick_ms
         self._offsets = {"commands": 0, "reports": 0}
         self._idle = 0
-        self._order = (self.cells["admission"], self.cells["placement"])
         self._readers = {
             ledger: [cell for cell in self.cells.values() if ledger in INPUTS[cell.ledger]]
             for ledger in self.cells
@@ -86,7 +89,7 @@ class World:
             self.ledgers.access(events, BEGIN)
         for cell in self.cells.values():
             for index, event in enumerate(events):
-                cell.waiting.append(Input("access", f"access/0/1/{index}", event, BEGIN))
+                cell.offer(Input("access", f"access/0/1/{index}", event, BEGIN))
 
     # ---- what comes from outside ---------------------------------------------------------
 
@@ -118,7 +121,7 @@ class World:
         """As the ear for heartbeats says it, once it has not heard of a node for its lease."""
         gone = NodesSilent(nodes={node_id: incarnation}, silent_s=silent_s)
         item = Input("local", f"silent-{node_id}-{incarnation}", gone)
-        self.cells["placement"].waiting.append(item)
+        self.cells["placement"].offer(item)
 
     def repair(self, node_id: str) -> None:
         self.executor.repair(node_id)
@@ -127,7 +130,7 @@ class World:
 
     def due(self) -> int | None:
         """The next instant at which somebody has something to do; None: never again."""
-        times = [at for each in self.cells.values() if (at := each.due()) is not None]
+        times = [at for each in self.cells.values() if (at := each.due) is not None]
         end = self.executor.due()
         if end is not None:
             times.append(end)
@@ -151,32 +154,27 @@ class World:
 
     def settle(self) -> None:
         """All facts of this instant settle, then priority ranks them, until nobody says more."""
-        priority = self.cells["priority"]
+        now, executor = self.now, self.executor
+        admission, priority, placement = self.cells.values()
         while True:
-            while self._facts_step():
-                pass
-            if not self._step(priority):
-                return
+            if admission.has_work(now):
+                self._step(admission)
+            if placement.has_work(now):
+                self._step(placement)
+            if executor.has_work(now):
+                self._step_executor()
+            elif not (admission.has_work(now) or placement.has_work(now)):
+                if not priority.has_work(now):
+                    return
+                self._step(priority)
 
-    def _facts_step(self) -> bool:
-        admission, placement = self._order
-        busy = self._step(admission)
-        busy = self._step(placement) or busy
-        return self._step_executor() or busy
-
-    def _step(self, cell: Cell) -> bool:
+    def _step(self, cell: Cell) -> None:
         facts = cell.step(self.now)
-        if facts is None:
-            return False
         if facts:
             self._said(cell, facts)
-        return True
 
-    def _step_executor(self) -> bool:
-        messages = self.executor.step(self.now)
-        if messages is None:
-            return False
-        for reports in messages:
+    def _step_executor(self) -> None:
+        for reports in self.executor.step(self.now):
             number = self._offset("reports")
             said = ExecutorReported.model_construct(executor_id=EXECUTOR, reports=reports)
             place = f"{LANE}/{number}"
@@ -184,7 +182,6 @@ class World:
             if self.ledgers:
                 self.ledgers.message("reports", item)
             self._to("reports", item)
-        return True
 
     # ---- the log -------------------------------------------------------------------------
 
@@ -203,24 +200,24 @@ class World:
                     cell.give(topic, item)
 
     def _said(self, cell: Cell, facts: list[Fact]) -> None:
+        """To the log, to whom it concerns, to the executor and to who only listens."""
         ledger = cell.ledger
         if self.ledgers:
             self.ledgers.record(ledger, facts, cell.vector)
+            for each in self._readers[ledger]:
+                each.moved(ledger, position(ledger, cell.seq))
+        self._hand_over(ledger, facts)
+        for tell in self._listeners[ledger]:
+            for fact in facts:
+                tell(fact)
+
+    def _hand_over(self, ledger: str, facts: list[Fact]) -> None:
         for fact in facts:
             hearers = self._hearers_of(ledger, fact.event.TYPE)
             if hearers:
                 item = heard(fact)
                 for each in hearers:
                     each.give(ledger, item)
-        for each in self._readers[ledger]:
-            each.moved(ledger, position(ledger, cell.seq))
-        if ledger == "placement":
-            for fact in facts:
-                self.executor.give(fact)
-        listener = self._listeners.get(ledger)
-        if listener is not None:
-            for fact in facts:
-                listener(fact)
 
     def _hearers_of(self, ledger: str, type_: str) -> list[Cell]:
         known = self._hearers.get((ledger, type_))

@@ -24,6 +24,13 @@ class Cluster(World):
         super().__init__(pool, tenants, nodes, ledgers=True, recorded=True, tick_ms=TICK_MS)
 
     def settle(self) -> None:
-        cells = self.cells.values()
-        while any([*(self._step(cell) for cell in cells), self._step_executor()]):
-            pass
+        busy = True
+        while busy:
+            busy = False
+            for cell in self.cells.values():
+                if cell.has_work(self.now):
+                    self._step(cell)
+                    busy = True
+            if self.executor.has_work(self.now):
+                self._step_executor()
+                busy = True
