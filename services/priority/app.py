@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.priority.core.decide import Priority
+from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
 from shared.bus.host import run_service
 from shared.telemetry.setup import telemetry_for
@@ -14,6 +15,10 @@ def run(settings: PrioritySettings) -> None:
     telemetry = telemetry_for("priority", settings)
     serve(telemetry, settings.metrics_port, settings.data / "priority.ready")
     try:
-        run_service(Priority(), settings=settings, on_accepted=observer(telemetry))
+        run_service(
+            Priority(read_models(settings.models)),
+            settings=settings,
+            on_accepted=observer(telemetry),
+        )
     finally:
         telemetry.spans.shutdown()

@@ -25,7 +25,6 @@ from shared.contracts.ranking import (
     PolicyDegraded,
     PolicyRestored,
     QueueRanked,
-    Ranked,
     ShadowRanked,
 )
 
@@ -85,24 +84,28 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
     running = []
     if line.pool.preemption == "ranked":
         running = lowest_running(line.view, advice.scores, RUNNING_MOST)
-    return QueueRanked(
-        pool=line.queue.name,
-        base_policy=line.pool.base_policy,
-        runtime=base.runtime,
-        learned=(line.pool.learned or "") if advice.sha256 else "",
-        model_sha256=advice.sha256,
-        ranked=named(line.view, advice.scores, advice.first),
-        running=named(line.view, advice.scores, running),
-        waiting=line.view.waiting,
-        terms=base.terms | line.queue.accuracy.terms(),
+    # Validated as one: more than twice as fast as making each `Ranked` by itself.
+    return QueueRanked.model_validate(
+        {
+            "pool": line.queue.name,
+            "base_policy": line.pool.base_policy,
+            "runtime": base.runtime,
+            "learned": (line.pool.learned or "") if advice.sha256 else "",
+            "model_sha256": advice.sha256,
+            "ranked": named(line.view, advice.scores, advice.first),
+            "running": named(line.view, advice.scores, running),
+            "waiting": line.view.waiting,
+            "terms": base.terms | line.queue.accuracy.terms(),
+        }
     )
 
 
-def named(view: QueueView, scores: Floats, places: list[int]) -> tuple[Ranked, ...]:
+def named(view: QueueView, scores: Floats, places: list[int]) -> list[dict[str, object]]:
+    """As `Ranked` has them."""
     if not places:
-        return ()
+        return []
     pairs = zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)
-    return tuple(Ranked.model_construct(job_id=job, score=score) for job, score in pairs)
+    return [{"job_id": job, "score": score} for job, score in pairs]
 
 
 def by_model(line: Line, name: str) -> Advice | Problem:

@@ -1,0 +1,29 @@
+"""The learned policies of a folder, each looked over; a bad one is kept with what is wrong."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from services.priority.core.learned import BadModel, Model, load
+
+log = logging.getLogger(__name__)
+
+
+def read_models(folder: Path) -> dict[str, Model | BadModel]:
+    """By name. A service without models is as good as its base policies; it starts all the same."""
+    found: dict[str, Model | BadModel] = {}
+    for path in sorted(folder.glob("*.onnx")):
+        found[path.stem] = model = read_model(path)
+        if isinstance(model, BadModel):
+            log.warning("model is bad", extra={"model": path.stem, "reason": str(model)})
+    return found
+
+
+def read_model(path: Path) -> Model | BadModel:
+    try:
+        return load(path.with_suffix(".json").read_bytes(), path.read_bytes())
+    except OSError as error:
+        return BadModel(f"{path.stem}: {error.strerror}, must be a readable file and its manifest")
+    except BadModel as error:
+        return error
