@@ -13,7 +13,7 @@ from services.placement.core.state import Job, Pool
 from services.placement.core.victims import ByRank, Victims
 from shared.contracts.access import QueueMode
 from shared.contracts.checkpoint import wall_ms
-from shared.contracts.placement import HoldReason
+from shared.contracts.placement import HoldReason, MoveReason
 
 RANK_FRESH_MS = 10_000
 """An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
@@ -112,6 +112,22 @@ class Eviction(NamedTuple):
     by_score: float | None = None
 
 
+class Moving(NamedTuple):
+    """A running job that goes on elsewhere, one slot per worker in rank order."""
+
+    job: Job
+    slots: list[Slot]
+    reason: MoveReason
+
+
+class Resizing(NamedTuple):
+    """A running elastic job that goes on with another number of workers, and for whom."""
+
+    job: Job
+    slots: list[Slot]
+    by: Job | None = None
+
+
 class Held(NamedTuple):
     """A job that stays in line, and why, when that is news."""
 
@@ -128,6 +144,8 @@ class Plan:
     places: list[Placing] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
+    moves: list[Moving] = field(default_factory=list)
+    resizes: list[Resizing] = field(default_factory=list)
     waiting: int = 0
     unfinished: bool = False
     again_at: int | None = None
