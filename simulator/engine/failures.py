@@ -6,6 +6,12 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simulator.workload.errors import TraceError, first_line
+from simulator.workload.locate import locate
+
 SERVERS = 400
 """Of the cluster behind the recorded faults; 231 of them ever failed (StepFun, 349 days)."""
 MTBF_S = 60 * 86_400.0
@@ -34,6 +40,20 @@ def drawn(
             found.append(Failure(node_id, at, up))
             at = up + chance.expovariate(1 / mtbf_s)
     return merged(found)
+
+
+def read_faults(name: str) -> list[tuple[str, float, float]]:
+    """(server, start, end) of a parquet file, by path or name under the shared traces.
+
+    Raises TraceError for what is not there or has not the columns `node`, `start_s`, `end_s`.
+    """
+    path = locate(name)
+    try:
+        table = pq.read_table(path, columns=["node", "start_s", "end_s"])
+        columns = [table[column].to_pylist() for column in ("node", "start_s", "end_s")]
+        return [(str(n), float(a), float(b)) for n, a, b in zip(*columns, strict=True)]
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise TraceError(path, f"is no list of faults: {first_line(error)}") from None
 
 
 def recorded(

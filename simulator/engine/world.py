@@ -62,7 +62,7 @@ class World:
         self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
         self.ledgers = Ledgers(MemoryBroker()) if ledgers else None
         self._listeners = {
-            ledger: [tell] if (tell := (listeners or {}).get(ledger)) else []
+            ledger: [given] if (given := (listeners or {}).get(ledger)) else []
             for ledger in self.cells
         }
         self._listeners["placement"].append(self.executor.give)

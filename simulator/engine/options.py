@@ -1,0 +1,97 @@
+"""A simulation in the words of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from services.executor.core.inventory import Node
+from shared.contracts.access import PoolConfigured
+from simulator.engine.failures import Failure, drawn, recorded
+from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
+from simulator.engine.sizing import (
+    Sizing,
+    equal_nodes,
+    load_of,
+    nodes_for_load,
+    stretched,
+    window_of,
+)
+from simulator.workload.rows import NODE_GPUS, WorkloadJob
+
+TIME_SCALE = 60.0
+"""Cluster seconds per second of the pool's clock: lines are ranked anew every 5 cluster minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`nodes` alone fixes the pool; `load` alone chooses it; both stretch the arrivals."""
+
+    policy: str = "fcfs"
+    runtime: str = "history"
+    mode: str = "skip"
+    preemption: str = "class"
+    learned: str | None = None
+    solver: str = "greedy"
+    nodes: int | None = None
+    gpus_per_node: int = NODE_GPUS
+    load: float | None = None
+    last_share: float = 0.4
+    time_scale: float = TIME_SCALE
+    restart_s: float = 60.0
+    checkpoint_s: float | None = 300.0
+    residency_s: float = 300.0
+    margin: float = 0.0
+    walltime: Walltime = "none"
+    failures: bool = False
+    seed: int = 0
+    faults: Sequence[tuple[str, float, float]] = field(default_factory=tuple)
+    """Recorded (server, start, end) to take the failures from, instead of drawing them."""
+
+
+DEFAULT_LOAD = 0.9
+
+
+def scenario_of(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Scenario, Sizing]:
+    """Raises ValueError for jobs that give no load to size a pool by."""
+    fitted, sizing = sized(jobs, options)
+    nodes = equal_nodes(sizing.nodes, options.gpus_per_node, pool=POOL)
+    pool = pool_of(options)
+    scenario = Scenario(
+        jobs=fitted, nodes=nodes, pool=pool, window_s=sizing.window_s,
+        restart_s=options.restart_s, checkpoint_s=options.checkpoint_s,
+        walltime=options.walltime, failures=failures_of(fitted, nodes, options),
+    )  # fmt: skip
+    return scenario, sizing
+
+
+def pool_of(options: Options) -> PoolConfigured:
+    """Raises pydantic's ValidationError for words that no pool knows."""
+    return simulated_pool(
+        time_scale=options.time_scale, base_policy=options.policy, runtime=options.runtime,
+        queue_mode=options.mode, preemption=options.preemption, learned=options.learned,
+        solver=options.solver, min_residency_s=options.residency_s, preempt_margin=options.margin,
+    )  # fmt: skip
+
+
+def sized(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Sequence[WorkloadJob], Sizing]:
+    gpus, share = options.gpus_per_node, options.last_share
+    if options.nodes is None:
+        return jobs, nodes_for_load(jobs, options.load or DEFAULT_LOAD, share, gpus)
+    if options.load is not None:
+        factor = load_of(jobs, options.nodes, gpus, window_of(jobs, share)) / options.load
+        jobs = stretched(jobs, factor)
+    window_s = window_of(jobs, share)
+    load = load_of(jobs, options.nodes, gpus, window_s)
+    return jobs, Sizing(options.nodes, gpus, load, window_s)
+
+
+def failures_of(
+    jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: Options
+) -> list[Failure]:
+    if not options.failures:
+        return []
+    begin_s, end_s = jobs[0].submit_s, jobs[-1].submit_s
+    if options.faults:
+        return recorded(options.faults, sorted(nodes), begin_s, options.seed)
+    return drawn(sorted(nodes), begin_s, end_s, options.seed)

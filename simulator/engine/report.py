@@ -1,0 +1,67 @@
+"""A simulation as one JSON object."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from simulator.engine.options import Options
+from simulator.engine.run import Simulation
+from simulator.engine.sizing import Sizing
+from simulator.metrics.measures import Measures, measure
+
+Json = dict[str, Any]
+
+ORACLE_ORDERS = frozenset({"srtf", "srsf"})
+NEEDS_RUNTIME = frozenset({"sjf", "saf", "f1", "wfp3", "unicep", "qssf", "gittins"}) | ORACLE_ORDERS
+"""Base policies whose formula has a run time in it."""
+
+
+def report(simulation: Simulation, sizing: Sizing, options: Options) -> Json:
+    """Times in cluster seconds; NaN is null."""
+    found = measure(simulation.outcome)
+    jobs = len(simulation.outcome)
+    return {
+        "policy": options.policy,
+        "knows": knows(options),
+        "mode": options.mode,
+        "preemption": options.preemption,
+        "learned": options.learned,
+        "solver": options.solver,
+        "jobs": jobs,
+        "nodes": sizing.nodes,
+        "gpus_per_node": sizing.gpus_per_node,
+        "load": round(sizing.load, 4),
+        "window_s": list(sizing.window_s),
+        "time_scale": options.time_scale,
+        **plain(found),
+        "rejected": simulation.rejected,
+        "node_failures": len(simulation.scenario.failures),
+        "cpu_s": round(simulation.cpu_s, 3),
+        "jobs_per_cpu_s": round(jobs / simulation.cpu_s, 1),
+        "records": simulation.records,
+    }
+
+
+def knows(options: Options) -> str:
+    """`oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
+    uses_runtime = options.policy in NEEDS_RUNTIME or options.learned is not None
+    easy = options.mode == "easy" and options.walltime == "oracle"
+    if easy or (uses_runtime and options.runtime == "oracle"):
+        return "oracle"
+    if uses_runtime:
+        return options.runtime
+    return "blind"
+
+
+def plain(found: Measures) -> Json:
+    return {name: _plain(value) for name, value in asdict(found).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value
