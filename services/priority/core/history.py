@@ -170,11 +170,18 @@ class Estimate:
     p: Floats
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class History:
     """The ended jobs of one pool, as counts; bounded by the groups that were ever met."""
 
     counts: dict[Group, Floats] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, History):
+            return NotImplemented
+        return self.counts.keys() == other.counts.keys() and all(
+            np.array_equal(counts, other.counts[group]) for group, counts in self.counts.items()
+        )
 
     def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
         at = bin_of(run_s)

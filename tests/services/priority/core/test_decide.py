@@ -9,57 +9,14 @@ import sys
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from services.priority.core.decide import HEAD_MS, REFRESH_MS, Priority
-from services.priority.core.state import Queue
+from services.priority.core.decide import HEAD_MS, REFRESH_MS
 from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured, TenantRegistered
-from shared.contracts.base import Event
-from shared.contracts.jobs import Gang, JobAdmitted, JobSpec
-from shared.contracts.placement import (
-    Allocation,
-    JobAttemptFailed,
-    JobEnqueued,
-    JobPlaced,
-    JobRequeued,
-    JobSucceeded,
-)
+from shared.contracts.jobs import JobSpec
+from shared.contracts.placement import JobAttemptFailed, JobEnqueued, JobRequeued, JobSucceeded
 from shared.contracts.ranking import QueueChanged, QueueRanked
 from shared.testing.decider import AT, an_input, fold, given, run, wake
-
-PRIORITY = Priority()
-
-
-def pool(policy: str = "fcfs", **more: float) -> PoolConfigured:
-    return PoolConfigured.model_validate(
-        {"pool": "p", "partition": 0, "base_policy": policy, **more}
-    )
-
-
-def admitted(
-    job: str, *, tenant: str = "red", at: int = AT, gpus: float = 1, cls: str = "normal"
-) -> Input:
-    spec = JobSpec.model_validate(
-        {"name": job, "gang": Gang(gpus_per_worker=gpus), "priority_class": cls}
-    )
-    event = JobAdmitted(job_id=job, tenant=tenant, submitted_at=at, spec=spec)
-    return an_input(event, "admission", at=at)
-
-
-def placed(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> Input:
-    lease = Allocation(rank=0, node_id="n", gpus=tuple(range(gpus)))
-    event = JobPlaced(
-        job_id=job, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=0, policy="x"
-    )
-    return an_input(event, "placement", at=at)
-
-
-def said(event: Event, at: int = AT) -> Input:
-    return an_input(event, "placement", at=at)
-
-
-def order(state: Queue, inputs: list[Input], now: int = AT) -> list[str]:
-    ranks = [e for e in run(PRIORITY, state, inputs, now) if isinstance(e, QueueRanked)]
-    return [job.job_id for job in ranks[-1].ranked]
+from tests.services.priority.core.lane import PRIORITY, admitted, order, placed, pool, said, started
 
 
 def test_first_come_goes_first() -> None:
@@ -112,8 +69,32 @@ def test_one_note_per_batch_and_a_rank_at_most_once_a_second() -> None:
     assert [type(e) for e in events] == [QueueChanged, QueueRanked]
     assert [type(e) for e in run(PRIORITY, state, [admitted("c")], AT + 10)] == [QueueChanged]
     assert PRIORITY.next_wake(state) == AT + 1000
-    assert wake(PRIORITY, state, AT + 1000 - 1) == []
+    assert wake(PRIORITY, state, AT + 999) == []
     assert [type(e) for e in wake(PRIORITY, state, AT + 1000)] == [QueueRanked]
+
+
+def test_a_pool_says_how_often_it_is_ranked() -> None:
+    state = given(PRIORITY, pool(rank_ms=100))
+    run(PRIORITY, state, [admitted("a"), admitted("b", at=AT + 1)])
+    run(PRIORITY, state, [admitted("c")], AT + 10)
+    assert PRIORITY.next_wake(state) == AT + 100
+    run(PRIORITY, state, [placed("a")], AT + 20)
+    assert PRIORITY.next_wake(state) == AT + 100, "its pace is never slower without a head"
+
+
+def test_without_a_pause_every_change_is_ranked_at_once() -> None:
+    state = given(PRIORITY, pool(rank_ms=0))
+    for now, job in ((AT, "a"), (AT, "b"), (AT + 1, "c")):
+        events = run(PRIORITY, state, [admitted(job)], now)
+        assert [type(e) for e in events] == [QueueChanged, QueueRanked]
+    assert PRIORITY.next_wake(state) == AT + 1 + REFRESH_MS
+
+
+def test_a_go_changes_no_order_so_nothing_is_ranked() -> None:
+    state = given(PRIORITY, pool(rank_ms=0))
+    run(PRIORITY, state, [admitted("a"), admitted("b"), placed("a")])
+    events = run(PRIORITY, state, [started("a", AT + 5)], AT + 5)
+    assert [type(e) for e in events] == [QueueChanged]
 
 
 def test_it_ranks_sooner_when_the_head_is_gone() -> None:
@@ -209,7 +190,8 @@ def test_the_state_is_a_fold_of_what_was_written(moves: list[tuple[str, int, str
 
 
 SCRIPT = """
-from tests.services.priority.core.test_decide import *
+from tests.services.priority.core.lane import *
+from shared.testing.decider import given, run
 state, out = given(PRIORITY, pool("fair_share")), []
 for n in range(60):
     tenant = ["red", "blue", "green", "grey"][n % 4]

@@ -1,0 +1,104 @@
+"""A pool as priority hears of it: what admission and placement say, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from services.priority.core.decide import Priority
+from services.priority.core.state import Queue
+from shared.bus.decider import Input
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
+from shared.contracts.jobs import Gang, JobAdmitted, JobSpec
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.placement import (
+    Allocation,
+    JobPlaced,
+    JobPreempted,
+    JobRequeued,
+    JobStarted,
+    JobSucceeded,
+)
+from shared.contracts.ranking import QueueRanked
+from shared.testing.decider import AT, an_input, run
+
+PRIORITY = Priority()
+E = TypeVar("E", bound=Event)
+
+
+def pool(policy: str = "fcfs", **more: Any) -> PoolConfigured:
+    return PoolConfigured.model_validate(
+        {"pool": "p", "partition": 0, "base_policy": policy, **more}
+    )
+
+
+def admitted(
+    job: str,
+    *,
+    tenant: str = "red",
+    at: int = AT,
+    gpus: float = 1,
+    cls: str = "normal",
+    **spec: Any,
+) -> Input:
+    """`spec` are further fields of the job's specification."""
+    said = {"name": job, "gang": Gang(gpus_per_worker=gpus), "priority_class": cls, **spec}
+    event = JobAdmitted(
+        job_id=job, tenant=tenant, submitted_at=at, spec=JobSpec.model_validate(said)
+    )
+    return an_input(event, "admission", at=at)
+
+
+def placed(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> Input:
+    lease = Allocation(rank=0, node_id="n", gpus=tuple(range(gpus)))
+    event = JobPlaced(
+        job_id=job, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=0, policy="x"
+    )
+    return said(event, at)
+
+
+def started(job: str, at: int = AT) -> Input:
+    return said(JobStarted(job_id=job, tenant="red", attempt=1), at)
+
+
+def running(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> list[Input]:
+    """It got its GPUs and its go at that moment."""
+    return [placed(job, tenant=tenant, gpus=gpus, at=at), started(job, at)]
+
+
+def stopped(job: str, at: int = AT) -> list[Input]:
+    """It made room and waits again."""
+    stop = JobPreempted(job_id=job, tenant="red", attempt=1, reason="outranked")
+    again = JobRequeued(job_id=job, tenant="red", attempt=2, reason="preempted")
+    return [said(stop, at), said(again, at)]
+
+
+def succeeded(job: str, at: int = AT) -> Input:
+    return said(JobSucceeded(job_id=job, tenant="red", attempt=1), at)
+
+
+def node(name: str, gpus: int) -> Input:
+    return said(
+        NodeJoined(
+            node_id=name, incarnation="1", executor_id="e", backend="virtual", gpu_type="a100",
+            gpus=gpus, cpus=1, mem_gib=1,
+        )
+    )  # fmt: skip
+
+
+def said(event: Event, at: int = AT) -> Input:
+    return an_input(event, "placement", at=at)
+
+
+def only(events: list[Event], kind: type[E]) -> E:
+    """The one event of that kind."""
+    (found,) = [event for event in events if isinstance(event, kind)]
+    return found
+
+
+def ranked(state: Queue, inputs: list[Input], now: int = AT) -> QueueRanked:
+    return only(run(PRIORITY, state, inputs, now), QueueRanked)
+
+
+def order(state: Queue, inputs: list[Input], now: int = AT) -> list[str]:
+    return [job.job_id for job in ranked(state, inputs, now).ranked]
