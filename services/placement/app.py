@@ -1,11 +1,16 @@
-"""Placement's shell: the decider under the common host, an ear for heartbeats, telemetry."""
+"""Placement's shell: the decider under the common host, an ear for heartbeats, the solver."""
 
 from __future__ import annotations
+
+import asyncio
 
 from services.placement.core.decide import Placement
 from services.placement.core.state import Pool
 from services.placement.heartbeats import watch
 from services.placement.settings import PlacementSettings
+from services.placement.solver.process import Solver
+from services.placement.solving import Rounds, follow
+from shared.bus.decider import Fact
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
@@ -26,24 +31,28 @@ def run(settings: PlacementSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("placement", settings)
     serve(telemetry, settings.metrics_port, settings.data / "placement.ready")
+    observe = observer(telemetry)
+    solver, rounds = Solver(), Rounds()
+
+    def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
+        observe(facts, parents, started_ns)
+        rounds.accepted(facts)
 
     async def listen(domain: Domain[Pool]) -> None:
-        await watch(
-            domain,
-            KafkaLog(
-                settings.kafka,
-                idempotent=settings.idempotent,
-                client="berth-heartbeats",
-                gather_ms=500,
-            ),
+        beats = KafkaLog(
+            settings.kafka,
+            idempotent=settings.idempotent,
+            client="berth-heartbeats",
+            gather_ms=500,
         )
+        await asyncio.gather(watch(domain, beats), follow(domain, solver, rounds))
 
     try:
         run_service(
             Placement(),
             settings=settings,
             decode=decode_report,
-            on_accepted=observer(telemetry),
+            on_accepted=accepted,
             on_lane=listen,
         )
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.placement.core import gangs, health, jobs, nodes, ranks, rounds
+from services.placement.core.answered import answered
 from services.placement.core.evolve import fold
 from services.placement.core.state import Pool
 from shared.bus.decider import Decision, Fact, Input, Undecodable
@@ -12,6 +13,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.placement import PlanReady
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reports import (
     ExecutorReported,
@@ -73,7 +75,7 @@ def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
         case "failslow":
             return on_failslow(pool, item, now)
         case _:
-            return on_other(pool, item)
+            return on_other(pool, item, now)
 
 
 def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
@@ -98,14 +100,16 @@ def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
             yield from health.noted(pool, message, item, now)
 
 
-def on_other(pool: Pool, item: Input) -> Iterator[Decision]:
+def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case QueueRanked() as message:
             yield from ranks.noted(pool, message, item)
         case CordonNode() | DrainNode() | UncordonNode() as message:
-            yield from nodes.command(pool, message, item)
+            yield from nodes.command(pool, message, item, now)
         case NodesSilent() as message:
             yield from nodes.silent(pool, message, item.id)
+        case PlanReady() as message:
+            yield from answered(pool, message, now)
         case Undecodable() as message:
             yield item.leads_to(message.rejected())
 

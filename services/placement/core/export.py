@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple
 
 from services.placement.core.board import Board, Draft, Node, matches
@@ -78,7 +79,7 @@ class Line:
     def walk(self) -> None:
         places = claimers = 0
         tier = None
-        for job in GREEDY.rank(self.view)[:LOOK]:
+        for job in islice(GREEDY.rank(self.view), LOOK):
             if job.not_before > self.view.now or places == WINDOW:
                 continue
             tier = job.tier if tier is None else tier

@@ -7,6 +7,7 @@ from typing import Literal
 
 from services.placement.core import gangs
 from services.placement.core.board import Node
+from services.placement.core.migrate import drained
 from services.placement.core.state import Pool
 from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import CommandAccepted, CommandRefused
@@ -127,7 +128,7 @@ def leases_over(pool: Pool, now: int) -> Iterator[Decision]:
         return
 
 
-def command(pool: Pool, message: NodeCommand, item: Input) -> Iterator[Decision]:
+def command(pool: Pool, message: NodeCommand, item: Input, now: int) -> Iterator[Decision]:
     """Answered once; the same command delivered again is nothing."""
     if item.id in pool.answered:
         return
@@ -140,8 +141,7 @@ def command(pool: Pool, message: NodeCommand, item: Input) -> Iterator[Decision]
         events = list(effects(pool, message, item))
         yield from events
         if isinstance(message, DrainNode) and node_id in pool.board.nodes:
-            holders = list(pool.board.nodes[node_id].jobs)
-            yield from move_away(pool, holders, "node_drained", item.id)
+            yield from drained(pool, node_id, now, item.id)
         yield accepted(message, item, not events)
 
 

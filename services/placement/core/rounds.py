@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core import gangs
+from services.placement.core import contended, gangs, migrate, resize
 from services.placement.core.greedy import GREEDY, plan
-from services.placement.core.shape import GPU, MIB, Slot
+from services.placement.core.leases import allocations_of
+from services.placement.core.shape import GPU
 from services.placement.core.state import Job, Pool
 from services.placement.core.view import Eviction, Held, Placing, Plan, View, view_of
 from shared.bus.decider import Decision
-from shared.contracts.placement import Allocation, JobHeld, JobPlaced, RoundEnded
+from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded, SolverStatus
 
 SETTLE_MOST = 10
 """Changes may push a round off for so many times its `settle_ms`, counted from the first."""
@@ -22,12 +23,14 @@ def due_at(pool: Pool) -> int | None:
     Where nobody was passed over the next job need not wait: there is no line to jump and the
     round is as long as the news. A contended pool has one round per `round_ms`.
     """
-    if pool.settings is None or not pool.waiting:
+    if pool.settings is None or not (pool.waiting or resize.may_grow(pool)):
         return None
+    if pool.open is not None:
+        return pool.open.until
     settled = settled_at(pool, pool.settings.settle_ms)
     if settled is None:
         return None
-    undisturbed = pool.changed and pool.fresh == len(pool.waiting)
+    undisturbed = pool.changed and pool.waiting and pool.fresh == len(pool.waiting)
     return max(settled, pool.round_at + (0 if undisturbed else pool.settings.round_ms))
 
 
@@ -50,15 +53,32 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     due = due_at(pool)
     if due is None or due > now:
         return
+    yield from migrate.landings(pool, now)
     view = view_of(pool, now)
-    proposal = plan(view, GREEDY)
+    with migrate.kept(pool):
+        proposal = plan(view, GREEDY)
+    if contended.asks(pool, view, proposal):
+        yield contended.opened(pool, now)
+    else:
+        yield from concluded(pool, view, proposal, "late" if pool.open else "")
+
+
+def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
+    """The round ends with greedy's plan of it; `solver`: why nobody else planned it."""
+    with migrate.kept(pool):
+        resize.propose(pool, view, proposal)
+        moves = migrate.allowed(pool, view, proposal)
     for eviction in proposal.evictions:
-        yield evicted(eviction, now)
+        yield evicted(eviction, view.now)
     for placing in proposal.places:
-        yield placed(view, proposal, placing)
+        yield placed(view, proposal, placing, solver)
     for held in proposal.held:
         yield told(held)
-    if pool.waiting:
+    for moving in moves:
+        yield migrate.moved(pool, moving, view.now, "")
+    for resizing in proposal.resizes:
+        yield resize.resized(pool, resizing, view.now)
+    if pool.waiting or pool.open or resize.may_grow(pool):
         yield Decision(
             RoundEnded(
                 pool=pool.name,
@@ -92,31 +112,21 @@ def price_of(eviction: Eviction, now: int) -> dict[str, float]:
     return found
 
 
-def placed(view: View, proposal: Plan, placing: Placing) -> Decision:
+def placed(view: View, proposal: Plan, placing: Placing, solver: SolverStatus = "") -> Decision:
     job = placing.job
     score = view.scores.get(job.job_id)
     event = JobPlaced(
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
-        allocations=tuple(allocation(rank, slot) for rank, slot in enumerate(placing.slots)),
+        allocations=allocations_of(placing.slots),
         waited_ms=max(0, view.now - job.since),
         policy=f"{view.order}+{GREEDY.name}",
         score=score,
         terms=terms(view, proposal, placing),
+        solver=solver,
     )
     return gangs.said(job, job.cause, event)
-
-
-def allocation(rank: int, slot: Slot) -> Allocation:
-    return Allocation(
-        rank=rank,
-        node_id=slot.node_id,
-        gpus=slot.gpus,
-        gpu_milli=slot.milli,
-        cpus=slot.cpu_milli / 1000,
-        mem_gib=slot.mem_mib / MIB,
-    )
 
 
 def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:
@@ -129,10 +139,16 @@ def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:
     }
     if placing.slots[0].milli < GPU:
         found["share_milli"] = placing.slots[0].milli
-    if view.ranks_at:
-        found["rank_age_s"] = view.ranks_age_s
-        found["rank_stale"] = float(view.ranks_stale)
-    return found
+    health = min(view.board.health(slot.node_id) for slot in placing.slots)
+    if health < 1:
+        found["health"] = health
+    return {**found, **rank_terms(view)}
+
+
+def rank_terms(view: View) -> dict[str, float]:
+    if not view.ranks_at:
+        return {}
+    return {"rank_age_s": view.ranks_age_s, "rank_stale": float(view.ranks_stale)}
 
 
 def told(held: Held) -> Decision:

@@ -1,0 +1,84 @@
+"""The solver's answer to an open round: what still holds becomes facts, greedy plans the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.placement.core import gangs, migrate, rounds
+from services.placement.core.greedy import GREEDY, plan
+from services.placement.core.leases import slot_of
+from services.placement.core.state import Job, Pool
+from services.placement.core.view import Eviction, View, view_of
+from shared.bus.decider import Decision
+from shared.contracts.placement import JobPlaced, PlannedStart, PlannedStop, PlanReady
+
+POLICY = "cpsat"
+
+
+def answered(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]:
+    """An answer to a round that has ended meanwhile is too late, and nothing."""
+    if pool.open is None or pool.open.seq != message.at_seq:
+        return
+    yield from migrate.landings(pool, now)
+    view = view_of(pool, now)
+    for stop in message.stops:
+        yield from stopped(view, stop, now)
+    for start in message.starts:
+        yield from started(pool, view, message, start)
+    solver = "" if message.starts or message.stops else message.status
+    rest = view_of(pool, now)
+    with migrate.kept(pool):
+        proposal = plan(rest, GREEDY, frozenset(message.weighed))
+    yield from rounds.concluded(pool, rest, proposal, solver)
+
+
+def stopped(view: View, stop: PlannedStop, now: int) -> Iterator[Decision]:
+    """Both are there, and the rules still allow it."""
+    victim, by = view.jobs.get(stop.job_id), view.waiting.get(stop.by_job_id)
+    if victim is None or by is None or victim.attempt != stop.attempt:
+        return
+    victims = view.victims
+    if victim not in victims.of(by):
+        return
+    scores = victims.score_of(victim), victims.score_of(by)
+    yield rounds.evicted(Eviction(victim, by, victims.lost_work_s(victim), *scores), now)
+
+
+def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> Iterator[Decision]:
+    """The job still waits for this attempt, and all of its slots are free and kept for nobody."""
+    job = pool.waiting.get(start.job_id)
+    if job is None or job.attempt != start.attempt or job.not_before > view.now:
+        return
+    with migrate.kept(pool):
+        are_free = migrate.are_free(pool.board, map(slot_of, start.allocations))
+    if are_free:
+        yield placed(view, message, start, job)
+
+
+def placed(view: View, message: PlanReady, start: PlannedStart, job: Job) -> Decision:
+    event = JobPlaced(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        attempt=job.attempt,
+        allocations=start.allocations,
+        waited_ms=max(0, view.now - job.since),
+        policy=f"{view.order}+{POLICY}",
+        score=view.scores.get(job.job_id),
+        terms=terms(view, message, start),
+        solver=message.status,
+    )
+    return gangs.said(job, job.cause, event)
+
+
+def terms(view: View, message: PlanReady, start: PlannedStart) -> dict[str, float]:
+    """This job's own, then those of the plan that it is part of."""
+    return {
+        **start.terms,
+        "waiting": len(view.waiting),
+        **rounds.rank_terms(view),
+        "objective": message.objective,
+        "greedy_objective": message.greedy,
+        "bound": message.bound,
+        "solve_ms": message.solve_ms,
+        **{f"plan_{name}": value for name, value in message.terms.items()},
+    }

@@ -1,0 +1,35 @@
+"""`python -m services.placement.solver`: answers each ask on its stdin, ends when that closes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import BinaryIO
+
+from services.placement.core.solve import solve
+from services.placement.solver.frames import HEAD_BYTES, Answer, ask_of, length, pack
+
+NICER = 5
+"""The lane's own decisions go before the search for better ones."""
+
+
+def main() -> None:
+    """Whatever a library prints goes to stderr: stdout is the pipe."""
+    os.nice(NICER)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin.buffer, out)
+
+
+def serve(asks: BinaryIO, answers: BinaryIO) -> None:
+    while len(head := asks.read(HEAD_BYTES)) == HEAD_BYTES:
+        ask = ask_of(asks.read(length(head)))
+        began_s = time.perf_counter()
+        solved = solve(ask.instance, ask.work, ask.wall_s)
+        answers.write(pack(Answer(solved, (time.perf_counter() - began_s) * 1000)))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Gets open rounds solved in another process, while their lane goes on folding."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.placement.core.contended import answer, ask, wanted, without_plan, work_limit
+from services.placement.core.state import Open, Pool
+from services.placement.solver.process import Solver, SolverDied
+from shared.bus.clock import now_ms
+from shared.bus.decider import Fact
+from shared.bus.domain import Domain
+from shared.contracts.access import PoolConfigured
+from shared.contracts.placement import PlanReady, RoundOpened
+
+SEARCH_SHARE = 0.8
+"""Of the time that is left; the rest is for the way there and back."""
+
+
+class Rounds:
+    """Which lanes have news for their solver."""
+
+    def __init__(self) -> None:
+        self._news: dict[int, asyncio.Event] = {}
+
+    def accepted(self, facts: list[Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact.event, RoundOpened | PoolConfigured):
+                self.of(fact.partition).set()
+
+    def of(self, lane: int) -> asyncio.Event:
+        return self._news.setdefault(lane, asyncio.Event())
+
+
+async def follow(domain: Domain[Pool], solver: Solver, rounds: Rounds) -> None:
+    """For as long as the lane is held. An offer may be lost: the round then ends by its time."""
+    news = rounds.of(domain.partition)
+    news.set()
+    while True:
+        await news.wait()
+        news.clear()
+        settings = domain.state.settings
+        if settings is None or settings.solver != "cpsat":
+            continue
+        await solver.start()
+        open_ = wanted(domain.state)
+        if open_ is not None and open_.until > now_ms():
+            domain.offer(await solved(domain.state, open_, solver))
+
+
+async def solved(state: Pool, open_: Open, solver: Solver) -> PlanReady:
+    """The answer to this round, or why there is none."""
+    instance = ask(state)
+    wall_s = (open_.until - now_ms()) / 1000 * SEARCH_SHARE
+    try:
+        found = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
+    except SolverDied:
+        return without_plan(open_.seq, "died")
+    return answer(instance, found.solved, open_.seq, found.solve_ms)
