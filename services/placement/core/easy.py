@@ -26,23 +26,17 @@ class Head(NamedTuple):
 
     def delayed_by(self, job: Job, now: int, time_scale: float) -> bool:
         """Whether that job, started now, may still be there at `at`."""
-        if self.at is None:
-            return False
-        run_ms = estimate_ms(job, time_scale)
-        return run_ms is None or now + run_ms > self.at
+        return self.at is not None and self.delays(job.estimate_ms(time_scale), now)
 
-
-def estimate_ms(job: Job, time_scale: float) -> int | None:
-    """Wall ms that its user expects it to run."""
-    walltime_s = job.spec.walltime_s
-    return None if walltime_s is None else max(1, round(walltime_s * 1000 / time_scale))
+    def delays(self, run_ms: int | None, now: int) -> bool:
+        return self.at is not None and (run_ms is None or now + run_ms > self.at)
 
 
 def expected_end(job: Job, now: int, time_scale: float) -> int | None:
     """ms, ahead of `now`: an estimate that was overrun doubles until it is; None: no estimate."""
     if job.phase == "stopping":
         return now
-    run_ms = estimate_ms(job, time_scale)
+    run_ms = job.estimate_ms(time_scale)
     if run_ms is None:
         return None
     began = job.started_at or job.placed_at or now

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from services.placement.core.board import Kind, Node
-from services.placement.core.shape import GPU, MIB, Slot, shape_of, tier_of
-from services.placement.core.state import Job, Lease, Pool, Ranks
+from services.placement.core.leases import slot_of
+from services.placement.core.shape import GPU, MIB, shape_of, tier_of
+from services.placement.core.state import Job, Lease, Open, Pool, Ranks
 from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import NodeCordoned, NodeJoined, NodeLost, NodeUncordoned
 from shared.contracts.placement import (
-    Allocation,
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
@@ -30,6 +30,7 @@ from shared.contracts.placement import (
     JobSucceeded,
     RanksNoted,
     RoundEnded,
+    RoundOpened,
     WorkersReady,
 )
 
@@ -63,6 +64,8 @@ def folds(kind: type[E]) -> Callable[[Fold[E]], Fold[E]]:
 def on_pool(event: PoolConfigured, pool: Pool, fact: Fact) -> None:
     pool.settings = event
     pool.touch(fact.at)
+    pool.retell()
+    pool.line_up()
     for node in pool.board.nodes.values():
         use(pool, node)
 
@@ -94,17 +97,20 @@ def on_enqueued(event: JobEnqueued, pool: Pool, fact: Fact) -> None:
 @folds(JobRequeued)
 def on_requeued(event: JobRequeued, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
-    wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
+    not_before = 0
     if event.reason == "start_failed":
-        pause_ms = min(BACKOFF_MS << (job.start_failures - 1), BACKOFF_MOST_MS)
-        job.not_before = fact.at + pause_ms
+        not_before = fact.at + min(BACKOFF_MS << (job.start_failures - 1), BACKOFF_MOST_MS)
+    wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at, not_before)
 
 
-def wait_again(pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: int) -> None:
+def wait_again(
+    pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: int, not_before: int = 0
+) -> None:
     job.attempt, job.avoid, job.since = attempt, avoid, at
     job.stop, job.why, job.by, job.held = "", "", "", ""
     job.exit_code, job.failed_node, job.clean = None, "", True
-    job.placed_at = job.started_at = job.not_before = 0
+    job.placed_at = job.started_at = 0
+    job.not_before = not_before
     job.gpus = 0.0
     job.ready.clear()
     pool.enter(job, at)
@@ -114,7 +120,7 @@ def wait_again(pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: i
 def on_ranks(event: RanksNoted, pool: Pool, fact: Fact) -> None:
     """Where rank may stop jobs, another order may let one start."""
     scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
-    pool.ranks = Ranks(event.ranked_at, event.base_policy, scores)
+    pool.rank(Ranks(event.ranked_at, event.base_policy, scores))
     if pool.is_ranked and pool.waiting:
         pool.touch(fact.at)
 
@@ -124,15 +130,24 @@ def on_held(event: JobHeld, pool: Pool, fact: Fact) -> None:
     pool.jobs[event.job_id].held = event.reason
 
 
+@folds(RoundOpened)
+def on_opened(event: RoundOpened, pool: Pool, fact: Fact) -> None:
+    pool.open = Open(fact.seq, fact.at, event.until)
+
+
 @folds(RoundEnded)
 def on_round(event: RoundEnded, pool: Pool, fact: Fact) -> None:
     """Who is still in line was passed over; a claim whose victims are gone has had its turn."""
+    pool.open = None
     pool.round_no += 1
     pool.round_at = fact.at
     pool.again_at = event.again_at
     pool.changed = event.unfinished
     pool.first_change = pool.last_change = fact.at
     pool.fresh = 0
+    if not event.unfinished:
+        waits = pool.waiting
+        pool.untold = {name: None for name in pool.untold if waits[name].not_before > fact.at}
     for job_id, victims in list(pool.claims.items()):
         jobs = (pool.jobs.get(victim) for victim in victims)
         if not any(job and job.by == job_id for job in jobs):
@@ -147,7 +162,7 @@ def on_placed(event: JobPlaced, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     pool.leave(job)
     job.phase, job.placed_at = "placed", fact.at
-    pool.running[job.job_id] = job
+    pool.hold(job)
     pool.starting[job.job_id] = fact.at
     for allocation in event.allocations:
         slot = slot_of(allocation)
@@ -156,16 +171,6 @@ def on_placed(event: JobPlaced, pool: Pool, fact: Fact) -> None:
         held[job.job_id] = held.get(job.job_id, 0) + 1
         job.leases[f"{fact.place}/{allocation.rank}"] = Lease(allocation.rank, slot)
         job.gpus += len(slot.gpus) * slot.milli / GPU
-
-
-def slot_of(allocation: Allocation) -> Slot:
-    return Slot(
-        allocation.node_id,
-        allocation.gpus,
-        allocation.gpu_milli,
-        round(allocation.cpus * 1000),
-        round(allocation.mem_gib * MIB),
-    )
 
 
 @folds(WorkersReady)
@@ -177,6 +182,8 @@ def on_ready(event: WorkersReady, pool: Pool, fact: Fact) -> None:
 def on_started(event: JobStarted, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     job.phase, job.started_at = "running", fact.at
+    if job.spec.elastic is not None:
+        pool.elastic[job.job_id] = None
     job.start_failures = 0
     pool.starting.pop(event.job_id, None)
     if pool.waiting and (job.spec.guaranteed_s or pool.is_ranked):
@@ -236,7 +243,7 @@ def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
 def on_attempt_failed(event: JobAttemptFailed, pool: Pool, fact: Fact) -> None:
     """Parked until admission lets it in again."""
     job = pool.jobs[event.job_id]
-    pool.running.pop(event.job_id, None)
+    pool.let_go(job)
     job.phase = "parked"
     job.failures += 1
 
@@ -259,10 +266,11 @@ def on_cancelled(event: JobCancelled, pool: Pool, fact: Fact) -> None:
 def end(pool: Pool, job_id: str, at: int) -> None:
     """Nothing stays behind: what is said of it later is late, and ignored."""
     job = pool.jobs.pop(job_id)
-    pool.running.pop(job_id, None)
+    pool.let_go(job)
     if job_id in pool.waiting:
         pool.touch(at)
     pool.leave(job)
+    pool.elastic.pop(job_id, None)
     pool.ranks.scores.pop(job_id, None)
 
 
@@ -287,6 +295,7 @@ def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
     )
     use(pool, node)
     pool.touch(fact.at)
+    pool.retell()
 
 
 @folds(NodeLost)
@@ -296,6 +305,7 @@ def on_lost(event: NodeLost, pool: Pool, fact: Fact) -> None:
     use(pool, node)
     pool.lost[event.node_id] = fact.at
     pool.touch(fact.at)
+    pool.retell()
     forget_if_gone(pool, node)
 
 
@@ -320,6 +330,7 @@ def on_uncordoned(event: NodeUncordoned, pool: Pool, fact: Fact) -> None:
 def reuse(pool: Pool, node_id: str, at: int) -> None:
     node = pool.board.nodes.get(node_id)
     pool.touch(at)
+    pool.retell()
     if node is not None:
         use(pool, node)
 

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from services.placement.core.board import Draft
 from services.placement.core.easy import Head, head_of
 from services.placement.core.fit import Avoid, Failures, could_hold, keep, place
+from services.placement.core.line import Kin, least_ms
 from services.placement.core.preempt import evict
-from services.placement.core.reasons import tell
+from services.placement.core.reasons import Blocked, tell
 from services.placement.core.reserve import claim, reserve
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job
-from services.placement.core.view import Eviction, Placing, Plan, Policy, View
+from services.placement.core.view import Eviction, Placing, Plan, Policy, View, walk_of
 
 LEASES_PER_ROUND = 1500
 """A record of the ledger has its bounds; the next round goes on."""
@@ -21,21 +24,14 @@ EVICTIONS_PER_ROUND = 8
 """Jobs that may make others stop; the next round goes on."""
 SEARCHES_PER_ROUND = 32
 """Each may look at every running job."""
-UNRANKED = float("inf")
+BLOCKED_NOTED = 16
+"""Jobs next in line whose reason to wait is looked at in each round; of those behind them only
+once, and when the pool's nodes are others."""
 
 
-def rank(view: View) -> list[Job]:
-    """Who has made others stop; then by class, and in a class: the one that waited too long, the
-    ranked by score, the rest as they were submitted."""
-    scores, claims, oldest = view.scores, view.claims, view.oldest
-
-    def key(job: Job) -> tuple[bool, int, bool, float, int, str]:
-        name = job.job_id
-        score = scores.get(name)
-        advised = UNRANKED if score is None else -score
-        return name not in claims, job.tier, name != oldest, advised, job.submitted_at, name
-
-    return sorted(view.waiting.values(), key=key)
+def rank(view: View) -> Iterator[Job]:
+    """The whole line, best first; who looks at the beginning pays for no more."""
+    return (view.waiting[job_id] for job_id in walk_of(view))
 
 
 def allot(view: View, job: Job) -> Shape:
@@ -46,10 +42,11 @@ def allot(view: View, job: Job) -> Shape:
 GREEDY = Policy("best_fit", rank, allot, place, evict)
 
 
-def plan(view: View, policy: Policy = GREEDY) -> Plan:
+def plan(view: View, policy: Policy = GREEDY, spared: frozenset[str] = frozenset()) -> Plan:
+    """`spared`: jobs that make nobody stop this time."""
     draft = Draft(view.board)
     try:
-        return Round(view, policy, draft).run()
+        return Round(view, policy, draft, spared).run()
     finally:
         draft.rollback()
 
@@ -57,14 +54,20 @@ def plan(view: View, policy: Policy = GREEDY) -> Plan:
 class Round:
     """The working memory of one plan."""
 
-    def __init__(self, view: View, policy: Policy, draft: Draft) -> None:
+    def __init__(
+        self, view: View, policy: Policy, draft: Draft, spared: frozenset[str] = frozenset()
+    ) -> None:
         self.view = view
+        self.spared = spared
         self.policy = policy
         self.draft = draft
         self.plan = Plan(waiting=len(view.waiting))
         self.failures = Failures()
         self.hopeless = Failures()
-        self.blocked: list[tuple[int, Job]] = []
+        self.walk = walk_of(view)
+        self.spent: set[Kin] = set()
+        """Groups of which nobody else starts, or makes others stop, in this round."""
+        self.blocked: list[Job] = []
         self.kept: list[Slot] = []
         self.keepers: set[str] = set()
         self.taken: set[str] = set()
@@ -74,41 +77,62 @@ class Round:
         self.leases = 0
 
     def run(self) -> Plan:
-        for position, job in enumerate(self.policy.rank(self.view)):
+        for job_id in self.walk:
+            job = self.view.waiting[job_id]
             if job.not_before > self.view.now:
                 self.plan.again(job.not_before)
-            elif self.head and self.view.mode == "strict":
-                self.blocked.append((position, job))
-            elif not self.consider(position, job):
+            elif self.is_hopeless():
+                self.pass_over(job)
+            elif not self.consider(job):
                 self.plan.unfinished = True
                 break
-        tell(
-            self.view, self.draft, self.plan, self.blocked, self.kept, self.keepers, self.head
-        )  # fmt: skip
+        tell(self.view, self.draft, self.plan, self.told())
         return self.plan
 
-    def consider(self, position: int, job: Job) -> bool:
+    def told(self) -> Blocked:
+        return Blocked(self.walk, self.blocked, self.kept, self.keepers, self.head)
+
+    def is_hopeless(self) -> bool:
+        """Nothing comes of the job at hand."""
+        return self.walk.kin in self.spent or (self.head is not None and self.view.mode == "strict")
+
+    def pass_over(self, job: Job) -> None:
+        """The next in line are noted; behind them whole groups are left out."""
+        if len(self.blocked) < BLOCKED_NOTED:
+            self.blocked.append(job)
+        else:
+            self.walk.drop()
+
+    def consider(self, job: Job) -> bool:
         """Place it or hold it; False: it fits, but the round is as long as it may be."""
         shape = self.policy.allot(self.view, job)
         mark = len(self.draft.log)
-        slots = self.find(job, shape)
+        slots, is_last = self.find(job, shape)
         if not slots:
-            self.blocked.append((position, job))
-            self.hold(job, shape)
+            self.pass_over(job)
+            stops_others = self.hold(job, shape)
+            if is_last and not stops_others and self.walk.kin:
+                self.spent.add(self.walk.kin)
             return True
         if self.leases and self.leases + len(slots) > LEASES_PER_ROUND:
             self.draft.rollback(mark)
             return False
         self.leases += len(slots)
         left = self.draft.board.nodes[slots[0].node_id].whole
+        position = self.walk.position(job.entry(self.view.scores))
         self.plan.places.append(Placing(job, slots, position, left))
         return True
 
-    def find(self, job: Job, shape: Shape) -> list[Slot]:
+    def find(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
+        """Slots; and if there are none, whether nobody of its group will find any."""
         avoid: Avoid = self.avoided(job, shape)
         head = self.head
-        if head and head.nodes and head.delayed_by(job, self.view.now, self.view.time_scale):
-            avoid = head.nodes.union(avoid)
+        if not (head and head.delayed_by(job, self.view.now, self.view.time_scale)):
+            return self.attempt(shape, avoid), True
+        slots = self.attempt(shape, head.nodes.union(avoid) if avoid else head.nodes)
+        return slots, bool(slots) or self.is_last_of_its_kin(head, shape, avoid)
+
+    def attempt(self, shape: Shape, avoid: Avoid) -> list[Slot]:
         if self.failures.covers(shape, avoid):
             return []
         slots = self.policy.place(self.draft, shape, avoid)
@@ -116,18 +140,32 @@ class Round:
             self.failures.add(shape, avoid)
         return slots
 
+    def is_last_of_its_kin(self, head: Head, shape: Shape, avoid: Avoid) -> bool:
+        """Each of them would delay the head, or none fits even where it may not."""
+        kin = self.walk.kin
+        if kin is None or head.delays(least_ms(kin.bucket), self.view.now):
+            return True
+        mark = len(self.draft.log)
+        fits = bool(self.attempt(shape, avoid))
+        self.draft.rollback(mark)
+        return not fits
+
     def avoided(self, job: Job, shape: Shape) -> tuple[str, ...]:
         """Nodes that failed it are left out as long as the others could ever do."""
         if job.avoid and could_hold(self.draft.board, shape, job.avoid) >= shape.min_workers:
             return job.avoid
         return ()
 
-    def hold(self, job: Job, shape: Shape) -> None:
-        """What becomes free is kept for a job that made others stop, or waited too long."""
+    def hold(self, job: Job, shape: Shape) -> bool:
+        """What becomes free is kept for a job that made others stop, or waited too long.
+
+        Returns whether it makes others stop now; behind a head that has a reservation nobody does.
+        """
         kept: list[Slot] = []
+        evicted = self.evicted
         if job.job_id in self.view.claims:
             kept = claim(self.view, self.draft, job, shape)
-        if not kept and job.tier < SPOT_TIER:
+        if not kept and job.tier < SPOT_TIER and job.job_id not in self.spared and not self.head:
             kept = self.make_room(job, shape)
         if not kept and job.job_id == self.view.oldest:
             kept = reserve(self.draft, shape, self.avoided(job, shape))
@@ -136,6 +174,7 @@ class Round:
             self.keepers.add(job.job_id)
         if self.head is None and self.view.mode != "skip":
             self.head = self.lead(job, shape, bool(kept))
+        return self.evicted > evicted
 
     def lead(self, job: Job, shape: Shape, has_kept: bool) -> Head:
         """The head of the line; what was kept for it is all the reservation it needs."""

@@ -65,6 +65,7 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
 
 def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
     """The round ends with greedy's plan of it; `solver`: why nobody else planned it."""
+    looked = not pool.waiting
     with migrate.kept(pool):
         resize.propose(pool, view, proposal)
         moves = migrate.allowed(pool, view, proposal)
@@ -83,7 +84,7 @@ def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
             RoundEnded(
                 pool=pool.name,
                 waiting=len(pool.waiting),
-                unfinished=proposal.unfinished,
+                unfinished=proposal.unfinished or (not looked and resize.may_grow(pool)),
                 again_at=proposal.again_at,
             )
         )

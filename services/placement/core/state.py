@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 from services.placement.core.board import Board
+from services.placement.core.line import UNRANKED, Entry, Kin, Line, bucket_of
 from services.placement.core.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
-from shared.contracts.checkpoint import kept_ms, restart_ms
+from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
 from shared.contracts.jobs import JobSpec
 
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
@@ -74,6 +76,17 @@ class Job:
     def ran_ms(self, now: int) -> int:
         return max(0, now - self.started_at) if self.started_at else 0
 
+    def estimate_ms(self, time_scale: float) -> int | None:
+        """Wall ms that its user expects it to run."""
+        walltime_s = self.spec.walltime_s
+        return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
+
+    def entry(self, scores: Mapping[str, float]) -> Entry:
+        """Its place in the line."""
+        score = scores.get(self.job_id)
+        advised = UNRANKED if score is None else -score
+        return Entry(True, self.tier, True, advised, self.submitted_at, self.job_id)
+
     def lost_ms(self, now: int, time_scale: float) -> int:
         """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
         restart = restart_ms(self.spec, time_scale) if self.resumes else 0
@@ -104,11 +117,21 @@ class Ranks:
     """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
 
 
+class Open(NamedTuple):
+    """A contended round that waits for the solver."""
+
+    seq: int
+    """Of the record that opened it: an answer names it."""
+    at: int
+    until: int
+    """ms: then greedy plans the round."""
+
+
 @dataclass(slots=True)
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-2"
+    SCHEMA: ClassVar[str] = "placement-3"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -118,18 +141,30 @@ class Pool:
     """Nodes that are gone and still hold leases, oldest first."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
+    line: Line = field(default_factory=Line)
+    """The waiting jobs in order of the last rank."""
+    untold: dict[str, None] = field(default_factory=dict)
+    """Waiting jobs whose reason to wait may be another one than was said."""
     starting: dict[str, int] = field(default_factory=dict)
     """Placed jobs that have no go yet -> ms when placed, oldest first."""
     claims: dict[str, dict[str, None]] = field(default_factory=dict)
     """Job id -> the victims it waits for."""
+    moves: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
+    """Job id -> what is kept for it while it is moved or resized."""
+    elastic: dict[str, None] = field(default_factory=dict)
+    """Running jobs that may go on with more or fewer workers."""
     ranks: Ranks = field(default_factory=Ranks)
     running: dict[str, Job] = field(default_factory=dict)
     """Jobs that hold GPUs, in the order in which they were placed."""
+    tiers: Counter[int] = field(default_factory=Counter)
+    """How many of them there are of each tier."""
     changed: bool = False
     """Something happened since the last round that could let a job start."""
     first_change: int = 0
     """ms of the first of these changes since somebody waits."""
     last_change: int = 0
+    open: Open | None = None
+    """Until it is answered, or too late, nothing starts."""
     round_no: int = 0
     round_at: int = 0
     again_at: int | None = None
@@ -172,17 +207,73 @@ class Pool:
     def enter(self, job: Job, at: int) -> None:
         """The job waits (again)."""
         self.touch(at)
-        self.running.pop(job.job_id, None)
+        self.let_go(job)
+        self.elastic.pop(job.job_id, None)
         job.phase = "waiting"
         job.round_no = self.round_no
         self.waiting[job.job_id] = job
+        self.line.add(self.kin(job), job.entry(self.ranks.scores))
+        self.untold[job.job_id] = None
         self.fresh += 1
 
     def leave(self, job: Job) -> None:
         """The job waits no more."""
-        if self.waiting.pop(job.job_id, None) is not None and job.round_no == self.round_no:
-            self.fresh -= 1
+        if self.waiting.pop(job.job_id, None) is not None:
+            self.line.remove(self.kin(job), job.entry(self.ranks.scores))
+            self.untold.pop(job.job_id, None)
+            self.fresh -= job.round_no == self.round_no
         self.claims.pop(job.job_id, None)
+        self.moves.pop(job.job_id, None)
+
+    def retell(self) -> None:
+        """What the pool has is another: so may be why any of them waits."""
+        self.untold.update(dict.fromkeys(self.waiting))
+
+    def hold(self, job: Job) -> None:
+        """The job has GPUs."""
+        self.running[job.job_id] = job
+        self.tiers[job.tier] += 1
+
+    def let_go(self, job: Job) -> None:
+        """All its GPUs are back."""
+        if self.running.pop(job.job_id, None) is not None:
+            self.tiers[job.tier] -= 1
+
+    def kin(self, job: Job) -> Kin:
+        """The group of the line in which it waits."""
+        is_timed = self.settings is not None and self.settings.queue_mode == "easy"
+        bucket = bucket_of(job.estimate_ms(self.time_scale)) if is_timed else 0
+        alone = job.job_id if job.avoid or job.not_before else ""
+        return Kin(job.tier, job.shape, bucket, alone)
+
+    def line_up(self) -> None:
+        """All anew: what the line is made by has changed."""
+        self.line = self.lined_up(self.ranks.scores)
+
+    def lined_up(self, scores: Mapping[str, float]) -> Line:
+        line = Line()
+        for job in self.waiting.values():
+            line.groups.setdefault(self.kin(job), []).append(job.entry(scores))
+        for group in line.groups.values():
+            group.sort()
+        return line
+
+    def rank(self, ranks: Ranks) -> None:
+        """A new order; only those whose score is another one move."""
+        old, new = self.ranks.scores, ranks.scores
+        self.ranks = ranks
+        if old == new:
+            return
+        waiting = self.waiting
+        moved = [name for name, score in new.items() if name in waiting and old.get(name) != score]
+        moved += [name for name in old if name in waiting and name not in new]
+        if len(moved) > len(waiting) // 4:
+            self.line_up()
+            return
+        for job in map(waiting.__getitem__, moved):
+            kin = self.kin(job)
+            self.line.remove(kin, job.entry(old))
+            self.line.add(kin, job.entry(new))
 
     def remember(self, command_id: str) -> None:
         if command_id in self.answered:

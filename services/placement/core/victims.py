@@ -55,9 +55,16 @@ class Victims:
     its guarantee, and nobody to a spot job."""
 
     def __init__(
-        self, jobs: Mapping[str, Job], now: int, time_scale: float, by_rank: ByRank | None = None
+        self,
+        jobs: Mapping[str, Job],
+        tiers: Mapping[int, int],
+        now: int,
+        time_scale: float,
+        by_rank: ByRank | None = None,
     ) -> None:
+        """`tiers`: how many jobs there are of each, so that nobody is asked where none yields."""
         self._jobs = jobs
+        self._count = tiers
         self._now = now
         self._time_scale = time_scale
         self._by_rank = by_rank
@@ -73,21 +80,20 @@ class Victims:
         if job.tier >= SPOT_TIER:
             return []
         found: list[Job] = []
-        for lower in sorted(self._tiers(), reverse=True):
-            if lower > job.tier:
-                found += self._in_order(lower)
+        for lower in sorted(self._lower(job.tier), reverse=True):
+            found += self._in_order(lower)
         return found + [ripe.job for ripe in self._outranked(job)]
 
     def any_for(self, job: Job) -> bool:
         if job.tier >= SPOT_TIER:
             return False
-        return any(lower > job.tier for lower in self._tiers()) or bool(self._outranked(job))
+        return bool(self._lower(job.tier) or self._outranked(job))
 
     def next_for(self, job: Job) -> int | None:
         """ms when the next of those may be stopped that are only protected for a while."""
         if job.tier >= SPOT_TIER:
             return None
-        self._tiers()
+        self._lower(job.tier)
         ends = [end for lower, end in self._guaranteed.items() if lower > job.tier]
         bar = self._bar(job)
         if bar is not None:
@@ -104,6 +110,12 @@ class Victims:
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
 
     # ---- by class -------------------------------------------------------------------------
+
+    def _lower(self, tier: int) -> list[int]:
+        """Tiers behind this one in which somebody yields."""
+        if not any(lower > tier and count for lower, count in self._count.items()):
+            return []
+        return [lower for lower in self._tiers() if lower > tier]
 
     def _tiers(self) -> dict[int, list[Job]]:
         if self._open is None:

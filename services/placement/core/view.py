@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.placement.core.board import Board, Draft
 from services.placement.core.fit import Avoid
+from services.placement.core.line import Line, Walk
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job, Pool
 from services.placement.core.victims import ByRank, Victims
@@ -29,6 +30,8 @@ class View:
     time_scale: float
     board: Board
     waiting: Mapping[str, Job]
+    line: Line
+    untold: Mapping[str, None]
     running: Mapping[str, Job]
     """Jobs that hold GPUs, in any phase."""
     jobs: Mapping[str, Job]
@@ -47,6 +50,19 @@ class View:
         return max(0, self.now - self.ranks_at) / 1000
 
 
+def walk_of(view: View) -> Walk:
+    """The line, and those that have a place of their own: who has made others stop is first; in
+    its class the one that waited too long."""
+    names = [*view.claims, view.oldest] if view.oldest else list(view.claims)
+    own = {}
+    for job in (view.waiting[name] for name in names if name in view.waiting):
+        usual = job.entry(view.scores)
+        own[usual] = usual._replace(
+            unclaimed=job.job_id not in view.claims, is_in_turn=job.job_id != view.oldest
+        )
+    return Walk(view.line, own)
+
+
 def view_of(pool: Pool, now: int) -> View:
     ranks = pool.ranks
     lasts = pool.settings is not None and pool.settings.rank_ms == 0
@@ -58,6 +74,8 @@ def view_of(pool: Pool, now: int) -> View:
         time_scale=pool.time_scale,
         board=pool.board,
         waiting=pool.waiting,
+        line=pool.lined_up({}) if stale else pool.line,
+        untold=pool.untold,
         running=pool.running,
         jobs=pool.jobs,
         claims=pool.claims,
@@ -67,7 +85,7 @@ def view_of(pool: Pool, now: int) -> View:
         ranks_at=ranks.at,
         oldest=oldest(pool, now),
         ranks_stale=stale,
-        victims=Victims(pool.running, now, pool.time_scale, by_rank(pool, scores)),
+        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, by_rank(pool, scores)),
         mode=pool.settings.queue_mode if pool.settings else "skip",
     )
 
@@ -167,7 +185,7 @@ class Policy:
     """The four hooks of a scheduler; each is pure, each may be replaced alone."""
 
     name: str
-    rank: Callable[[View], list[Job]]
+    rank: Callable[[View], Iterable[Job]]
     allot: Callable[[View, Job], Shape]
     place: Callable[[Draft, Shape, Avoid], list[Slot]]
     evict: Callable[[View, Draft, Job, Shape, frozenset[str]], Evicted | None]

@@ -245,7 +245,9 @@ def test_a_start_after_a_preemption_first_earns_what_that_preemption_cost() -> N
     pool.wake()
     assert pool.state.again_at == pool.job("x").started_at + 350_000
     (stop,) = preempted(pool.wake())
-    assert stop.lost_work_s == pytest.approx(100.001), "350.001 s ran, of which 250 were the restart"
+    assert stop.lost_work_s == pytest.approx(100.001), (
+        "350.001 s ran, of which 250 were the restart"
+    )
 
 
 def test_a_preemption_before_the_go_costs_nothing_and_what_was_owed_stays_owed() -> None:

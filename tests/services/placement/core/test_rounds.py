@@ -60,17 +60,43 @@ def test_a_gang_is_short_by_the_workers_that_find_no_node() -> None:
     assert held.detail["workers_that_fit"] == 2
 
 
-def test_at_most_64_reasons_are_said_per_round_the_best_ranked_first() -> None:
+def test_at_most_512_reasons_are_said_per_round_the_best_ranked_first() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("x"))
-    said = pool.submit(*(job(f"j{n:03}") for n in range(100)))
+    said = pool.submit(*(job(f"j{n:03}") for n in range(600)))
     held = only(JobHeld, said)
-    assert len(held) == 64
-    assert held[0].subject == "j000" and held[-1].subject == "j063"
+    assert len(held) == 512
+    assert held[0].subject == "j000" and held[-1].subject == "j511"
     (ended,) = only(RoundEnded, said)
     assert isinstance(ended, RoundEnded) and ended.unfinished
-    assert len(only(JobHeld, pool.wake())) == 36
+    assert len(only(JobHeld, pool.wake())) == 88
     assert pool.decider.next_wake(pool.state) is None
+
+
+def test_behind_the_first_16_a_reason_is_said_once_until_the_nodes_are_others() -> None:
+    """All wait for GPUs; whether for free ones or for kept ones is news for the next in line."""
+    pool = lane("n1", gpus=4)
+    pool.run(job("x", 2), job("y", 2, preemptible=False))
+    pool.submit(*(job(f"j{n:02}", 2) for n in range(20)), after_ms=1000)
+    assert {each.held for each in pool.state.waiting.values()} == {"no_capacity"}
+    pool.submit(job("high", 4, priority_class="high"), after_ms=1000)
+    pool.exited("y", after_ms=1000)
+    assert pool.job("high").held == "no_capacity"
+    held = [pool.job(f"j{n:02}").held for n in range(20)]
+    assert held[:15] == ["behind_reservation"] * 15 and held[15:] == ["no_capacity"] * 5
+    pool.node("n2", gpus=1)
+    pool.wake()
+    assert {pool.job(f"j{n:02}").held for n in range(20)} == {"behind_reservation"}
+
+
+def test_a_job_in_backoff_is_told_why_it_waits_once_that_is_over() -> None:
+    pool = lane("n1", gpus=1)
+    pool.submit(job("a"))
+    pool.report(refused(pool.ids_of("a")[0], "a"))
+    pool.submit(job("b"), after_ms=100)
+    pool.submit(*(job(f"j{n:02}", at=1) for n in range(17)), after_ms=100)
+    pool.feed(after_ms=500)
+    assert pool.job("a").held == "no_capacity"
 
 
 def test_a_round_is_cut_before_its_record_is_too_large_and_goes_on() -> None:
