@@ -30,7 +30,7 @@ from tests.services.priority.core.lane import (
 HOUR = 3_600_000
 
 
-def of_duration(seconds: float, restart_s: float = 0.0) -> dict[str, object]:
+def of_duration(seconds: float, restart_s: float = 0.0) -> dict[str, Any]:
     return {"simulated": {"duration_s": seconds, "restart_s": restart_s}}
 
 
@@ -169,7 +169,7 @@ def test_srtf_and_srsf_by_oracle_are_remaining_time_and_service() -> None:
         run(PRIORITY, state, inputs)
         found = ranked(state, [], AT + 400_000)
         by_id = {job.job_id: job.score for job in (*found.ranked, *found.running)}
-        assert (by_id["a"], by_id["b"]) == (pytest.approx(a), pytest.approx(b))
+        assert by_id["a"] == pytest.approx(a) and by_id["b"] == pytest.approx(b)
         assert found.runtime == "oracle"
         assert found.terms["runtime.oracle"] == 2 and found.terms["runtime.prior"] == 1
 

@@ -1,0 +1,61 @@
+"""The array steps of history give bit for bit what its scalar lines give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from services.priority.core import expected, history
+from services.priority.core.history import BINS, FADE, TRUST, Floats, History
+
+
+def scalar_estimate(counts: dict[history.Group, Floats], *job: object) -> Floats:
+    p: Floats = np.zeros(BINS)
+    history.start(p)
+    for group, trust in zip(history.groups(*job), TRUST, strict=True):  # type: ignore[arg-type]
+        if group in counts:
+            history.shrink(counts[group], trust, p)
+    return p
+
+
+def test_learning_and_estimating_by_arrays_is_learning_and_estimating_bin_by_bin() -> None:
+    rng = np.random.default_rng(3)
+    known, counts = History(), dict[history.Group, Floats]()
+    for n in range(400):
+        job = (f"t{n % 3}", f"u{n % 7}", f"run-{n % 5}", float(1 << n % 4))
+        seconds = float(rng.lognormal(5, 3))
+        known.learn(*job, seconds)
+        for group, fade in zip(history.groups(*job), FADE, strict=True):
+            if group is not None:
+                history.learn(
+                    counts.setdefault(group, np.zeros(BINS)), history.bin_of(seconds), fade
+                )
+    for n in range(30):
+        job = (f"t{n % 4}", f"u{n % 8}", f"run-{n % 6}", float(1 << n % 5))
+        found, p = known.estimate(*job), scalar_estimate(counts, *job)
+        assert found.p.tolist() == p.tolist()
+        assert found.mean_s == history.mean_left_s(p, 0.0)
+        assert found.p50_s == history.quantile_s(p, 0.5)
+
+
+@pytest.mark.parametrize("jobs", [0, 3, expected.FEW, 500])
+def test_what_is_expected_of_many_is_what_is_expected_of_each(jobs: int) -> None:
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.full(BINS, 0.3), jobs) if jobs else np.zeros((0, BINS))
+    p[: jobs // 10, 20:] = 0.0
+    attained = rng.lognormal(6, 3, jobs)
+    attained[: jobs // 20] = [float(1 << n % 20) for n in range(jobs // 20)]
+    left, gittins = expected.mean_left(p, attained), expected.gittins(p, attained)
+    for i, seconds in enumerate(attained.tolist()):
+        assert left[i] == history.mean_left_s(p[i], seconds)
+        assert gittins[i] == history.gittins_s(p[i], seconds)
+
+
+def test_jobs_alike_are_known_by_their_name_and_others_by_their_tenant() -> None:
+    known = History()
+    for n in range(50):
+        known.learn("red", "u", f"train-{n}", 1.0, 100.0)
+        known.learn("red", "v", f"sweep-{n}", 1.0, 10_000.0)
+    assert known.estimate("red", "u", "train-99", 1.0).p50_s == pytest.approx(100, rel=0.5)
+    assert known.estimate("red", "v", "sweep-99", 1.0).p50_s == pytest.approx(10_000, rel=0.5)
+    assert known.estimate("red", "w", "other", 1.0).samples > 0

@@ -1,0 +1,32 @@
+"""A folder of models: each is looked over, and a bad one is kept with what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.priority.core.learned import BadModel, Model
+from services.priority.model_files import read_models
+from services.priority.settings import SHIPPED
+from tests.services.priority.core.networks import manifest, network
+
+
+def test_models_of_a_folder_by_name(tmp_path: Path) -> None:
+    made = network()
+    for name, said in (("good", manifest(made)), ("torn", manifest(made)[:-3])):
+        (tmp_path / f"{name}.onnx").write_bytes(made)
+        (tmp_path / f"{name}.json").write_bytes(said)
+    (tmp_path / "alone.onnx").write_bytes(made)
+    found = read_models(tmp_path)
+    assert list(found) == ["alone", "good", "torn"]
+    assert isinstance(found["good"], Model)
+    assert str(found["alone"]).startswith("alone: No such file")
+    assert str(found["torn"]).startswith("manifest: Invalid JSON")
+
+
+def test_no_folder_is_no_models(tmp_path: Path) -> None:
+    assert read_models(tmp_path / "none") == {}
+
+
+def test_every_model_that_is_shipped_is_good() -> None:
+    bad = {name: str(m) for name, m in read_models(SHIPPED).items() if isinstance(m, BadModel)}
+    assert bad == {}
