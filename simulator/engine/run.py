@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from services.placement.core.contended import answered_now
 from shared.bus.memory import MemoryBroker
 from simulator.engine.scenario import Scenario, submission
 from simulator.engine.watch import Watch
-from simulator.engine.world import BEGIN, World
+from simulator.engine.world import BEGIN, Planner, World
 from simulator.metrics.outcome import Ints, Outcome
 
 QUIET_MOST = 200
@@ -58,7 +59,11 @@ class Agenda:
 
 
 def simulate(
-    scenario: Scenario, *, ledgers: bool = False, progress: Progress = lambda done, jobs: None
+    scenario: Scenario,
+    *,
+    ledgers: bool = False,
+    progress: Progress = lambda done, jobs: None,
+    planner: Planner = answered_now,
 ) -> Simulation:
     """Until every job has ended, was turned away, or can be seen never to start."""
     began_s = time.process_time()
@@ -66,7 +71,7 @@ def simulate(
     world = World(
         scenario.pool, sorted({job.tenant for job in scenario.jobs}), scenario.nodes,
         ledgers=ledgers, slow=scenario.slow,
-        listeners={"placement": watch.placement, "admission": watch.admission},
+        listeners={"placement": watch.placement, "admission": watch.admission}, planner=planner,
     )  # fmt: skip
     agenda = script(scenario)
     _play(world, agenda, watch, progress)

@@ -7,7 +7,9 @@ from typing import Any
 
 from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
+from services.placement.core.contended import answered_now, wanted
 from services.placement.core.decide import Placement
+from services.placement.core.state import Pool
 from services.priority.core.decide import Priority
 from shared.bus.decider import Decider, Fact, Input
 from shared.bus.inputs import InputDecoder
@@ -15,6 +17,7 @@ from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Command, Event
+from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
 from shared.contracts.topics import CUSTODIAN, INPUTS
 from simulator.engine.cell import LANE, Cell
@@ -28,6 +31,7 @@ IDLE_MOST = 10_000
 """Wakes in a row that led to nothing: after so many the engine says that a decider is stuck."""
 
 Listener = Callable[[Fact], None]
+Planner = Callable[[Pool], PlanReady | None]
 
 
 class Stuck(RuntimeError):
@@ -38,7 +42,8 @@ class World:
     """Everything decided at one ms is decided before the clock moves.
 
     `ledgers` keeps all facts and inputs as records of an installation; without it nothing is
-    encoded. `listeners` see each fact of their ledger as it is said.
+    encoded. `listeners` see each fact of their ledger as it is said. `planner` solves contended
+    rounds, where the pool asks for it.
     """
 
     def __init__(
@@ -52,8 +57,10 @@ class World:
         slow: Mapping[str, float] | None = None,
         listeners: Mapping[str, Listener] | None = None,
         tick_ms: int = 1,
+        planner: Planner = answered_now,
     ) -> None:
         self.now = BEGIN
+        self._planner = planner
         self.pool = pool
         self.cells = {
             cell.ledger: cell
@@ -172,6 +179,14 @@ class World:
         facts = cell.step(self.now)
         if facts:
             self._said(cell, facts)
+        if cell.ledger == "placement" and wanted(cell.state):
+            self._plan(cell)
+
+    def _plan(self, cell: Cell) -> None:
+        """The solver answers an open round at the instant at which it was asked."""
+        message = self._planner(cell.state)
+        if message is not None:
+            cell.offer(Input("local", f"plan-{message.at_seq}", message))
 
     def _step_executor(self) -> None:
         for reports in self.executor.step(self.now):
