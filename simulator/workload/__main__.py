@@ -14,6 +14,7 @@ from simulator.workload.describe import Summary, summarize
 from simulator.workload.errors import TraceError
 from simulator.workload.source import load
 
+TRACE_HELP = "a path, FORMAT:path, a name of a shared trace, `synthetic` or `synthetic:PROFILE`"
 SHOWN = 8
 BAD_TRACE = 2
 
@@ -27,7 +28,7 @@ def workload() -> None:
 
 @app.command()
 def describe(
-    trace: Annotated[str, typer.Argument(help="a path, a name of a shared trace, or `synthetic`")],
+    trace: Annotated[str, typer.Argument(help=TRACE_HELP)],
     jobs: Annotated[int | None, typer.Option(min=1, help="only the first N by time")] = None,
     seed: Annotated[int, typer.Option(help="of the synthetic generator")] = 0,
     capacity_gpus: Annotated[float, typer.Option(min=0.01, help="GPUs of the pool")] = 256,
@@ -40,7 +41,9 @@ def describe(
     except TraceError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_TRACE) from error
-    summary = summarize(found.jobs, capacity_gpus, target_wall_s, found.never_started)
+    summary = summarize(
+        found.jobs, capacity_gpus, target_wall_s, found.never_started, found.left_out
+    )
     if as_json:
         typer.echo(json.dumps(asdict(summary)))
     else:
@@ -59,7 +62,7 @@ def _table(title: str, summary: Summary) -> Table:
 def _shown(value: object) -> str:
     match value:
         case dict():
-            return _cut([f"{key}: {count:,}" for key, count in value.items()])
+            return _cut([f"{key}: {count:,}" for key, count in value.items()]) or "none"
         case tuple():
             return _cut([str(item) for item in value]) or "none"
         case float():

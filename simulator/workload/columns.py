@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,18 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.submit_s)
+
+
+def head(columns: Columns, jobs: int | None) -> Columns:
+    """The first `jobs` rows, under the same codes; all of them for None."""
+    if jobs is None:
+        return columns
+    kept = {
+        found.name: getattr(columns, found.name)[:jobs]
+        for found in fields(columns)
+        if isinstance(getattr(columns, found.name), np.ndarray)
+    }
+    return replace(columns, **kept, job_keys=columns.job_keys[:jobs])
 
 
 def columns_of(table: pa.Table, never_started: int) -> Columns:

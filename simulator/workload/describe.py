@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -17,6 +17,7 @@ class Summary:
 
     jobs: int
     never_started: int
+    left_out: dict[str, int]
     tenants: dict[str, int]
     users: int
     span_s: float
@@ -38,12 +39,14 @@ def summarize(
     capacity_gpus: float,
     target_wall_s: float,
     never_started: int = 0,
+    left_out: Mapping[str, int] | None = None,
 ) -> Summary:
     """Of at least one job, ordered by time."""
     durations_s = [job.duration_s for job in jobs]
     return Summary(
         jobs=len(jobs),
         never_started=never_started,
+        left_out=dict(left_out or {}),
         tenants=dict(Counter(job.tenant for job in jobs).most_common()),
         users=len({(job.tenant, job.user) for job in jobs}),
         span_s=jobs[-1].submit_s - jobs[0].submit_s,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from simulator.workload.columns import Columns, columns_of
+from simulator.workload.campaigns import generate_like
+from simulator.workload.columns import Columns, columns_of, head
+from simulator.workload.errors import TraceError
 from simulator.workload.formats import READERS, found_in, split
 from simulator.workload.jobs import columns_from, jobs_of
 from simulator.workload.locate import locate
 from simulator.workload.names import DEMO_TENANTS
+from simulator.workload.profiles import PROFILES
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.synthetic import generate
 from simulator.workload.table import joined, started
@@ -40,24 +44,46 @@ def load(
 ) -> Trace:
     """`trace` is `synthetic`, a path, or a name under the shared traces; else `TraceError`.
 
+    `synthetic:philly` and the like follow a profile of a real cluster, see `profiles.PROFILES`.
     A path's format is found by its name and beginning, or named: `helios:cluster_log.csv`, see
     `formats.READERS`. All of it is checked, however few of its jobs are asked for: the first `jobs`
     by (submit, key), all of them for None. A job without a tenant gets one of `tenants`.
     """
-    if trace == SYNTHETIC:
-        return Trace(generate(SYNTHETIC_JOBS if jobs is None else jobs, seed, tenants), 0)
+    if is_synthetic(trace):
+        return Trace(_synthetic(trace, SYNTHETIC_JOBS if jobs is None else jobs, seed, tenants), 0)
     columns, left_out = _read(trace)
     return Trace(jobs_of(columns, jobs, tenants), columns.never_started, left_out)
 
 
-def read_columns(trace: str, *, seed: int = 0, tenants: Sequence[str] = DEMO_TENANTS) -> Columns:
+def read_columns(
+    trace: str,
+    jobs: int | None = None,
+    *,
+    seed: int = 0,
+    tenants: Sequence[str] = DEMO_TENANTS,
+) -> Columns:
     """The same jobs as `load`, as arrays; what the trace does not say has the code -1.
 
-    `tenants` are those of the synthetic workload; a trace without tenants gets none here.
+    `tenants` are those of a synthetic workload; a trace without tenants gets none here.
     """
-    if trace == SYNTHETIC:
-        return columns_from(load(trace, seed=seed, tenants=tenants).jobs)
-    return _read(trace)[0]
+    if is_synthetic(trace):
+        return columns_from(load(trace, jobs, seed=seed, tenants=tenants).jobs)
+    return head(_read(trace)[0], jobs)
+
+
+def is_synthetic(trace: str) -> bool:
+    """Whether it is made here: `synthetic`, or `synthetic:` and the name of a profile."""
+    return trace.partition(":")[0] == SYNTHETIC
+
+
+def _synthetic(trace: str, jobs: int, seed: int, tenants: Sequence[str]) -> list[WorkloadJob]:
+    name = trace.partition(":")[2]
+    if not name:
+        return generate(jobs, seed, tenants)
+    if name not in PROFILES:
+        rule = f"no such profile of the synthetic workload; there are {', '.join(PROFILES)}"
+        raise TraceError(Path(trace), rule)
+    return generate_like(PROFILES[name], jobs, seed, tenants)
 
 
 def _read(trace: str) -> tuple[Columns, Mapping[str, int]]:

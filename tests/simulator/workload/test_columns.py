@@ -89,3 +89,8 @@ def test_arrays_of_a_real_trace_are_those_of_its_jobs(name: str) -> None:
     trace = load(name)
     assert jobs_of(columns, None, DEMO_TENANTS) == trace.jobs
     assert columns.never_started == trace.never_started
+
+
+def test_the_first_rows_are_those_of_the_first_jobs(tmp_path: Path) -> None:
+    columns = read_columns(written(tmp_path), 2)
+    assert (len(columns), columns.job_keys, columns.gpus.tolist()) == (2, ("c", "a"), [0, 0.5])

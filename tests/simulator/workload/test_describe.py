@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from simulator.workload.__main__ import BAD_TRACE, app
@@ -37,3 +38,25 @@ def test_describe_answers_a_bad_trace_in_one_line(tmp_path: Path) -> None:
     assert done.exit_code == BAD_TRACE
     assert len(done.stderr.splitlines()) == 1
     assert "no such file" in done.stderr
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        *("cluster_log.csv", "cluster_job_log", "trace_seren.csv", "openb_pod_list.csv"),
+        *("itp", "pai2020", "log.swf"),
+    ],
+)
+def test_describe_takes_every_format(trace: str) -> None:
+    done = CliRunner().invoke(app, ["describe", str(FIXTURES / trace), "--json"])
+    found = json.loads(done.stdout)
+    assert found["jobs"] == len(load(str(FIXTURES / trace)).jobs)
+    assert found["left_out"] == dict(load(str(FIXTURES / trace)).left_out)
+
+
+def test_describe_takes_a_profile() -> None:
+    done = CliRunner().invoke(app, ["describe", "synthetic:philly", "--jobs", "40", "--json"])
+    assert json.loads(done.stdout)["jobs"] == 40
