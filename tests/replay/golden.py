@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from pydantic import BaseModel
 
 from shared.bus.decider import Decision, Input, Undecodable
@@ -121,6 +122,10 @@ def _parts(value: Any) -> Iterator[object]:
         case Mapping():
             for pair in value.items():
                 yield from pair
+        case np.ndarray():
+            yield value.shape
+            # Nine digits: the last ones of a logarithm depend on the machine's libraries.
+            yield from (f"{v:.9g}" if isinstance(v, float) else v for v in value.ravel().tolist())
         case list() | tuple() | deque():
             yield from value
         case _:
