@@ -6,7 +6,7 @@ JOB_COLUMNS = """
     j.job_id, p.pool, j.tenant, j.name, j.user_id, j.priority_class, j.workers, j.gpus,
     j.array_index, j.phase, j.reason, j.detail, j.attempt, j.exit_code, j.submitted_at,
     j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
-    j.short_gpus, j.preemptions, j.gpu_ms, j.ran_ms, j.nodes
+    j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes
 """
 
 JOBS = f"""
@@ -45,7 +45,7 @@ ORDER BY at, ledger, seq, idx LIMIT 10000
 
 NODES = """
 SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.rack, n.labels,
-       n.alive, n.cordoned, n.draining, n.reason, n.executor_id, n.joined_at, n.lost_at,
+       n.alive, n.cordoned, n.draining, n.health, n.reason, n.executor_id, n.joined_at, n.lost_at,
        COALESCE(u.used_milli, '{}') AS used_milli
 FROM node n LEFT JOIN pool p ON p.partition = n.partition
 LEFT JOIN (SELECT node_id, array_agg(used_milli ORDER BY gpu) AS used_milli

@@ -46,3 +46,8 @@ def kept_ms(spec: Saving, worked_ms: int, time_scale: float) -> int:
     cost_ms = wall_ms(spec.checkpoint_cost_s, time_scale)
     saves_at_stop = 0 < cost_ms <= spec.grace_s * 1000
     return max(kept, worked_ms - cost_ms) if saves_at_stop else kept
+
+
+def speed(spec: JobSpec, workers: int) -> float:
+    """Work per second of an elastic gang of that size, against the gang that was asked for."""
+    return workers / spec.gang.workers if spec.elastic else 1.0

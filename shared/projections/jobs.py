@@ -54,6 +54,7 @@ class Placement:
     held_reason: str = ""
     short_gpus: float = 0.0
     preemptions: int = 0
+    moves: int = 0
     gpu_ms: int = 0
     ran_ms: int = 0
     nodes: str = "[]"
@@ -103,6 +104,7 @@ PLACEMENT = Table(
         "held_reason": "text",
         "short_gpus": "float8",
         "preemptions": "int",
+        "moves": "int",
         "gpu_ms": "bigint",
         "ran_ms": "bigint",
         "nodes": "text",
@@ -169,6 +171,9 @@ def fold_placement(row: Placement, line: Line) -> None:
             row.phase, row.started_at = "running", line.at
         case "job.preempted.v1":
             row.phase, row.preemptions = "stopping", row.preemptions + 1
+            row.reason = data["reason"]
+        case "job.migrated.v1" | "job.resized.v1":
+            row.phase, row.moves = "stopping", row.moves + 1
             row.reason = data["reason"]
         case "job.stop-requested.v1" | "job.start-failed.v1":
             row.phase, row.reason = "stopping", data["reason"]

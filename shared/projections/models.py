@@ -109,7 +109,7 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
         ("placement", f"job.{verb}.v1"): (PLACEMENT,)
         for verb in (
             "enqueued", "requeued", "held", "placed", "started", "stop-requested", "start-failed",
-            "attempt-failed",
+            "attempt-failed", "migrated", "resized",
         )
     },
     **{
@@ -118,7 +118,7 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     },
     **{
         ("placement", f"node.{verb}.v1"): (NODE,)
-        for verb in ("joined", "lost", "cordoned", "uncordoned")
+        for verb in ("joined", "lost", "cordoned", "uncordoned", "health-noted")
     },
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),

@@ -31,6 +31,7 @@ class Node:
     reason: str = ""
     joined_at: int = 0
     lost_at: int = 0
+    health: float = 1.0
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ NODE = Table(
         "reason": "text",
         "joined_at": "bigint",
         "lost_at": "bigint",
+        "health": "float8",
     },
 )
 LEASE = Table(
@@ -113,6 +115,8 @@ def fold_node(row: Node, line: Line) -> None:
             row.alive, row.joined_at, row.lost_at = True, line.at, 0
         case "node.lost.v1":
             row.alive, row.lost_at, row.reason = False, line.at, data["reason"]
+        case "node.health-noted.v1":
+            row.health = data["health"]
         case "node.cordoned.v1":
             row.cordoned, row.draining = True, data.get("draining", False)
             row.reason = data.get("reason", "")

@@ -18,15 +18,18 @@ NEXT: dict[str, frozenset[str]] = {
          "succeeded", "failed", "attempt-failed"}
     ),
     "started": frozenset(
-        {"stop-requested", "preempted", "succeeded", "failed", "cancelled", "attempt-failed",
-         "requeued"}
+        {"stop-requested", "preempted", "migrated", "resized", "succeeded", "failed", "cancelled",
+         "attempt-failed", "requeued"}
     ),
     "start-failed": frozenset(
         {"stop-requested", "preempted", "requeued", "cancelled", "failed", "attempt-failed"}
     ),
-    "preempted": frozenset(
-        {"stop-requested", "preempted", "requeued", "cancelled", "succeeded", "failed",
-         "attempt-failed"}
+    **dict.fromkeys(
+        ("preempted", "migrated", "resized"),
+        frozenset(
+            {"stop-requested", "preempted", "requeued", "cancelled", "succeeded", "failed",
+             "attempt-failed"}
+        ),
     ),
     "stop-requested": frozenset(
         {"stop-requested", "preempted", "requeued", "cancelled", "succeeded", "failed",

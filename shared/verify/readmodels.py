@@ -27,6 +27,8 @@ PHASES = {
     "placed": "placed",
     "started": "running",
     "preempted": "stopping",
+    "migrated": "stopping",
+    "resized": "stopping",
     "stop-requested": "stopping",
     "start-failed": "stopping",
     "attempt-failed": "backoff",

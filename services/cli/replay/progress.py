@@ -18,9 +18,11 @@ from shared.contracts.placement import (
     JobEnqueued,
     JobFailed,
     JobHeld,
+    JobMigrated,
     JobPlaced,
     JobPreempted,
     JobRequeued,
+    JobResized,
     JobStarted,
     JobSucceeded,
 )
@@ -132,7 +134,7 @@ def phase_after(event: Event) -> str | None:
             return "waiting"
         case JobStarted():
             return "running"
-        case JobPreempted() | JobAttemptFailed():
+        case JobPreempted() | JobMigrated() | JobResized() | JobAttemptFailed():
             return "stopping"
         case JobSucceeded():
             return "succeeded"

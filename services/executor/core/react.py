@@ -11,7 +11,7 @@ from services.executor.core.state import Job, Lane, Phase, Worker
 from services.executor.core.stopping import stop
 from shared.bus.decider import Fact
 from shared.contracts.base import Event
-from shared.contracts.checkpoint import kept_ms, restart_ms
+from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     Allocation,
@@ -19,8 +19,10 @@ from shared.contracts.placement import (
     JobCancelled,
     JobEnqueued,
     JobFailed,
+    JobMigrated,
     JobPlaced,
     JobPreempted,
+    JobResized,
     JobStarted,
     JobStartFailed,
     JobStopRequested,
@@ -35,8 +37,10 @@ ACTED_ON = frozenset(
         JobCancelled,
         JobEnqueued,
         JobFailed,
+        JobMigrated,
         JobPlaced,
         JobPreempted,
+        JobResized,
         JobStarted,
         JobStartFailed,
         JobStopRequested,
@@ -60,8 +64,8 @@ def react(lane: Lane, fact: Fact) -> list[Effect]:
             return _on_placed(lane, fact, e)
         case JobStarted() as e:
             return _on_started(lane, fact, e)
-        case JobPreempted() as e:
-            return _on_preempted(lane, fact, e)
+        case JobPreempted() | JobMigrated() | JobResized() as e:
+            return _on_set_back(lane, fact, e)
         case JobStopRequested() | JobStartFailed() as e:
             return stop(lane.of(e.job_id, e.attempt))
         case AllocationReleased() as e:
@@ -89,6 +93,8 @@ def _note(lane: Lane, event: Event) -> None:
 
 def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
     job = lane.jobs.get(e.job_id)
+    if job is not None:
+        job.workers = len(e.allocations)
     effects: list[Effect] = []
     for allocation in e.allocations:
         allocation_id = f"{fact.place}/{allocation.rank}"
@@ -181,7 +187,10 @@ def _on_started(lane: Lane, fact: Fact, e: JobStarted) -> list[Effect]:
     return effects
 
 
-def _on_preempted(lane: Lane, fact: Fact, e: JobPreempted) -> list[Effect]:
+def _on_set_back(
+    lane: Lane, fact: Fact, e: JobPreempted | JobMigrated | JobResized
+) -> list[Effect]:
+    """It stops, and goes on from its last checkpoint some day."""
     job = lane.jobs.get(e.job_id)
     if job and job.started_at:
         save(job, fact.at, lane.time_scale)
@@ -192,7 +201,7 @@ def save(job: Job, at: int, time_scale: float) -> None:
     """The start ends at `at` (ms) and another one goes on from its last checkpoint."""
     began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
     kept = kept_ms(job.spec, max(0, at - began), time_scale)
-    job.done_s += kept / 1000 * time_scale
+    job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers)
     job.resumes = True
     job.started_at = 0
 

@@ -30,6 +30,8 @@ class Job:
     started_at: int = 0
     done_s: float = 0.0
     """Cluster seconds of work that earlier starts saved in a checkpoint."""
+    workers: int = 1
+    """Of its last start."""
     resumes: bool = False
     """An earlier start was preempted: the next one goes on, and pays for it."""
 
@@ -59,7 +61,7 @@ class Worker:
 class Lane:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "3"
+    SCHEMA: ClassVar[str] = "4"
 
     partition: int
     nodes: dict[str, Node]

@@ -11,6 +11,7 @@ from itertools import islice
 from statistics import NormalDist
 
 from services.executor.core.orders import Ended, Order
+from shared.contracts.checkpoint import speed
 from shared.contracts.jobs import JobSpec, Simulated
 from shared.contracts.reports import IterationTimes
 
@@ -68,11 +69,12 @@ class VirtualWorkers:
     def go(self, allocation_id: str, now_s: float, scale: float) -> None:
         """A gang waits for its slowest worker in each iteration, so all end together.
 
-        A restart takes as long on any node.
+        A restart takes as long on any node. Workers of an elastic gang share its work evenly.
         """
         order = self._prepared.pop(allocation_id)
         slowest = max(self._slow.get(node, 1.0) for node in order.gang_nodes)
-        left_s = max(0.0, work_s(order.job_id, order.spec) - order.done_s) * slowest / scale
+        work = max(0.0, work_s(order.job_id, order.spec) - order.done_s)
+        left_s = work * slowest / scale / speed(order.spec, order.world_size)
         due_s = now_s + order.restart_s / scale + left_s
         running = Running(order, now_s, due_s, scale, slowest)
         self._running[allocation_id] = running

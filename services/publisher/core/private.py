@@ -12,7 +12,9 @@ from shared.contracts.codec import MODULES
 
 Path = tuple[str, ...]
 
-FOREIGN: dict[str, tuple[Path, ...]] = {"job.preempted.v1": (("by_job_id",),)}
+FOREIGN: dict[str, tuple[Path, ...]] = {
+    name: (("by_job_id",),) for name in ("job.preempted.v1", "job.resized.v1")
+}
 """Fields that name another tenant's job in an event that its own tenant reads."""
 
 

@@ -17,13 +17,15 @@ from shared.contracts.jobs import (
     JobRejected,
     JobSpec,
 )
-from shared.contracts.nodes import NodeCordoned, NodeJoined
+from shared.contracts.nodes import NodeCordoned, NodeHealthNoted, NodeJoined
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
     JobEnqueued,
     JobHeld,
+    JobMigrated,
     JobPlaced,
+    JobResized,
     JobStarted,
     JobSucceeded,
 )
@@ -129,6 +131,29 @@ async def test_any_batching_gives_the_same_rows(database: str) -> None:
         await conn.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
         await project_all(database, broker, random.Random(seed))
         assert await hashes(conn, SCHEMA) == once
+    await conn.close()
+
+
+async def test_moves_are_counted_and_told_and_nodes_have_a_health(database: str) -> None:
+    broker = history(1)
+    pen = LedgerPen(broker, "placement", 1)
+    lease = Allocation(rank=0, node_id="n2", gpus=(0, 1))
+    pen.write([
+        JobEnqueued(job_id="k", tenant="red", submitted_at=1, spec=SPEC),
+        JobMigrated(job_id="k", tenant="red", attempt=1, reason="drain", from_nodes=("n1",),
+                    to_nodes=("n2",), target=(lease,)),
+        JobResized(job_id="k", tenant="red", attempt=1, reason="grow", from_workers=1,
+                   to_workers=2, target=(lease,)),
+        NodeHealthNoted(node_id="n2", fault_id="f", slowdown=2, health=0.5),
+    ])  # fmt: skip
+    await project_all(database, broker)
+    conn = await connect(database)
+    row = await conn.fetchrow("SELECT phase, moves, reason FROM job_placement WHERE job_id = 'k'")
+    assert tuple(row) == ("stopping", 2, "grow")
+    told = await conn.fetch("SELECT type FROM why_waiting WHERE job_id = 'k' ORDER BY seq, idx")
+    assert [each["type"] for each in told][1:] == ["job.migrated.v1", "job.resized.v1"]
+    assert await conn.fetchval("SELECT health FROM node WHERE node_id = 'n2'") == 0.5
+    assert await conn.fetchval("SELECT health FROM node WHERE node_id = 'n1'") == 1.0
     await conn.close()
 
 

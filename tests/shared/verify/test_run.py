@@ -31,8 +31,10 @@ from shared.contracts.placement import (
     AllocationReleased,
     JobCancelled,
     JobEnqueued,
+    JobMigrated,
     JobPlaced,
     JobRequeued,
+    JobResized,
     JobStarted,
     JobSucceeded,
 )
@@ -136,13 +138,15 @@ class World:
     def enqueue(self, job: str) -> None:
         self.placement.write([JobEnqueued(job_id=job, tenant="red", submitted_at=1, spec=SPEC)])
 
-    def run(self, job: str, gpus: tuple[int, ...] = (0, 1), node: str = "n1") -> str:
+    def run(
+        self, job: str, gpus: tuple[int, ...] = (0, 1), node: str = "n1", attempt: int = 1
+    ) -> str:
         lease = Allocation(rank=0, node_id=node, gpus=gpus, cpus=1, mem_gib=1)
         place = self.placement.write([
-            JobPlaced(job_id=job, tenant="red", attempt=1, allocations=(lease,), waited_ms=1,
+            JobPlaced(job_id=job, tenant="red", attempt=attempt, allocations=(lease,), waited_ms=1,
                       policy="fcfs"),
         ])  # fmt: skip
-        self.placement.write([JobStarted(job_id=job, tenant="red", attempt=1)])
+        self.placement.write([JobStarted(job_id=job, tenant="red", attempt=attempt)])
         return place
 
     def release(self, job: str, place: str) -> None:
@@ -205,6 +209,30 @@ async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
         JobCancelled(job_id="a.0", tenant="red"),
     ])  # fmt: skip
     assert (await world.judge()).violations == []
+
+
+@pytest.mark.parametrize("kind", [JobMigrated, JobResized])
+async def test_a_job_may_stop_to_go_on_elsewhere(database: str, kind: type[Event]) -> None:
+    world = World()
+    place = world.run("j2")
+    target = [{"rank": 0, "node_id": "n1", "gpus": [2, 3]}]
+    how = {"reason": "drain", "from_nodes": ["n1"], "to_nodes": ["n1"]}
+    if kind is JobResized:
+        how = {"reason": "grow", "from_workers": 1, "to_workers": 1}
+    common = {"job_id": "j2", "tenant": "red", "attempt": 1, "target": target}
+    world.placement.write([kind.model_validate(common | how)])
+    world.release("j2", place)
+    world.placement.write([JobRequeued(job_id="j2", tenant="red", attempt=2, reason="migrated")])
+    world.run("j2", (2, 3), attempt=2)
+    assert (await world.judge(database)).violations == []
+
+
+def a_move_of_a_job_that_waits(world: World) -> None:
+    lease = Allocation(rank=0, node_id="n1", gpus=(0,))
+    world.placement.write([
+        JobMigrated(job_id="j2", tenant="red", attempt=1, reason="drain", from_nodes=(),
+                    to_nodes=("n1",), target=(lease,)),
+    ])  # fmt: skip
 
 
 def no_answer(world: World) -> None:
@@ -350,6 +378,7 @@ DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (a_lost_job, "admitted and then lost"),
     (two_ends, "succeeded and then succeeded"),
     (admission_ends_it, "not admission's to end"),
+    (a_move_of_a_job_that_waits, "migrated cannot follow enqueued"),
     (a_gap_in_the_attempts, "attempt 3 follows 1"),
     (a_job_from_nowhere, "never admitted"),
     (a_gpu_over_capacity, "holds 2000 of 1000"),

@@ -9,10 +9,13 @@ import pytest
 from services.executor.core.orders import Ended, Forget, Go, Prepare, Ready, Refused, Say, Stop
 from services.executor.core.react import acts_on
 from services.executor.core.state import Phase
-from shared.contracts.jobs import Simulated
+from shared.contracts.jobs import Elastic, Gang, Simulated
 from shared.contracts.placement import (
+    Allocation,
     AllocationReleased,
+    JobMigrated,
     JobPreempted,
+    JobResized,
     JobStartFailed,
     JobStopRequested,
     JobSucceeded,
@@ -215,6 +218,38 @@ def test_a_preempted_job_goes_on_from_its_last_checkpoint() -> None:
     script.hear(Ended(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
     assert isinstance(prepare, Prepare) and prepare.order.done_s == 120.0
+
+
+@pytest.mark.parametrize("kind", ["migrated", "resized"])
+def test_a_job_that_moves_or_changes_size_stops_with_its_grace_and_keeps_its_work(
+    kind: str,
+) -> None:
+    script = at_work()
+    elastic = Elastic(min_workers=1, max_workers=4)
+    spec = a_spec(1000, grace_s=7).model_copy(
+        update={
+            "checkpoint_interval_s": 10.0,
+            "elastic": elastic,
+            "gang": Gang(workers=2, gpus_per_worker=1),
+        }
+    )
+    (first,) = script.running("j1", ("n1", 0), spec=spec)
+    target = (Allocation(rank=0, node_id="n1", gpus=(0,)),)
+    event = {
+        "migrated": JobMigrated(
+            job_id="j1", tenant="ada", attempt=1, reason="drain", from_nodes=("n1",),
+            to_nodes=("n2",), target=target,
+        ),
+        "resized": JobResized(
+            job_id="j1", tenant="ada", attempt=1, reason="grow", from_workers=1, to_workers=2,
+            target=target,
+        ),
+    }[kind]  # fmt: skip
+    assert script.when(event, at=AT + 65_000) == [Stop(first, 7)]
+    script.hear(Ended(first, 143))
+    (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
+    assert isinstance(prepare, Prepare)
+    assert prepare.order.done_s == 30.0, "one worker of two did half of what 60 s are worth"
 
 
 def test_a_job_that_ended_is_forgotten() -> None:

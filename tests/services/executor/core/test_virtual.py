@@ -6,7 +6,7 @@ from statistics import median
 
 from services.executor.core.orders import Ended
 from services.executor.core.virtual import MEDIAN_S, SAMPLES, VirtualWorkers, work_s
-from shared.contracts.jobs import Simulated
+from shared.contracts.jobs import Elastic, Simulated
 from tests.services.executor.facts import a_spec, an_order
 
 
@@ -49,6 +49,16 @@ def test_saved_work_need_not_be_done_again() -> None:
     workers.prepare(an_order("a", a_spec(100), done_s=60.0))
     workers.go("a", 0.0, 10.0)
     assert workers.next_due_s == 4.0
+
+
+def test_workers_of_an_elastic_gang_share_its_work() -> None:
+    spec = a_spec(100, workers=2)
+    elastic = spec.model_copy(update={"elastic": Elastic(min_workers=1, max_workers=8)})
+    for given, takes_s in ((spec, 100.0), (elastic, 25.0)):
+        workers = VirtualWorkers({})
+        workers.prepare(an_order("a", given, world_size=8))
+        workers.go("a", 0.0, 1.0)
+        assert workers.next_due_s == takes_s
 
 
 def test_a_restart_comes_before_the_work_and_counts_as_running_time() -> None:
