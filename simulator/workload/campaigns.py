@@ -48,6 +48,8 @@ estimates are few round figures and mostly far too long (Mu'alem and Feitelson, 
 
 WORDS = ("bert", "resnet", "unet", "gpt", "vit", "dlrm", "wav2vec", "gan", "yolo", "moe")
 
+OUTCOMES = (True, False, None)
+
 _HOUR_S = 3600.0
 START_S = 9 * _HOUR_S
 """The hour of the first day at which a workload begins."""
@@ -134,6 +136,7 @@ class _Submit:
     user: _User = field(compare=False)
     name: _Name = field(compare=False)
     run: float = field(compare=False)
+    succeeded: bool | None = field(compare=False)
 
 
 def _users(profile: Profile, tenants: Sequence[str]) -> list[tuple[float, _User]]:
@@ -154,6 +157,7 @@ def _bursts(
 ) -> Iterator[list[_Submit]]:
     up_to = [weight for weight, _ in users]
     sizes = list(accumulate(count for _, count in profile.sizes))
+    ends = list(accumulate(profile.outcomes))
     order = 0
     for start_s in _starts(chance, profile):
         user = users[chance.pick(up_to)][1]
@@ -161,7 +165,8 @@ def _bursts(
         burst = []
         at_s = start_s
         for _ in range(chance.count(profile.burst)):
-            burst.append(_Submit(at_s, order, user, name, chance.normal()))
+            succeeded = OUTCOMES[chance.pick(ends)]
+            burst.append(_Submit(at_s, order, user, name, chance.normal(), succeeded))
             at_s += chance.exponential(profile.burst_gap_s)
             order += 1
         yield burst
@@ -228,7 +233,7 @@ def _job(profile: Profile, key: str, submit: _Submit) -> WorkloadJob:
         gpu_type=None,
         cpus=UNKNOWN_CPUS,
         mem_gib=UNKNOWN_MEM_GIB,
-        succeeded=None,
+        succeeded=submit.succeeded,
         walltime_s=_walltime_s(max(run_s, usual_s)),
     )
 

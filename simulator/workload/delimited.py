@@ -97,7 +97,7 @@ def read_blocks(
     `names` are the columns of a file without a header. Raises TraceError for a missing column, a
     row of another length, text that is not UTF-8, and a file without rows.
     """
-    header = list(names) if names else _header(file)
+    header = list(names) if names else columns_named_in(file)
     for column in required:
         if column not in header:
             raise TraceError(file, "is required but missing", column=column)
@@ -135,7 +135,8 @@ def mapped(texts: pa.ChunkedArray, words: Mapping[str, str], otherwise: str) -> 
     return pa.array(meant, pa.string()).take(encoded.indices)
 
 
-def _header(file: Path) -> list[str]:
+def columns_named_in(file: Path) -> list[str]:
+    """The header of a table."""
     head = peek(file)
     if not head.strip():
         raise TraceError(file, "is empty")

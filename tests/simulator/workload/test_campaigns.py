@@ -38,7 +38,7 @@ from hashlib import sha256
 from simulator.workload.source import load
 print(sha256(repr(load("synthetic:helios", 300, seed=7).jobs).encode()).hexdigest())
 """
-SHA256 = "3475aa8f37900f6db369172882c3835280afdde97ddbee60faed3a2c97becf02"
+SHA256 = "f6a993577f45925e7c9435af2690fe9aca575d989695ef3e9f94ea3969f59d2e"
 
 
 @cache
@@ -180,6 +180,8 @@ def test_the_statistics_are_those_of_the_public_data(name: str) -> None:
         assert (np.round(columns.gpus, 2) == gpus).sum() == count
     assert lag_correlation(columns.duration_s) == pytest.approx(profile.correlation, abs=0.01)
     assert np.median(np.diff(columns.submit_s)) == profile.median_gap_s
+    if name == "gpu-sharing":
+        assert tuple((columns.outcome == code).sum() for code in (1, 0, -1)) == profile.outcomes
     if columns.tenants:
         assert sorted(np.bincount(columns.tenant), reverse=True) == list(profile.tenants)
 
@@ -199,3 +201,11 @@ def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
 def test_a_workload_without_tenants_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one tenant"):
         load("synthetic:itp", 1, tenants=[])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jobs_end_as_published(name: str) -> None:
+    _, columns = made(name)
+    outcomes = PROFILES[name].outcomes
+    for code, count in zip((1, 0, -1), outcomes, strict=True):
+        assert (columns.outcome == code).mean() == pytest.approx(count / sum(outcomes), abs=0.015)
