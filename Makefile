@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint check lock contracts kafka secrets clean
+.PHONY: help install dev demo test lint check lock contracts kafka secrets \
+	compose-up compose-test compose-down clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 OURS := services shared simulator training infra
 
 help: ## Say what can be made.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 install: .venv/installed ## Make .venv with the berth command.
 
@@ -67,6 +68,15 @@ kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 
 secrets: install ## Make the secrets of docker-compose.yml, once.
 	$(BIN)/python -m infra.compose_secrets .berth/secrets
+
+compose-up: install ## Start docker-compose.yml, with stand-ins where no image registry answers.
+	@$(BIN)/python -m infra.compose up
+
+compose-test: dev ## Test the containers of compose-up from outside; it kills some of them.
+	BERTH_COMPOSE=1 $(BIN)/pytest -m compose tests/compose $(PYTEST)
+
+compose-down: install ## Stop the containers; VOLUMES=1 throws their data and secrets away.
+	@$(BIN)/python -m infra.compose down $(if $(filter-out 0,$(VOLUMES)),--volumes)
 
 clean: ## Remove what was built; data of a running stack in .berth stays.
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

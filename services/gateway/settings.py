@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from shared.settings import Settings
@@ -15,6 +17,10 @@ class GatewaySettings(Settings):
     postgres: str = Field(default="", description="Read models; empty: reads answer 503")
     linger_ms: int = Field(
         default=3, ge=0, le=1000, description="How long commands are gathered into one append"
+    )
+    spans_from: Literal["loopback", "private"] = Field(
+        default="loopback",
+        description="Who may send spans: this machine, or a private network such as compose's",
     )
     streams: int = Field(
         default=64, ge=1, le=10_000, description="Open event and log streams, all clients together"

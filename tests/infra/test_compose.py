@@ -20,6 +20,8 @@ SITE = Site(
     "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True
 )
 PORTS = {"metrics": 9100, "http": 8080}
+BETWEEN_CONTAINERS = {"BERTH_HOST", "BERTH_SPANS_FROM"}
+"""Settings that only processes on different addresses need."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 
 
@@ -43,7 +45,7 @@ def test_compose_starts_a_service_as_the_supervisor_does(service: Service) -> No
 @names
 def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) -> None:
     told, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
-    assert _settings(told) - {"BERTH_HOST"} == set(own)
+    assert _settings(told) - BETWEEN_CONTAINERS == set(own)
     assert told["BERTH_INSTANCE"] == own["BERTH_INSTANCE"]
     assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
     assert Path(told.get("BERTH_NODES", "")).name == service.inventory
@@ -63,11 +65,17 @@ def test_a_part_has_its_memory_limit(part: Any) -> None:
 
 
 @names
-def test_a_service_has_a_health_check_a_volume_and_no_rights(service: Service) -> None:
+def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
     run = RUN[service.name]
     assert "/health" in run["healthcheck"]["test"][-1]
     assert run["volumes"] == [f"{service.name}-data:/data"]
     assert run["user"] == "10001"
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_nothing_has_rights_or_a_root_that_it_can_write(name: str) -> None:
+    run = RUN[name]
+    assert run["user"] not in ("", "0", "root")
     assert run["read_only"] is True
     assert run["cap_drop"] == ["ALL"]
     assert run["security_opt"] == ["no-new-privileges:true"]
@@ -85,7 +93,8 @@ def test_every_published_port_is_on_the_loopback_and_no_secret_in_an_environment
 def test_every_variable_of_the_compose_file_is_in_dot_env_and_the_other_way_round() -> None:
     used = set(re.findall(r"\$\{(\w+)\}", (ROOT / "docker-compose.yml").read_text()))
     lines = (ROOT / ".env").read_text().splitlines()
-    assert {line.partition("=")[0] for line in lines if line and line[0] != "#"} == used
+    known = {line.partition("=")[0] for line in lines if line and line[0] != "#"}
+    assert known - {"COMPOSE_PROJECT_NAME"} == used
 
 
 def test_tilt_runs_what_compose_runs_in_the_same_order() -> None:

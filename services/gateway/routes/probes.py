@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
@@ -58,10 +59,11 @@ async def metrics(request: Request) -> Response:
 
 @router.post("/v1/traces", responses=refusals(400, 413))
 async def traces(request: Request) -> Response:
-    """OTLP/HTTP spans of the services on this machine; the last are kept in memory."""
+    """OTLP/HTTP spans of the services beside it; the last are kept in memory."""
     host = request.client.host if request.client else ""
-    if not _is_loopback(host):
-        raise Refusal(403, "forbidden", "spans are taken from this machine only")
+    may_send = gateway(request).settings.spans_from
+    if not _is_near(host, may_send):
+        raise Refusal(403, "forbidden", f"spans are taken from {may_send} addresses only")
     body = await raw_body(request, TRACES_LIMIT_BYTES, encoded=True)
     media, encoding = (request.headers.get(n, "") for n in ("content-type", "content-encoding"))
     try:
@@ -72,8 +74,10 @@ async def traces(request: Request) -> Response:
     return Response(b"{}" if json else b"", media_type=media or "application/x-protobuf")
 
 
-def _is_loopback(host: str) -> bool:
+def _is_near(host: str, may_send: Literal["loopback", "private"]) -> bool:
+    """Loopback addresses count as private ones as well."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    return address.is_private if may_send == "private" else address.is_loopback

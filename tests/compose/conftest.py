@@ -1,0 +1,46 @@
+"""The project that `make compose-up` started; without it these tests are skipped, and say why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from infra import compose
+from infra.running import OPERATOR_KEY, load
+from tests.compose.project import Project, cli
+from tests.e2e.stand import Stand, eventually
+
+
+def why_not() -> str:
+    """What is missing; these tests kill containers, so a project that merely runs is not enough."""
+    if os.environ.get("BERTH_COMPOSE") != "1":
+        return "`make compose-test` runs these, against the project of `make compose-up`"
+    if not shutil.which("docker"):
+        return "docker is not installed"
+    if not compose.containers():
+        return "`make compose-up` has not been run"
+    return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ours = [item for item in items if item.path.parent.name == "compose"]
+    if ours and (reason := why_not()):
+        for item in ours:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def project() -> Iterator[Project]:
+    """With a tenant of this run's own, so that it can be run again on the same data."""
+    stack = load(compose.FOLDER)
+    root = (compose.FOLDER / OPERATOR_KEY).read_text().strip()
+    tenant = f"team-{int(time.time())}"
+    cli("tenants", "add", tenant, "--pool", "virtual")
+    key = cli("keys", "create", "--tenant", tenant)["key"]
+    stand = Stand(stack, {"root": root, "tenant": key})
+    eventually(lambda: stand.call("GET", "/v1/jobs", who="tenant")[0] == 200)
+    yield Project(stand, tenant)

@@ -1,0 +1,74 @@
+"""A started compose project, and what one does to it from outside."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from infra import compose
+from tests.e2e.stand import Json, Stand, a_wish, eventually
+
+WELL_S = 90.0
+CRASH = (
+    "import os, signal\n"
+    "pids = {int(name) for name in os.listdir('/proc') if name.isdigit()} - {1, os.getpid()}\n"
+    "[os.kill(pid, signal.SIGKILL) for pid in pids]"
+)
+"""Docker's init is process 1 and ends with its child; the restart policy sees a crash."""
+
+
+@dataclass(slots=True)
+class Project:
+    """`stand` is its API from outside; `tenant` is this run's own."""
+
+    stand: Stand
+    tenant: str
+
+    def submit(self, **spec: object) -> str:
+        return str(self.stand.submit(who="tenant", **spec)["job_id"])
+
+    def publish(self, key: str) -> None:
+        """A job as a tenant's own producer sends it, with nothing of the gateway."""
+        self.stand.publish(f"submissions.{self.tenant}", 0, a_wish(key))
+
+    def named(self, service: str) -> compose.Container:
+        (found,) = [each for each in compose.containers() if each.service == service]
+        return found
+
+    def inspect(self, service: str) -> Any:
+        (told,) = json.loads(docker("inspect", self.named(service).id))
+        return told
+
+    def python(self, service: str, code: str) -> str:
+        return docker("exec", self.named(service).id, "python", "-c", code)
+
+    def crash(self, service: str) -> None:
+        """Its processes die by SIGKILL, and Docker brings them back by itself."""
+        before = self.inspect(service)["RestartCount"]
+        subprocess.run(
+            ["docker", "exec", self.named(service).id, "python", "-c", CRASH],
+            capture_output=True, check=False,
+        )  # fmt: skip
+        eventually(lambda: self.inspect(service)["RestartCount"] > before, WELL_S)
+
+    def well(self, *services: str) -> None:
+        compose.wait_well(services, WELL_S)
+
+
+def docker(*words: str) -> str:
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+def cli(*words: str) -> Json:
+    """The berth command, as a person at this machine uses it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "services.cli", *words, "--json", "--data", str(compose.FOLDER)],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (words, done.stderr, done.stdout)
+    return json.loads(done.stdout)  # type: ignore[no-any-return]

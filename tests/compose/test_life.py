@@ -1,0 +1,139 @@
+"""The whole of Berth in containers: jobs by REST and by event, traces, metrics, deaths."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from infra import compose
+from infra.stack import SERVICES
+from infra.standins.build import label
+from shared.contracts.identity import job_id_of
+from tests.compose.project import WELL_S, Project, cli, docker
+from tests.e2e.stand import eventually
+
+pytestmark = pytest.mark.compose
+START = {"submit", "admit", "rank", "place", "start"}
+METRICS = (
+    "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9100/metrics').read().decode())"
+)
+NAMES = tuple(each.name for each in SERVICES)
+services = pytest.mark.parametrize("service", NAMES)
+crashes = pytest.mark.parametrize("service", ("placement", "gateway", "projector"))
+
+
+def by_event(project: Project) -> str:
+    """The id of a job that was published and not posted."""
+    key = str(uuid4())
+    project.publish(key)
+    return job_id_of(project.tenant, "virtual", key)
+
+
+def get(url: str) -> Any:
+    """JSON, or None for what is not there."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        error.close()
+        return None
+
+
+def test_a_job_by_rest_is_placed_on_the_virtual_pool_and_succeeds(project: Project) -> None:
+    job_id = project.submit(gang={"workers": 2, "gpus_per_worker": 4})
+    row = project.stand.ended(job_id)
+    assert (row["phase"], row["pool"], row["tenant"]) == ("succeeded", "virtual", project.tenant)
+    told = project.stand.get(f"/v1/jobs/{job_id}/timeline")
+    assert told and {"job.placed.v1", "job.succeeded.v1"} <= {
+        each["type"] for each in told["items"]
+    }
+
+
+def test_a_job_by_event_is_placed_and_succeeds(project: Project) -> None:
+    assert project.stand.ended(by_event(project), WELL_S)["phase"] == "succeeded"
+
+
+def test_a_real_process_runs_in_the_local_pools_container(project: Project) -> None:
+    script = "import os; print('user', os.getuid())"
+    status, told = project.stand.call(
+        "POST",
+        "/v1/jobs",
+        {"pool": "local", "spec": {"name": "real", "command": ["python", "-c", script]}},
+        who="tenant",
+    )
+    assert status == 202, told
+    assert project.stand.ended(told["job_id"], WELL_S)["phase"] == "succeeded"
+    printed = cli("logs", told["job_id"])["lines"]
+    assert any("user 10001" in each["text"] for each in printed)
+
+
+def test_a_jobs_start_is_one_trace_in_the_api_and_in_the_tracing_ui(project: Project) -> None:
+    job_id = project.submit()
+    row = project.stand.ended(job_id)
+    told = eventually(
+        lambda: (
+            found
+            if (found := project.stand.get(f"/v1/jobs/{job_id}/trace"))
+            and {span["name"] for span in found["spans"]} >= START
+            else None
+        )
+    )
+    assert row["trace_id"] in {span["trace_id"] for span in told["spans"]}
+    assert eventually(lambda: shown(row["trace_id"]) >= START)
+
+
+def shown(trace_id: str) -> set[str]:
+    """Names of the spans in Jaeger, or in the Zipkin that stands in for it."""
+    if label(compose.variables()["JAEGER_IMAGE"]):
+        spans = get(f"{compose.traces_url()}/api/v2/trace/{trace_id}") or []
+        return {span["name"] for span in spans}
+    found = get(f"{compose.traces_url()}/api/traces/{trace_id}") or {"data": []}
+    return {span["operationName"] for trace in found["data"] for span in trace["spans"]}
+
+
+@services
+def test_a_service_answers_prometheus(project: Project, service: str) -> None:
+    assert "berth_info" in project.python(service, METRICS)
+
+
+def test_the_api_has_its_pages(project: Project) -> None:
+    for path in ("/", "/docs", "/metrics", "/health"):
+        with urllib.request.urlopen(project.stand.stack.gateway + path, timeout=10) as answer:
+            assert answer.status == 200
+
+
+@crashes
+def test_a_service_that_crashes_comes_back_and_nothing_is_lost(
+    project: Project, service: str
+) -> None:
+    before = [project.submit(simulated={"duration_s": 2}) for _ in range(5)]
+    project.crash(service)
+    behind = by_event(project)
+    project.well(service, "gateway")
+    for job_id in (*before, behind):
+        assert project.stand.ended(job_id, WELL_S)["phase"] == "succeeded"
+
+
+@pytest.mark.parametrize("service", ("broker", "postgres", "admission"))
+def test_what_is_killed_by_hand_goes_on_where_it_was_when_started_again(
+    project: Project, service: str
+) -> None:
+    """Docker takes `docker kill` as somebody's wish and restarts nothing."""
+    before = project.submit(simulated={"duration_s": 1})
+    container = project.named(service).id
+    docker("kill", container)
+    docker("start", container)
+    project.well()
+    assert project.stand.ended(before, WELL_S)["phase"] == "succeeded"
+    assert project.stand.ended(by_event(project), WELL_S)["phase"] == "succeeded"
+
+
+def test_every_promise_was_kept(project: Project) -> None:
+    found = cli("verify")
+    assert found["violations"] == []
+    assert found["counts"]
