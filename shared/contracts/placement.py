@@ -73,6 +73,7 @@ class JobPlaced(Event):
     waited_ms: int = Field(ge=0, description="since it began to wait")
     policy: str = Field(description="what decided: order and placement")
     score: float | None = Field(None, description="its rank's score; absent: unranked")
+    model_sha256: str = Field("", description="of the learned policy that ranked it; empty: none")
     terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
     solver: SolverStatus = Field("", description="of a contended round; empty: none was asked")
 
@@ -360,6 +361,9 @@ class PlanReady(Local):
     status: SolverStatus = Field(description="how it came about")
     starts: tuple[PlannedStart, ...] = Field((), description="in the order of the line")
     stops: tuple[PlannedStop, ...] = Field((), description="victims")
+    moves: tuple[PlannedStart, ...] = Field(
+        (), description="victims that go on elsewhere, where the rules let them; also in `stops`"
+    )
     weighed: tuple[JobId, ...] = Field((), description="jobs whose right to stop others it used")
     objective: int = Field(0, description="of this plan; higher is better")
     greedy: int = Field(0, description="of greedy's plan of the same view")

@@ -120,7 +120,7 @@ def wait_again(
 def on_ranks(event: RanksNoted, pool: Pool, fact: Fact) -> None:
     """Where rank may stop jobs, another order may let one start."""
     scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
-    pool.rank(Ranks(event.ranked_at, event.base_policy, scores))
+    pool.rank(Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores))
     if pool.is_ranked and pool.waiting:
         pool.touch(fact.at)
 

@@ -124,10 +124,16 @@ def placed(view: View, proposal: Plan, placing: Placing, solver: SolverStatus = 
         waited_ms=max(0, view.now - job.since),
         policy=f"{view.order}+{GREEDY.name}",
         score=score,
+        model_sha256=model_of(view, score),
         terms=terms(view, proposal, placing),
         solver=solver,
     )
     return gangs.said(job, job.cause, event)
+
+
+def model_of(view: View, score: float | None) -> str:
+    """Of the learned policy, where it ranked the job."""
+    return "" if score is None else view.model
 
 
 def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:

@@ -113,6 +113,8 @@ class Ranks:
 
     at: int = 0
     policy: str = ""
+    model: str = ""
+    """sha256 of the learned policy; empty: the base decided."""
     scores: dict[str, float] = field(default_factory=dict)
     """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
 

@@ -39,6 +39,8 @@ class View:
     cordons: Mapping[str, bool]
     scores: Mapping[str, float]
     order: str
+    model: str
+    """sha256 of the learned policy that ranked; empty: none did."""
     ranks_at: int
     oldest: str
     ranks_stale: bool
@@ -82,6 +84,7 @@ def view_of(pool: Pool, now: int) -> View:
         cordons=pool.cordons,
         scores=scores,
         order=ranks.policy if usable else BASE_ORDER,
+        model=ranks.model if usable else "",
         ranks_at=ranks.at,
         oldest=oldest(pool, now),
         ranks_stale=stale,
