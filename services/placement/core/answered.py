@@ -8,7 +8,7 @@ from services.placement.core import gangs, migrate, rounds
 from services.placement.core.greedy import GREEDY, plan
 from services.placement.core.leases import slot_of
 from services.placement.core.state import Job, Pool
-from services.placement.core.view import Eviction, View, view_of
+from services.placement.core.view import Eviction, Moving, Plan, View, view_of
 from shared.bus.decider import Decision
 from shared.contracts.placement import JobPlaced, PlannedStart, PlannedStop, PlanReady
 
@@ -21,8 +21,9 @@ def answered(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]:
         return
     yield from migrate.landings(pool, now)
     view = view_of(pool, now)
+    targets = {move.job_id: move for move in message.moves}
     for stop in message.stops:
-        yield from stopped(view, stop, now)
+        yield from stopped(pool, view, stop, targets.get(stop.job_id))
     for start in message.starts:
         yield from started(pool, view, message, start)
     solver = "" if message.starts or message.stops else message.status
@@ -32,16 +33,29 @@ def answered(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]:
     yield from rounds.concluded(pool, rest, proposal, solver)
 
 
-def stopped(view: View, stop: PlannedStop, now: int) -> Iterator[Decision]:
-    """Both are there, and the rules still allow it."""
+def stopped(
+    pool: Pool, view: View, stop: PlannedStop, target: PlannedStart | None
+) -> Iterator[Decision]:
+    """Both are there, and the rules still allow it; it moves where it may, else it waits again."""
     victim, by = view.jobs.get(stop.job_id), view.waiting.get(stop.by_job_id)
     if victim is None or by is None or victim.attempt != stop.attempt:
         return
     victims = view.victims
     if victim not in victims.of(by):
         return
+    if target is not None and (moving := movable(pool, view, victim, target)):
+        yield migrate.moved(pool, moving, view.now, by.cause)
+        return
     scores = victims.score_of(victim), victims.score_of(by)
-    yield rounds.evicted(Eviction(victim, by, victims.lost_work_s(victim), *scores), now)
+    yield rounds.evicted(Eviction(victim, by, victims.lost_work_s(victim), *scores), view.now)
+
+
+def movable(pool: Pool, view: View, victim: Job, target: PlannedStart) -> Moving | None:
+    slots = [slot_of(allocation) for allocation in target.allocations]
+    proposal = Plan(moves=[Moving(victim, slots, "defragment")])
+    with migrate.kept(pool):
+        found = migrate.allowed(pool, view, proposal)
+    return found[0] if found else None
 
 
 def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> Iterator[Decision]:
@@ -56,6 +70,7 @@ def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> 
 
 
 def placed(view: View, message: PlanReady, start: PlannedStart, job: Job) -> Decision:
+    score = view.scores.get(job.job_id)
     event = JobPlaced(
         job_id=job.job_id,
         tenant=job.tenant,
@@ -63,7 +78,8 @@ def placed(view: View, message: PlanReady, start: PlannedStart, job: Job) -> Dec
         allocations=start.allocations,
         waited_ms=max(0, view.now - job.since),
         policy=f"{view.order}+{POLICY}",
-        score=view.scores.get(job.job_id),
+        score=score,
+        model_sha256=rounds.model_of(view, score),
         terms=terms(view, message, start),
         solver=message.status,
     )

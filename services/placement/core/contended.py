@@ -93,6 +93,7 @@ def answer(instance: Instance, solved: SolvedPlan, at_seq: int, solve_ms: float)
         status=status,
         starts=starts_of(instance, solved.plan),
         stops=stops_of(instance, solved.plan),
+        moves=moves_of(instance, solved.plan),
         weighed=tuple(wish.job_id for wish in instance.wishes if wish.victims),
         objective=solved.objective,
         greedy=solved.greedy,
@@ -136,3 +137,13 @@ def stops_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStop, ...]:
         by = next(wish.job_id for wish in askers if victim in wish.victims)
         found.append(PlannedStop(job_id=job.job_id, attempt=job.attempt, by_job_id=by))
     return tuple(found)
+
+
+def moves_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStart, ...]:
+    jobs = [(instance.victims[move.victim], move.slots) for move in plan.moves]
+    return tuple(
+        PlannedStart(
+            job_id=job.job_id, attempt=job.attempt, allocations=allocations_of(slots)
+        )
+        for job, slots in jobs
+    )  # fmt: skip

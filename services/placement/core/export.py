@@ -23,7 +23,7 @@ from services.placement.core.instance import (
     Victim,
     Wish,
 )
-from services.placement.core.objective import CLASS_GAP, STOP, size_milli, stop_price, weight
+from services.placement.core.objective import CLASS_GAP, MOVE, STOP, size_milli, stop_price, weight
 from services.placement.core.places import workers_later, workers_now
 from services.placement.core.preempt import slots_of
 from services.placement.core.reserve import claim
@@ -60,7 +60,10 @@ class Asking:
     job: Job
     shape: Shape
     avoid: Avoid
+    position: int
+    """In line."""
     place: int
+    """Among those of the window, each class after a gap: its weight."""
     victims: tuple[Job, ...] = ()
 
 
@@ -78,30 +81,32 @@ class Line:
 
     def walk(self) -> None:
         places = claimers = 0
-        tier = None
-        for job in islice(GREEDY.rank(self.view), LOOK):
+        first: int | None = None
+        for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
             if job.not_before > self.view.now or places == WINDOW:
                 continue
-            tier = job.tier if tier is None else tier
-            where = places + CLASS_GAP * (job.tier - tier)
-            found = self.look(job, where, claimers < CLAIMERS)
+            gap = 0
+            if job.job_id not in self.view.claims:
+                first = job.tier if first is None else first
+                gap = CLASS_GAP * (job.tier - first)
+            found = self.look(job, position, places + gap, claimers < CLAIMERS)
             if found is not None:
                 self.asking.append(found)
                 claimers += bool(found.victims)
                 places += not found.victims
 
-    def look(self, job: Job, where: int, may_claim: bool) -> Asking | None:
+    def look(self, job: Job, position: int, where: int, may_claim: bool) -> Asking | None:
         shape = GREEDY.allot(self.view, job)
         avoid = avoided(self.view.board, job, shape)
         if self.fit(shape, avoid):
-            return Asking(job, shape, avoid, where)
+            return Asking(job, shape, avoid, position, where)
         self.blocked = self.blocked or shape
         if job.job_id in self.view.claims:
             claim(self.view, self.draft, job, shape)
             self.fits.clear()
         elif may_claim and shape.gpus and not shape.is_share and self.view.victims.any_for(job):
             victims = tuple(filter(is_whole, self.view.victims.of(job)[:VICTIMS]))
-            return Asking(job, shape, avoid, where, victims) if victims else None
+            return Asking(job, shape, avoid, position, where, victims) if victims else None
         return None
 
     def fit(self, shape: Shape, avoid: Avoid) -> bool:
@@ -260,7 +265,7 @@ class Export:
             wish,
             classes=tuple(classes),
             speeds=tuple(self.speed(asking.job, self.nodes[index]) for index in classes),
-            position=asking.place,
+            position=asking.position,
             value=value + self.due(asking),
             extra=per_gpu * worker // (2 * GPU),
             victims=victims,
@@ -288,14 +293,18 @@ class Export:
     def victim(self, job: Job) -> Victim:
         shape = job.shape._replace(min_workers=len(job.leases), max_workers=len(job.leases))
         wish = plain_wish(job, shape)
-        return Victim(job.job_id, job.attempt, self.price(job), self.price(job), wish)
+        moves = job.phase == "running" and job.spec.preemptible
+        asking = Asking(job, shape, job.avoid, 0, 0)
+        classes = tuple(self.homes(asking, wish, False)) if moves else ()
+        wish = replace(wish, classes=classes, speeds=(GPU,) * len(classes))
+        return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), wish)
 
-    def price(self, job: Job) -> int:
+    def price(self, job: Job, each: int = STOP) -> int:
         simulated = job.spec.simulated
         restart_s = simulated.restart_s if simulated else RESTART_S
         size = round(job.gpus * GPU)
         lost_s = self.view.victims.lost_work_s(job) + restart_s
-        return STOP * size // GPU + stop_price(size, lost_s)
+        return each * size // GPU + stop_price(size, lost_s)
 
     # ---- greedy's plan ------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ class Victim:
     move_price: int
     """Of stopping it where it goes on elsewhere: lost work and restart."""
     wish: Wish
-    """What it needs to go on elsewhere."""
+    """What it needs to go on elsewhere; without classes it may not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ NO_GPU_MILLI = 125
 """A worker without GPUs counts as an eighth of one."""
 FRAGMENT, BALANCE, ROOM = 100, 30, 50
 RACK_SHARE, NODE_SHARE = 16, 32
-STOP = 1 << 14
-"""Price of one GPU of a job that stops, whatever it loses."""
+STOP, MOVE = 1 << 14, 1 << 12
+"""Price of one GPU of a job that stops, or goes on elsewhere, whatever it loses."""
 LOST_HOUR = 1 << 18
 """Price of an hour of one GPU's work."""
 LOST_MOST = 1 << 20

@@ -9,6 +9,7 @@ from services.placement.core.instance import Instance, RoundPlan
 from services.placement.core.solve import solve
 from shared.contracts.nodes import CordonNode
 from shared.contracts.placement import (
+    JobMigrated,
     JobPlaced,
     JobPreempted,
     PlanReady,
@@ -148,6 +149,20 @@ def test_a_claim_is_served_by_the_victims_that_lose_least() -> None:
     if message is not None:
         reply(made, message)
     assert made.job("boss").phase == "placed"
+
+
+def test_a_victim_that_fits_elsewhere_moves_there() -> None:
+    made = contended("a", gpus=2, min_residency_s=0.0)
+    made.run(job("small", gpus=1, priority_class="low"))
+    made.node("b", 1)
+    made.submit(job("boss", gpus=2, priority_class="high"), after_ms=400_000)
+    (moved,) = only(JobMigrated, reply(made))
+    assert isinstance(moved, JobMigrated)
+    assert (moved.job_id, moved.reason, moved.to_nodes) == ("small", "defragment", ("b",))
+    made.stopped("small")
+    while made.job("boss").phase == "waiting":
+        reply(made) if wanted(made.state) else made.wake()
+    assert made.nodes_of("small") == ("b",) and made.nodes_of("boss") == ("a",)
 
 
 def test_an_answer_that_breaks_a_rule_is_refused() -> None:
