@@ -6,9 +6,13 @@ import gzip
 import io
 import shutil
 import tarfile
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from simulator.workload.errors import TraceError
 from simulator.workload.source import load
@@ -171,3 +175,25 @@ def test_a_trace_whose_jobs_all_wait_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "cluster_log.csv").read_text().splitlines()
     error = written(tmp_path, "cluster_log.csv", f"{text[0]}\n{text[4]}\n".encode())
     assert error.rule == "holds no job that ever started"
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(list(FILES)),
+    st.floats(0, 1),
+    st.integers(0, 12),
+    st.binary(max_size=8)
+    | st.sampled_from([b",", b"\n", b'"', b"-1", b"nan", b"1e400", b"\xff", b"]"]),
+)
+def test_whatever_is_damaged_is_read_or_refused_but_never_breaks_the_reader(
+    name: str, place: float, cut: int, put: bytes
+) -> None:
+    content = (FIXTURES / name).read_bytes()
+    at = int(place * len(content))
+    with tempfile.TemporaryDirectory() as folder:
+        if name.startswith("pai2020/"):
+            shutil.copytree(FIXTURES / "pai2020", folder, dirs_exist_ok=True)
+        path = Path(folder) / Path(name).name
+        path.write_bytes(content[:at] + put + content[at + cut :])
+        with suppress(TraceError):
+            load(f"{FILES[name]}:{path}")

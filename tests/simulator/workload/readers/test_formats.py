@@ -231,7 +231,13 @@ def test_philly() -> None:
     assert shape(twice) == (1, 4)
 
 
-def test_a_folder_with_the_philly_log_is_philly() -> None:
+def test_a_folder_with_the_philly_log_is_philly(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "cluster_job_log", tmp_path)
+    assert found_in(tmp_path) == "philly"
+    assert load(str(tmp_path)) == load(str(FIXTURES / "cluster_job_log"))
+
+
+def test_only_a_known_format_is_cut_off_a_path() -> None:
     assert split("philly:x:y") == ("philly", "x:y")
     assert split("unknown:x") == (None, "unknown:x")
     assert set(FORMATS.values()) | {"parquet"} == set(READERS)
