@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import pytest
 
 from infra import tansu, topics
@@ -48,7 +49,6 @@ class Stage:
 
     async def open(self) -> None:
         await self._tail.start()
-        await self.write("access", POOL)
 
     def start(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -63,13 +63,19 @@ class Stage:
         self._process = subprocess.Popen(program, env=environment, stderr=subprocess.DEVNULL)
         return self._process
 
-    async def write(self, ledger: str, event: Event) -> None:
+    async def write(self, ledger: str, *events: Event) -> None:
         """The first and only record of a ledger."""
-        record = Record(new_id(), 1, "", "hand", now_ms(), {}, pack([stored(event)]))
+        facts = [stored(event) for event in events]
+        record = Record(new_id(), 1, "", "hand", now_ms(), {}, pack(facts))
         await self._log.append(TP(ledger, 0), encode(record))
 
     async def report(self, *reports: Report) -> None:
         await self.post("reports", ExecutorReported(executor_id="e1", reports=reports))
+
+    async def run(self, lease: str, job_id: str) -> None:
+        """The worker is ready, and then it is done."""
+        await self.report(ready(lease, job_id))
+        await self.report(exited(lease, job_id))
 
     async def post(self, topic: str, message: ExecutorReported | Heartbeats) -> None:
         data = message.model_dump_json().encode()
@@ -78,12 +84,13 @@ class Stage:
         )
         await self._log.append(TP(topic, 0), value)
 
-    async def said(self, kind: type[E]) -> tuple[Fact, E]:
-        """The first fact of this kind."""
+    async def said(self, kind: type[E], subject: str = "") -> tuple[Fact, E]:
+        """The first fact of this kind, and about this job or node."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 for fact in self.facts:
-                    if isinstance(fact.event, kind):
+                    about = not subject or fact.event.subject == subject
+                    if isinstance(fact.event, kind) and about:
                         return fact, fact.event
                 for accepted in await self._tail.poll(0.2):
                     self.facts += accepted.facts()
@@ -114,6 +121,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 @pytest.mark.stack
 async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
+    await stage.write("access", POOL)
     program = stage.start()
     await stage.report(registered("n1"))
     await stage.said(NodeJoined)
@@ -136,3 +144,40 @@ async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
     assert lost.node_id == "n1" and lost.silent_s > 3
     program.terminate()
     assert program.wait(10) == 0
+
+
+def solver_of(program: subprocess.Popen[bytes]) -> psutil.Process:
+    """The child that solves contended rounds."""
+    children = psutil.Process(program.pid).children(recursive=True)
+    return next(c for c in children if "services.placement.solver" in c.cmdline())
+
+
+@pytest.mark.stack
+async def test_contended_rounds_are_solved_and_outlive_their_solver(stage: Stage) -> None:
+    """Six GPUs of eight for one job after the other, while others wait for four."""
+    patient = {"solver": "cpsat", "solver_ms": 20_000, "lease_s": 600.0}
+    await stage.write("access", POOL.model_copy(update=patient))
+    program = stage.start()
+    await stage.report(registered("n1"))
+    await stage.said(NodeJoined)
+    sizes = {"a": 6, "b": 6, "c": 4, "d": 6}
+    await stage.write("admission", *(job(name, gpus=size) for name, size in sizes.items()))
+    fact, placed = await stage.said(JobPlaced, "a")
+    assert placed.solver in ("optimal", "kept_greedy") and placed.policy.endswith("+cpsat")
+    assert placed.terms["bound"] >= placed.terms["objective"] >= placed.terms["greedy_objective"]
+    assert placed.terms["solve_ms"] > 0
+
+    solver = solver_of(program)
+    solver.kill()
+    solver.wait(10)
+    await stage.run(f"{fact.place}/0", "a")
+    fact, placed = await stage.said(JobPlaced, "b")
+    assert placed.solver in ("died", "optimal", "kept_greedy"), "by greedy, or by the next process"
+    await stage.run(f"{fact.place}/0", "b")
+    _, placed = await stage.said(JobPlaced, "c")
+    assert placed.solver in ("optimal", "kept_greedy")
+    assert solver_of(program).pid != solver.pid
+    solver = solver_of(program)
+    program.terminate()
+    assert program.wait(10) == 0
+    solver.wait(10)
