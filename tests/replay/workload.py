@@ -1,4 +1,5 @@
-"""A seeded day of a small pool: good and bad wishes, preemption, cancels, and a node that falls."""
+"""A seeded day of a small pool: good and bad wishes, preemption, cancels, a node that falls, and an
+elastic job that grows when the others have gone and moves when its node is drained."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.jobs import (
     CancelJob,
+    Elastic,
     Gang,
     JobSpec,
     Retry,
@@ -23,6 +25,8 @@ from tests.replay.cluster import LANE, Cluster
 POOL = PoolConfigured(pool="virtual", partition=LANE, time_scale=60.0, lease_s=2.0)
 TENANTS = ("ada", "bob", "cleo")
 JOBS = 300
+WOULD_WAIT_FOR_EVER = ("j75", "j220")
+"""They need every GPU of a type, of which the elastic job holds one: it grows when nobody waits."""
 END_MS = 600_000
 """Long after the last job has ended."""
 
@@ -61,6 +65,10 @@ def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
         (16_000, "n3", UncordonNode(node_id="a100-1")),
         (17_000, "n4", UncordonNode(node_id="l40s-2")),
         (18_000, "n5", CordonNode(node_id="no-such-node")),
+        (5_000, "array", an_array()),
+        (8_000, "stop-array", CancelJob(job_id="array")),
+        (20_000, "elastic", an_elastic_job()),
+        *((150_000, f"clear-{job}", CancelJob(job_id=job)) for job in WOULD_WAIT_FOR_EVER),
     ]
     for number in range(jobs):
         at = 1_000 + int(chance.random() * 25_000)
@@ -75,6 +83,7 @@ def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
         yield at, lambda cluster, wish=each, id=id: say(cluster, id, wish)  # type: ignore[misc]
     yield 6_000, lambda cluster: scribble(cluster, b"\xff no command")
     yield 13_000, falls_silent
+    yield 200_000, moves_house
 
 
 def submission(chance: random.Random, number: int) -> SubmitJob:
@@ -100,6 +109,37 @@ def submission(chance: random.Random, number: int) -> SubmitJob:
         pool=POOL.pool, idempotency_key=f"k{number}", array_size=3 if number % 50 == 5 else 1,
         spec=spec,
     )  # fmt: skip
+
+
+def an_array() -> SubmitJob:
+    """Cancelled by one command while some of its jobs run and others wait."""
+    spec = JobSpec(name="sweep", simulated=Simulated(duration_s=600.0))
+    return SubmitJob(
+        job_id="array", tenant="cleo", pool=POOL.pool, idempotency_key="array", array_size=40,
+        spec=spec,
+    )  # fmt: skip
+
+
+def an_elastic_job() -> SubmitJob:
+    spec = JobSpec(
+        name="elastic",
+        gang=Gang(workers=1, gpus_per_worker=1),
+        gpu_types=("l40s",),
+        priority_class="high",
+        elastic=Elastic(min_workers=1, max_workers=12),
+        checkpoint_interval_s=60.0,
+        walltime_s=60_000.0,
+        simulated=Simulated(duration_s=60_000.0, restart_s=30.0),
+    )
+    return SubmitJob(
+        job_id="elastic", tenant="ada", pool=POOL.pool, idempotency_key="elastic", spec=spec
+    )
+
+
+def moves_house(cluster: Cluster) -> None:
+    """The node of the elastic job is drained when there is room on the others."""
+    (node_id, *_) = cluster.cells["placement"].state.jobs["elastic"].nodes
+    cluster.command("n6", DrainNode(node_id=node_id, reason="moves house"))
 
 
 def say(cluster: Cluster, id: str, wish: Command) -> None:
