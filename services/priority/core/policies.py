@@ -54,7 +54,7 @@ def scores_of(policy: Policy, ask: Ask) -> Floats:
     found = policy.keys(ask)
     if not policy.ratio:
         return -found
-    return np.array([-math.log(max(key, LEAST_KEY)) for key in found.tolist()], np.float64)
+    return -np.array(list(map(math.log, np.maximum(found, LEAST_KEY).tolist())), np.float64)
 
 
 def fcfs(ask: Ask) -> Floats:
@@ -121,7 +121,7 @@ def srsf(ask: Ask) -> Floats:
 
 
 def _log10(values: Floats) -> Floats:
-    return np.array([math.log10(value) for value in values.tolist()], np.float64)
+    return np.array(list(map(math.log10, values.tolist())), np.float64)
 
 
 POLICIES: dict[str, Policy] = {

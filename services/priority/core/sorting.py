@@ -19,17 +19,24 @@ def by_submission(view: QueueView) -> list[int]:
     return sorted_by(view, [view.submit_s[: view.waiting]], view.waiting)
 
 
-def sorted_by(view: QueueView, columns: list[Floats], most: int) -> list[int]:
-    """Ascending by the columns, the first one counts most, then by id."""
+def lowest_running(view: QueueView, scores: Floats, most: int) -> list[int]:
+    """Jobs that hold GPUs, the lowest score first, then by id."""
+    return [view.waiting + place for place in sorted_by(view, [scores], most, view.waiting)]
+
+
+def sorted_by(view: QueueView, columns: list[Floats], most: int, begin: int = 0) -> list[int]:
+    """Places from `begin` on, counted from there: ascending by the columns, the first one counts
+    most, then by id."""
+    columns = [column[begin:] for column in columns]
     places = np.lexsort(columns[::-1])
     before, after = places[:-1], places[1:]
     same = np.logical_and.reduce([column[before] == column[after] for column in columns])
     if not same[:most].any():
         return list(places[:most].tolist())
-    return by_id(view, places.tolist(), same.tolist(), most)
+    return by_id(view.job_ids[begin:].tolist(), places.tolist(), same.tolist(), most)
 
 
-def by_id(view: QueueView, places: list[int], same: list[bool], most: int) -> list[int]:
+def by_id(ids: list[str], places: list[int], same: list[bool], most: int) -> list[int]:
     """`same[i]`: the jobs at i and i + 1 are equal but for their ids, which decide then."""
     found: list[int] = []
     begin = 0
@@ -37,14 +44,6 @@ def by_id(view: QueueView, places: list[int], same: list[bool], most: int) -> li
         end = begin + 1
         while end < len(places) and same[end - 1]:
             end += 1
-        found += sorted(places[begin:end], key=lambda place: str(view.job_ids[place]))
+        found += sorted(places[begin:end], key=ids.__getitem__)
         begin = end
     return found[:most]
-
-
-def lowest_running(view: QueueView, scores: Floats, most: int) -> list[int]:
-    """Places of jobs that hold GPUs, the lowest score first, then by id."""
-    count = view.waiting
-    holding = range(count, len(view.rows))
-    listed = scores.tolist()
-    return sorted(holding, key=lambda place: (listed[place], view.job_ids[place]))[:most]
