@@ -11,7 +11,9 @@ from services.priority.core import history, keys
 
 def compiled(function, **others):
     """The function's own code, with the functions that it calls compiled as well."""
-    twin = types.FunctionType(function.__code__, {**function.__globals__, **others}, function.__name__)
+    twin = types.FunctionType(
+        function.__code__, {**function.__globals__, **others}, function.__name__
+    )
     twin.__module__ = __name__
     return njit(cache=True)(twin)
 

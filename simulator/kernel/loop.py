@@ -12,7 +12,9 @@ from simulator.kernel import keys
 from simulator.kernel.board import place, room, shift
 from simulator.kernel.heap import pop, push
 
-FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(13)
+FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(
+    13
+)
 STRICT, SKIP, EASY = range(3)
 FUTURE, WAITING, RUNNING, DONE = range(4)
 EVICTIONS_PER_ROUND = 8
@@ -118,7 +120,8 @@ def find(queue, count, key, submit, tie, j):
         mid = (low + high) // 2
         k = queue[mid]
         ahead = key[k] < key[j] or (
-            key[k] == key[j] and (submit[k] < submit[j] or (submit[k] == submit[j] and tie[k] < tie[j]))
+            key[k] == key[j]
+            and (submit[k] < submit[j] or (submit[k] == submit[j] and tie[k] < tie[j]))
         )
         if ahead:
             low = mid + 1
@@ -138,9 +141,32 @@ def distribution(j, groups, counts, p):
 
 @njit(cache=True)
 def run(
-    submit, duration, workers, gpus, shape, below, estimate, groups, counts, tie, sizes, free, levels,
-    mode, policy, by_history, ranked, residency, margin, share, large_at_start, refresh, restart, interval, window_from,
-    window_to, theta,
+    submit,
+    duration,
+    workers,
+    gpus,
+    shape,
+    dearer,
+    estimate,
+    groups,
+    counts,
+    tie,
+    free,
+    levels,
+    mode,
+    policy,
+    by_history,
+    ranked,
+    residency,
+    margin,
+    share,
+    large_at_start,
+    refresh,
+    restart,
+    interval,
+    window_from,
+    window_to,
+    theta,
 ):
     n = submit.shape[0]
     n_nodes = free.shape[0]
@@ -171,6 +197,8 @@ def run(
     paid = np.zeros(n, np.int64)
     starts = np.zeros(n, np.int64)
     lost = np.zeros(n, np.int64)
+    held = np.zeros(n, np.int64)
+    debt = np.zeros(n, np.int64)
     claims = np.zeros(n, np.bool_)
     n_claims = 0
 
@@ -189,7 +217,7 @@ def run(
 
     queue = np.empty(1024, np.int64)
     n_queue = 0
-    waiting_of = np.zeros(below.shape[0], np.int64)
+    waiting_of = np.zeros(dearer.shape[0], np.int64)
     n_shapes_waiting = 0
     running = np.empty(1024, np.int64)
     n_running = 0
@@ -200,8 +228,8 @@ def run(
 
     nodes = np.zeros(most, np.int64)
     shares = np.zeros(most, np.int64)
-    failed = np.zeros(below.shape[0], np.bool_)
-    hopeless = np.zeros(below.shape[0], np.bool_)
+    failed = np.zeros(dearer.shape[0], np.bool_)
+    hopeless = np.zeros(dearer.shape[0], np.bool_)
     kept_node = np.zeros(n_nodes * (EVICTIONS_PER_ROUND + 1), np.int64)
     kept_gpus = np.zeros(n_nodes * (EVICTIONS_PER_ROUND + 1), np.int64)
     free2 = np.zeros(n_nodes, free.dtype)
@@ -209,7 +237,11 @@ def run(
 
     dynamic = policy == WFP3 or policy == UNICEP or policy == MULTIFACTOR
     logs = policy == SRSF or policy == GITTINS
-    stepwise = policy == GITTINS or policy == LEARNED or (by_history and (policy == SRTF or policy == SRSF))
+    stepwise = (
+        policy == GITTINS
+        or policy == LEARNED
+        or (by_history and (policy == SRTF or policy == SRSF))
+    )
     arrival = 0
     done = 0
     never = 0
@@ -239,12 +271,10 @@ def run(
         t_arrival = submit[arrival] if arrival < n else NEVER
         t_end = heap_t[0] if n_heap else NEVER
         t_rank = ranked_at + refresh if (ranked and n_queue) else NEVER
-        now = min(t_arrival, t_end, t_rank)
-        due = round_due
-        if again_at < due and n_queue:
-            due = again_at
-        if due < now:
-            now = due
+        t_again = again_at if n_queue else NEVER
+        now = min(t_arrival, t_end, t_rank, t_again)
+        if round_due < now:
+            now = round_due
         elif now == NEVER:
             break
         if now > clock:
@@ -254,7 +284,8 @@ def run(
             clock = now
 
         # ---- facts of this instant -----------------------------------------------------
-        if now == t_arrival or now == t_end or now == t_rank:
+        if now == t_arrival or now == t_end or now == t_rank or now == t_again:
+            news = now == t_arrival or now == t_end or now == t_rank
             while n_heap and heap_t[0] == now:
                 j = heap_j[0]
                 n_heap = pop(heap_t, heap_j, n_heap)
@@ -262,6 +293,8 @@ def run(
                     continue
                 state[j] = DONE
                 done += 1
+                held[j] += now - started[j]
+                lost[j] += paid[j]
                 used -= gang[j]
                 slot = slot_of[j]
                 for i in range(alloc_count[slot]):
@@ -311,8 +344,10 @@ def run(
                 waiting_of[shape[j]] += 1
                 if waiting_of[shape[j]] == 1:
                     n_shapes_waiting += 1
-            if n_queue:
+            if n_queue and news:
                 ranked_at = now
+            if now == t_again:
+                again_at = NEVER
             if policy == LEARNED and n_queue and now >= context_at + CONTEXT_MS:
                 context_at = now
                 demand = 0.0
@@ -321,7 +356,9 @@ def run(
                     r = queue[i]
                     g = max(gang[r], LEAST_GPUS)
                     demand += g
-                    service += (math.log(keys.gittins_s(dist[r], kept[r] / 1000.0) + 1.0) + math.log(g)) / 10.0
+                    service += (
+                        math.log(keys.gittins_s(dist[r], kept[r] / 1000.0) + 1.0) + math.log(g)
+                    ) / 10.0
                 context[0] = math.log(1.0 + demand / pool_gpus)
                 context[1] = used / pool_gpus
                 context[2] = service / n_queue
@@ -339,10 +376,24 @@ def run(
                 for i in range(n_queue):
                     r = queue[i]
                     key[r] = learned_key(
-                        r, gang, kept[r] / 1000.0, False, starts[r], dist[r], spread[r], pool_gpus,
-                        theta, hidden,
+                        r,
+                        gang,
+                        kept[r] / 1000.0,
+                        False,
+                        starts[r],
+                        dist[r],
+                        spread[r],
+                        pool_gpus,
+                        theta,
+                        hidden,
                     )
-                queue[:n_queue] = queue[:n_queue][np.argsort(key[queue[:n_queue]], kind="mergesort")]
+                queue[:n_queue] = queue[:n_queue][
+                    np.argsort(key[queue[:n_queue]], kind="mergesort")
+                ]
+            if n_queue == 0:
+                first_change = NEVER
+                round_due = NEVER
+                continue
             if first_change == NEVER:
                 first_change = now
             round_due = min(now + SETTLE_MS, first_change + SETTLE_MOST_MS)
@@ -378,7 +429,7 @@ def run(
                     front += 1
             line = ahead
         failed[:] = False
-        may_evict = ranked and large < LARGE_MOST
+        may_evict = ranked and (share >= 1.0 or large < LARGE_MOST)
         hopeless[:] = not may_evict
         n_failed = 0
         n_kept = 0
@@ -391,6 +442,9 @@ def run(
         victims = np.empty(0, np.int64)
         scores = np.empty(0, np.float64)
         spared = np.empty(0, np.bool_)
+        green_score = np.empty(0, np.float64)
+        green_until = np.empty(0, np.int64)
+        n_green = 0
         waits_residency = NEVER
         evicted = np.empty(0, np.int64)
         n_started = 0
@@ -532,12 +586,11 @@ def run(
                     victims = np.empty(n_running, np.int64)
                     scores = np.empty(n_running, np.float64)
                     n_victims = 0
+                    green_score = np.empty(n_running, np.float64)
+                    green_until = np.empty(n_running, np.int64)
                     for k in range(n_running):
                         r = running[k]
                         if started[r] >= now:
-                            continue
-                        if started[r] + residency > now:
-                            waits_residency = min(waits_residency, started[r] + residency)
                             continue
                         attained_ms = kept[r] + ranked_at - started[r]
                         if (stepwise) and ranked_at < level_until[r]:
@@ -554,13 +607,29 @@ def run(
                                 value = keys.gittins_s(dist[r], attained) * gang[r]
                             elif policy == LEARNED:
                                 value = learned_key(
-                                    r, gang, attained, True, starts[r] - 1, dist[r], spread[r],
-                                    pool_gpus, theta, hidden,
+                                    r,
+                                    gang,
+                                    attained,
+                                    True,
+                                    starts[r] - 1,
+                                    dist[r],
+                                    spread[r],
+                                    pool_gpus,
+                                    theta,
+                                    hidden,
                                 )
                             else:
                                 value = key_of(
-                                    policy, r, ranked_at, submit, gang, run_s[r], attained, epoch,
-                                    pool_gpus, dist[0],
+                                    policy,
+                                    r,
+                                    ranked_at,
+                                    submit,
+                                    gang,
+                                    run_s[r],
+                                    attained,
+                                    epoch,
+                                    pool_gpus,
+                                    dist[0],
                                 )
                             if stepwise:
                                 # The key is good until the attained time enters the next bin.
@@ -571,6 +640,11 @@ def run(
                                 )
                         value = -math.log(max(value, 1e-9)) if logs else -value
                         if not (value + margin < own):
+                            continue
+                        if started[r] + max(residency, debt[r]) > now:
+                            green_score[n_green] = value
+                            green_until[n_green] = started[r] + max(residency, debt[r])
+                            n_green += 1
                             continue
                         victims[n_victims] = r
                         scores[n_victims] = value
@@ -637,13 +711,16 @@ def run(
                         slot = slot_of[victims[chosen[g]]]
                         for k in range(alloc_count[slot]):
                             shift(free, levels, alloc_node[slot, k], -alloc_gpus[slot, k])
-                    for k in range(below.shape[0]):
-                        if below[s, k] and not hopeless[k]:
+                    for k in range(n_green):
+                        if green_score[k] + margin < own:
+                            waits_residency = min(waits_residency, green_until[k])
+                    for k in range(dearer.shape[0]):
+                        if dearer[s, k] and not hopeless[k]:
                             hopeless[k] = True
                             if waiting_of[k]:
                                 n_hopeless += 1
-                    for k in range(below.shape[0]):
-                        if below[s, k] and not failed[k]:
+                    for k in range(dearer.shape[0]):
+                        if dearer[s, k] and not failed[k]:
                             failed[k] = True
                             if waiting_of[k]:
                                 n_failed += 1
@@ -671,9 +748,11 @@ def run(
             n_running -= 1
             used -= gang[r]
             worked = max(np.int64(0), now - started[r] - paid[r])
-            saved = worked // interval * interval
+            saved = worked // interval * interval if interval else np.int64(0)
             lost[r] += now - started[r] - saved
+            held[r] += now - started[r]
             kept[r] += saved
+            debt[r] = worked - saved + restart
             ends[r] = -1
             state[r] = WAITING
             attained = kept[r] / 1000.0
@@ -681,7 +760,15 @@ def run(
                 key[r] = keys.gittins_s(dist[r], attained) * gang[r]
             elif policy == LEARNED:
                 key[r] = learned_key(
-                    r, gang, attained, False, starts[r], dist[r], spread[r], pool_gpus, theta,
+                    r,
+                    gang,
+                    attained,
+                    False,
+                    starts[r],
+                    dist[r],
+                    spread[r],
+                    pool_gpus,
+                    theta,
                     hidden,
                 )
             elif policy == SRTF or policy == SRSF:
@@ -710,4 +797,4 @@ def run(
             round_due = now + SETTLE_MS
         if waits_residency < NEVER:
             again_at = waits_residency
-    return first_start, ends, starts, lost, busy, rounds, preemptions, never
+    return first_start, ends, starts, held, lost, busy, rounds, preemptions

@@ -26,6 +26,9 @@ def serve(run: Callable[[O, Say], Coroutine[Any, Any, Json]], options: type[O], 
         flag = f"--{field.name.replace('_', '-')}"
         kind = type(field.default)
         shown = f"default {field.default}"
+        if kind is bool:
+            parser.add_argument(flag, dest=field.name, action="store_true")
+            continue
         parser.add_argument(flag, dest=field.name, type=kind, default=field.default, help=shown)
     given = vars(parser.parse_args())
     as_json = bool(given.pop("json"))

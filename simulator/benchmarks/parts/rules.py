@@ -1,0 +1,64 @@
+"""The rules that a comparison names: bases as clusters run them, and what Berth deploys."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from services.priority.core import learned
+from simulator.kernel.network import theta_of
+from simulator.kernel.run import Rules
+
+MODELS = Path(learned.__file__).parents[1] / "models"
+MARGIN = 0.7
+"""Who leads by less than a factor of two stops nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Rules and how a table calls them. `knows`: blind, history or oracle."""
+
+    name: str
+    knows: str
+    rules: Rules
+
+
+def oracle(policy: str, mode: str = "strict") -> Named:
+    return Named(policy, "oracle", Rules(policy, mode, runtime="oracle"))  # type: ignore[arg-type]
+
+
+def blind(policy: str, mode: str = "strict") -> Named:
+    return Named(policy, "blind", Rules(policy, mode, runtime="oracle"))  # type: ignore[arg-type]
+
+
+SKIP_FCFS = blind("fcfs", "skip")
+STRICT_FCFS = blind("fcfs", "strict")
+EASY_FCFS = Named("fcfs", "oracle", Rules("fcfs", "easy", runtime="oracle"))
+SMALLEST = blind("smallest_first", "skip")
+MULTIFACTOR = blind("multifactor", "skip")
+QSSF = Named("qssf", "history", Rules("qssf"))
+SRSF_ORACLE = Named(
+    "srsf", "oracle", Rules("srsf", runtime="oracle", preemption=True, large_gang_share=1.0)
+)
+LAS = Named("las", "blind", Rules("las", preemption=True, large_gang_share=1.0))
+GITTINS = Named("gittins", "history", Rules("gittins", preemption=True, preempt_margin=MARGIN))
+
+
+def deployed(name: str = "berth-preempt", preemption: bool = True) -> Named:
+    """The committed network of that name; no oracle, no knowledge of the evaluated part."""
+    theta = theta_of((MODELS / f"{name}.onnx").read_bytes())
+    rules = Rules("learned", preemption=preemption, preempt_margin=MARGIN, theta=theta)
+    return Named(
+        f"learned:{name}" + ("" if preemption else " without preemption"), "history", rules
+    )
+
+
+def manifest(name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((MODELS / f"{name}.json").read_text())
+    return found
+
+
+def open_gate(named: Named) -> Named:
+    """From an empty pool, where no job has shown yet whether gangs are large."""
+    return replace(named, rules=replace(named.rules, large_at_start=0.0))

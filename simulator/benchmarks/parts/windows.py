@@ -1,0 +1,69 @@
+"""RLTune's protocol: batches of consecutive jobs on a small cluster, empty or warmed up before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.benchmarks.parts.cells import Side
+from simulator.kernel.run import Rules, simulate
+from simulator.kernel.warm import learnt
+from simulator.kernel.work import Ints, Work
+from simulator.metrics.outcome import Floats, Outcome
+
+NODES = np.full(17, 8, np.int64)
+"""RLTune's Helios cluster."""
+EVALUATED_FROM = 0.6
+"""Batches are taken from the last 40 % of a trace's time."""
+GATE_JOBS = 300
+"""Jobs before a batch by which it is known how many gangs are large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive jobs; `warm_up` of them come first and do not count."""
+
+    work: Work
+    warm_up: int
+    counts: Floats
+    large: float
+
+
+def batches(work: Work, jobs: int, count: int, warm_up: int, sizes: Ints = NODES) -> list[Batch]:
+    """Evenly over the evaluated part; jobs that could never fit are left out for everybody."""
+    fits = work.part(work.gang <= int(sizes.sum()))
+    first, last = fits.submit_ms[0], fits.submit_ms[-1]
+    low = int(np.searchsorted(fits.submit_ms, first + EVALUATED_FROM * (last - first)))
+    starts = np.linspace(max(low, warm_up), len(fits) - jobs, count).astype(np.int64)
+    return [batch(fits, int(start), jobs, warm_up, sizes) for start in np.unique(starts)]
+
+
+def batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> Batch:
+    begin = start - warm_up
+    seen = work.part(slice(max(0, begin - GATE_JOBS), begin)).gang
+    large = float((seen > 0.25 * sizes.sum()).mean()) if len(seen) else 0.0
+    counts = learnt(work.part(slice(0, begin)))
+    return Batch(work.part(slice(begin, start + jobs)), warm_up, counts, large)
+
+
+def run(batch: Batch, rules: Rules, sizes: Ints = NODES) -> Outcome:
+    return simulate(batch.work, sizes, rules, counts=batch.counts).outcome
+
+
+def side_of(batches: list[Batch], outcomes: list[Outcome]) -> Side:
+    """The jobs that count; a batch is a block."""
+    parts = [slice(each.warm_up, None) for each in batches]
+    pairs = list(zip(outcomes, parts, strict=True))
+    return Side(
+        np.concatenate([(o.jct_s - o.duration_s)[part] for o, part in pairs]),
+        np.concatenate([o.jct_s[part] for o, part in pairs]),
+        np.concatenate([o.slowdown[part] for o, part in pairs]),
+        np.concatenate([np.full(len(o) - p.start, i) for i, (o, p) in enumerate(pairs)]),
+    )
+
+
+def use_of(outcome: Outcome) -> float:
+    """Work over what the cluster could give from the first submit to the last end, as RLTune."""
+    span_s = float(outcome.end_s.max() - outcome.submit_s.min())
+    return float((outcome.gpus * outcome.duration_s).sum() / (outcome.capacity_gpus * span_s))

@@ -1,0 +1,268 @@
+"""What Berth's deployed policy gains over what clusters run today, on real traces, base by base.
+
+Continuous replay (60 % warm-up, the rest counts; loads 0.7, 0.9, 1.1) and RLTune's batches. Nothing
+called deployable uses an oracle or anything of the part of a trace that it is judged by.
+`--out DIR` writes JSON, tables and plots. `--trace FILE` replays that trace alone; `--quick` ends
+within 50 s.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from simulator.benchmarks.parts import continuous, report, windows
+from simulator.benchmarks.parts.cells import GAIN, Cell, Side, compared, of_use
+from simulator.benchmarks.parts.command import Json, Say, serve
+from simulator.benchmarks.parts.continuous import Replay, replay
+from simulator.benchmarks.parts.rules import (
+    EASY_FCFS,
+    GITTINS,
+    LAS,
+    MULTIFACTOR,
+    QSSF,
+    SKIP_FCFS,
+    SMALLEST,
+    SRSF_ORACLE,
+    STRICT_FCFS,
+    Named,
+    deployed,
+    open_gate,
+    oracle,
+)
+from simulator.metrics.outcome import Outcome
+from simulator.workload.source import SYNTHETIC
+
+LOADS = (0.7, 0.9, 1.1)
+LOAD = 0.9
+REGRET = 0.05
+"""By how much another rule must have been better in the warm-up to be taken instead."""
+CLUSTERS = ("cluster03", "cluster04", "cluster07")
+"""Of ITP, those with a thousand jobs and gangs; its tenants never share GPUs."""
+CELL_BASES = (SKIP_FCFS, EASY_FCFS, SMALLEST, MULTIFACTOR, QSSF, STRICT_FCFS)
+BATCHES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    trace: str = ""
+    quick: bool = False
+    model: str = "berth-preempt"
+    out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trace at a load: every rule's outcomes, one per cluster."""
+
+    name: str
+    load: float
+    replays: list[Replay]
+    ours: Named
+    outcomes: dict[str, list[Outcome]]
+
+    def side(self, named: Named) -> Side:
+        return continuous.side_of(self.outcomes[key(named)])
+
+
+async def run(options: Options, say: Say) -> Json:
+    """One JSON object: `best_deployable`, `cells`, and what each pool was."""
+    began = time.process_time()
+    ours = deployed(options.model)
+    judged = [judge(*each, ours, options.quick, say) for each in settings(options)]
+    cells = [cell for each in judged for cell in continuous_cells(each, options.quick)]
+    if not options.trace:
+        cells += batch_cells(ours, options.quick, say)
+    first = next(each for each in judged if each.load == LOAD)
+    result: Json = {
+        "best_deployable": best(first),
+        "replays": [described(each) for each in judged],
+        "gain": GAIN,
+        "cells": [cell.plain() for cell in cells],
+        "cpu_s": round(time.process_time() - began, 1),
+    }
+    if options.out:
+        report.write(Path(options.out), result)
+    return result
+
+
+def settings(options: Options) -> list[tuple[str, float, tuple[str | None, ...]]]:
+    """(trace, load, clusters) of the replays."""
+    if options.trace:
+        return [(options.trace, LOAD, (None,))]
+    known = [each for each in ALL if options.quick is False or each[0] == "helios_venus"]
+    found = [
+        (name, load, parts) for name, parts in known if continuous.is_shared(name) for load in LOADS
+    ]
+    if options.quick:
+        found = [each for each in found if each[1] == LOAD]
+    return found or [(SYNTHETIC, LOAD, (None,))]
+
+
+ALL: tuple[tuple[str, tuple[str | None, ...]], ...] = (
+    ("helios_venus", (None,)),
+    ("philly", (None,)),
+    ("msft_itp", CLUSTERS),
+    ("alibaba_pai_2020", (None,)),
+    ("helios_vc_users", (None,)),
+)
+
+
+def judge(
+    name: str, load: float, clusters: tuple[str | None, ...], ours: Named, quick: bool, say: Say
+) -> Judged:
+    replays = [replay(name, load, cluster) for cluster in clusters]
+    say(f"{name} at load {load}: {sum(len(each.work) for each in replays):,} jobs")
+    taken = continuous.chosen_by_validation(replays, [ours, GITTINS, SMALLEST, SKIP_FCFS], REGRET)
+    rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, ours, taken]
+    if not quick:
+        rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
+    outcomes: dict[str, list[Outcome]] = {}
+    for named in rules:
+        if key(named) not in outcomes:
+            outcomes[key(named)] = [each.run(named.rules) for each in replays]
+    return Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes)
+
+
+def key(named: Named) -> str:
+    return f"{named.name}/{named.knows}/{named.rules.mode}/{named.rules.preemption}"
+
+
+def continuous_cells(judged: Judged, quick: bool) -> list[Cell]:
+    ours = judged.side(judged.ours)
+    own = judged.outcomes[key(judged.ours)]
+    found: list[Cell] = []
+    for base in CELL_BASES:
+        if key(base) not in judged.outcomes:
+            continue
+        where: Json = {
+            "trace": judged.name,
+            "protocol": "continuous",
+            "load": round(reached(judged), 3),
+            "mode": base.rules.mode,
+            "base": base.name,
+            "knows": base.knows,
+            "policy": judged.ours.name,
+        }
+        found += compared(judged.side(base), ours, where)
+        used = continuous.use_of(judged.outcomes[key(base)]), continuous.use_of(own)
+        found.append(of_use(np.array(used[:1]), np.array(used[1:]), where))
+    return found
+
+
+def reached(judged: Judged) -> float:
+    weights = [each.capacity_gpus for each in judged.replays]
+    return float(np.average([each.load for each in judged.replays], weights=weights))
+
+
+def best(judged: Judged) -> Json:
+    """The deployed policy on this trace; gains are positive where it is better."""
+    ours, base = judged.side(judged.ours), judged.side(SKIP_FCFS)
+    bound, easy = judged.side(SRSF_ORACLE), judged.side(EASY_FCFS)
+    simple = min(float(judged.side(named).delay_s.mean()) for named in (SKIP_FCFS, SMALLEST))
+    wait, skip_wait = float(ours.delay_s.mean()), float(base.delay_s.mean())
+    oracle_wait = float(bound.delay_s.mean())
+    headroom = skip_wait - oracle_wait
+    return {
+        "policy": judged.ours.name,
+        "trace": judged.name,
+        "nodes": [len(each.sizes) for each in judged.replays],
+        "load": round(reached(judged), 4),
+        "jobs": len(ours.jct_s),
+        "mean_jct_s": round(float(ours.jct_s.mean()), 1),
+        "mean_jct_gain_vs_skip_fcfs": round(1 - ours.jct_s.mean() / base.jct_s.mean(), 4),
+        "mean_jct_over_srsf_oracle": round(float(ours.jct_s.mean() / bound.jct_s.mean()), 4),
+        "mean_jct_gain_vs_easy_fcfs_true": round(1 - ours.jct_s.mean() / easy.jct_s.mean(), 4),
+        "mean_wait_s": round(wait, 1),
+        "mean_wait_gain_vs_skip_fcfs": round(1 - wait / skip_wait, 4) if skip_wait else 0.0,
+        "mean_wait_gain_vs_easy_fcfs_true": round(1 - wait / float(easy.delay_s.mean()), 4)
+        if easy.delay_s.mean()
+        else 0.0,
+        "gap_closed_skip_fcfs_to_srsf_oracle": round((skip_wait - wait) / headroom, 4)
+        if headroom > 0
+        else None,
+        "mean_wait_over_best_without_preemption": round(wait / simple, 4) if simple else None,
+        "p99_wait_s": round(float(np.quantile(ours.delay_s, 0.99)), 1),
+        "p99_wait_s_easy_fcfs_true": round(float(np.quantile(easy.delay_s, 0.99)), 1),
+        "utilisation": round(continuous.use_of(judged.outcomes[key(judged.ours)]), 4),
+        "utilisation_skip_fcfs": round(continuous.use_of(judged.outcomes[key(SKIP_FCFS)]), 4),
+    }
+
+
+def described(judged: Judged) -> Json:
+    return {**best(judged), "rules": {
+        name: {
+            "mean_wait_s": round(float(side.delay_s.mean()), 1),
+            "mean_jct_s": round(float(side.jct_s.mean()), 1),
+            "p99_wait_s": round(float(np.quantile(side.delay_s, 0.99)), 1),
+            "all_jobs_mean_wait_s": round(everybody(outcomes), 1),
+            "utilisation": round(continuous.use_of(outcomes), 4),
+            "unfinished_or_never_fit": sum(int((~o.ended).sum()) for o in outcomes),
+        }
+        for name, outcomes in judged.outcomes.items()
+        for side in [continuous.side_of(outcomes)]
+    }}  # fmt: skip
+
+
+def everybody(outcomes: list[Outcome]) -> float:
+    """Over all jobs of the trace, so that nobody starves unseen before the window."""
+    delays = np.concatenate([(o.jct_s - o.duration_s)[o.fits] for o in outcomes])
+    return float(delays.mean())
+
+
+BATCH_BASES = ("fcfs", "multifactor", "f1", "wfp3", "sjf", "unicep")
+BLIND = frozenset({"fcfs", "multifactor"})
+
+
+def batch_cells(ours: Named, quick: bool, say: Say) -> list[Cell]:
+    """RLTune's protocol on Venus: blocking bases; ours with and without preemption."""
+    if not continuous.is_shared("helios_venus"):
+        return []
+    work, _ = continuous.work_named("helios_venus")
+    plans = [(256, 0, 40 if quick else BATCHES)]
+    if not quick:
+        plans += [(1024, 0, BATCHES), (1024, 512, BATCHES)]
+    calm = replace(ours, name=f"{ours.name} without preemption",
+                   rules=replace(ours.rules, preemption=False))  # fmt: skip
+    found: list[Cell] = []
+    for jobs, warm_up, count in plans:
+        say(f"{count} batches of {jobs} jobs after {warm_up}")
+        batches = windows.batches(work, jobs, count, warm_up)
+        protocol = f"batches-{jobs}" + (f"-after-{warm_up}" if warm_up else "-from-empty")
+        for policy in (open_gate(ours), calm):
+            found += one_protocol(batches, protocol, policy)
+    return found
+
+
+def one_protocol(batches: list[windows.Batch], protocol: str, policy: Named) -> list[Cell]:
+    own = [windows.run(each, gated(policy, each).rules) for each in batches]
+    side, use = windows.side_of(batches, own), np.array([windows.use_of(each) for each in own])
+    found: list[Cell] = []
+    for name in BATCH_BASES:
+        base = oracle(name)
+        theirs = [windows.run(each, base.rules) for each in batches]
+        where: Json = {
+            "trace": "helios_venus",
+            "protocol": protocol,
+            "load": None,
+            "mode": "strict",
+            "base": name,
+            "knows": "blind" if name in BLIND else "oracle",
+            "policy": policy.name,
+        }
+        names = ("mean_wait_s", "mean_jct_s", "mean_bounded_slowdown")
+        found += compared(windows.side_of(batches, theirs), side, where, names)
+        found.append(of_use(np.array([windows.use_of(each) for each in theirs]), use, where))
+    return found
+
+
+def gated(policy: Named, batch: windows.Batch) -> Named:
+    """What the gate would have known when the batch began."""
+    return replace(policy, rules=replace(policy.rules, large_at_start=batch.large))
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

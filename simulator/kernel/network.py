@@ -1,0 +1,77 @@
+"""The learned policy's network, from weights to ONNX and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from simulator.kernel.weights import INPUTS, joined, split
+from simulator.kernel.loop import CONTEXT_FEATURES, JOB_FEATURES
+
+Floats = NDArray[np.float64]
+OPSET = 17
+IR_VERSION = 8
+
+
+def network(theta: Floats) -> bytes:
+    """scores [n] = x A + c B + tanh(x W + c V + b) w, for x [n, 8] and c [4], in float32."""
+    linear, inputs, biases, outputs = split(theta)
+    parts = {
+        "job_linear": linear[:JOB_FEATURES, None],
+        "context_linear": linear[JOB_FEATURES:, None],
+        "job_inputs": inputs[:JOB_FEATURES],
+        "context_inputs": inputs[JOB_FEATURES:],
+        "biases": biases[None, :],
+        "outputs": outputs[:, None],
+    }
+    nodes = [
+        helper.make_node("Unsqueeze", ["context", "zero"], ["c"]),
+        helper.make_node("MatMul", ["x", "job_linear"], ["straight_jobs"]),
+        helper.make_node("MatMul", ["c", "context_linear"], ["straight_pool"]),
+        helper.make_node("MatMul", ["x", "job_inputs"], ["seen_jobs"]),
+        helper.make_node("MatMul", ["c", "context_inputs"], ["seen_pool"]),
+        helper.make_node("Add", ["seen_pool", "biases"], ["seen_by_all"]),
+        helper.make_node("Add", ["seen_jobs", "seen_by_all"], ["seen"]),
+        helper.make_node("Tanh", ["seen"], ["hidden"]),
+        helper.make_node("MatMul", ["hidden", "outputs"], ["bent"]),
+        helper.make_node("Add", ["straight_jobs", "straight_pool"], ["straight"]),
+        helper.make_node("Add", ["straight", "bent"], ["column"]),
+        helper.make_node("Squeeze", ["column", "one"], ["scores"]),
+    ]
+    constants = [
+        numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
+        for name, value in parts.items()
+    ]
+    constants += [
+        numpy_helper.from_array(np.array([axis], np.int64), name)
+        for name, axis in (("zero", 0), ("one", 1))
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "berth_queue",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", JOB_FEATURES]),
+            helper.make_tensor_value_info("context", TensorProto.FLOAT, [CONTEXT_FEATURES]),
+        ],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n"])],
+        constants,
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, producer_name="berth", opset_imports=opsets)
+    model.ir_version = IR_VERSION
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+def theta_of(model: bytes) -> Floats:
+    """The weights that `network` was made of, as the network has them: rounded to float32."""
+    graph = onnx.load_from_string(model).graph
+    found = {
+        each.name: numpy_helper.to_array(each).astype(np.float64) for each in graph.initializer
+    }
+    linear = np.concatenate((found["job_linear"][:, 0], found["context_linear"][:, 0]))
+    inputs = np.concatenate((found["job_inputs"], found["context_inputs"]))
+    assert len(linear) == INPUTS
+    return joined(linear, inputs, found["biases"][0], found["outputs"][:, 0])

@@ -1,0 +1,104 @@
+"""A workload as the kernel reads it: integer ms, whole GPUs, groups of jobs alike as codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.priority.core.history import LEVELS, alike
+from simulator.workload.columns import Columns
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`n` jobs by submission. A worker with a part of a GPU takes a whole one here."""
+
+    submit_ms: Ints
+    duration_ms: Ints
+    walltime_ms: Ints
+    """What a policy is told when its source is not history: here the true run time (oracle)."""
+    workers: Ints
+    gpus: Ints
+    """Per worker."""
+    shape: Ints
+    """Code of (workers, gpus)."""
+    dearer: NDArray[np.bool_]
+    """[S, S]: does shape b need at least what shape a needs?"""
+    groups: Ints
+    """[n, LEVELS] codes of `history.groups`, -1 where a job has none."""
+    group_count: int
+    tenant: Ints
+    tie: Ints
+    """Order of the job ids, which decides between equals."""
+
+    def __len__(self) -> int:
+        return len(self.submit_ms)
+
+    @property
+    def gang(self) -> Ints:
+        return self.workers * self.gpus
+
+    def part(self, chosen: slice | NDArray[np.bool_]) -> Work:
+        """Some of the jobs; shapes and groups keep their codes."""
+        own = ("submit_ms", "duration_ms", "walltime_ms", "workers", "gpus", "shape", "groups",
+               "tenant", "tie")  # fmt: skip
+        return replace(self, **{name: getattr(self, name)[chosen] for name in own})
+
+
+def work_of(columns: Columns) -> Work:
+    """The jobs that ask for GPUs at all."""
+    chosen = columns.gpus > 0
+    workers = columns.workers[chosen].astype(np.int64)
+    gpus = np.maximum(1, np.ceil(columns.gpus_per_worker[chosen])).astype(np.int64)
+    shapes, shape = np.unique(np.stack((workers, gpus), axis=1), axis=0, return_inverse=True)
+    duration_ms = np.maximum(1, np.rint(columns.duration_s[chosen] * 1000)).astype(np.int64)
+    groups, count = groups_of(columns, chosen)
+    return Work(
+        submit_ms=np.rint(columns.submit_s[chosen] * 1000).astype(np.int64),
+        duration_ms=duration_ms,
+        walltime_ms=duration_ms.copy(),
+        workers=workers,
+        gpus=gpus,
+        shape=shape.reshape(-1).astype(np.int64),
+        dearer=(shapes[:, None, :] <= shapes[None, :, :]).all(axis=2),
+        groups=groups,
+        group_count=count,
+        tenant=columns.tenant[chosen].astype(np.int64),
+        tie=np.arange(int(chosen.sum()), dtype=np.int64),
+    )
+
+
+def groups_of(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
+    """The groups of `history.groups` as codes, and how many there are."""
+    tenant, user = columns.tenant[chosen], columns.user[chosen]
+    names = np.array([*(alike(name) for name in columns.names), ""])
+    name = np.unique(names, return_inverse=True)[1][columns.name[chosen]]
+    size = np.unique(columns.gpus[chosen], return_inverse=True)[1]
+    nothing = np.zeros_like(tenant)
+    known_tenant, known_user = tenant >= 0, user >= 0
+    known_name = columns.name[chosen] >= 0
+    always = np.ones(len(tenant), np.bool_)
+    levels = (
+        (always, (nothing,)),
+        (always, (size,)),
+        (known_tenant, (tenant,)),
+        (known_tenant, (tenant, size)),
+        (always, (tenant, size)),
+        (known_user, (tenant, user, size)),
+        (known_user, (tenant, user)),
+        (known_name, (tenant, user, name)),
+    )
+    assert len(levels) == LEVELS
+    found = np.full((len(tenant), LEVELS), -1, np.int64)
+    count = 0
+    for level, (known, parts) in enumerate(levels):
+        if known.any():
+            rows = np.stack(parts, axis=1)[known]
+            codes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+            found[known, level] = codes + count
+            count += int(codes.max()) + 1
+    return found, count

@@ -1,0 +1,84 @@
+"""Pieces of real traces to train on: all from the first part of a trace's time, never the last 40 %."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.kernel.run import Rules, simulate
+from simulator.kernel.work import Ints, Work, work_of
+from simulator.workload.rows import NODE_GPUS
+from simulator.workload.source import read_columns
+
+TRAIN = (0.0, 0.45)
+VALIDATION = (0.45, 0.60)
+"""Shares of a trace's time; what comes after is for evaluation alone."""
+WARM_UP = 0.3
+"""Share of a training window's time that fills pool and history, and does not count."""
+FLOOR_S = 60.0
+"""Delays below it are as good as none."""
+SOURCES: tuple[tuple[str, str | None], ...] = (
+    ("helios_venus", None),
+    ("philly", None),
+    ("msft_itp", None),
+    ("msft_itp", "cluster04"),
+    ("msft_itp", "cluster07"),
+    ("alibaba_pai_2020", None),
+)
+"""Trace and, where its tenants are clusters of their own, the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The jobs of a trace up to some time, on a pool of their own; the last ones count."""
+
+    name: str
+    work: Work
+    sizes: Ints
+    counted: slice
+
+    def delay_s(self, rules: Rules) -> float:
+        """Mean of JCT less work over the jobs that count."""
+        outcome = simulate(self.work, self.sizes, rules).outcome
+        return float((outcome.jct_s - outcome.duration_s)[self.counted].mean())
+
+
+def training_windows(loads: Sequence[float]) -> list[Window]:
+    begin, end = TRAIN
+    warm = begin + WARM_UP * (end - begin)
+    return [window(source, (warm, end), load) for source in SOURCES for load in loads]
+
+
+def validation_windows(load: float) -> list[Window]:
+    return [window(source, VALIDATION, load) for source in SOURCES]
+
+
+def window(source: tuple[str, str | None], counted: tuple[float, float], load: float) -> Window:
+    """From the trace's begin to the end of what counts, loaded as asked for while it counts."""
+    name, cluster = source
+    columns = read_columns(name)
+    work = work_of(columns)
+    if cluster is not None:
+        work = work.part(work.tenant == columns.tenants.index(cluster))
+    low, high = between(work, counted)
+    sizes = nodes_for(work.part(slice(low, high)), load)
+    label = f"{name}{'/' + cluster if cluster else ''}@{load}"
+    return Window(label, work.part(slice(0, high)), sizes, slice(low, high))
+
+
+def between(work: Work, period: tuple[float, float]) -> tuple[int, int]:
+    """The jobs that are submitted in these shares of the trace's time."""
+    first, last = work.submit_ms[0], work.submit_ms[-1]
+    edges = [first + share * (last - first) for share in period]
+    low, high = np.searchsorted(work.submit_ms, edges)
+    return int(low), int(high)
+
+
+def nodes_for(work: Work, load: float) -> Ints:
+    """8-GPU nodes that the window's GPU time loads as asked for, and that hold its largest gang."""
+    span_ms = max(1, int(work.submit_ms[-1] - work.submit_ms[0]))
+    gpus = float((work.gang * work.duration_ms).sum()) / span_ms / load
+    least = int(np.ceil(work.gang.max() / NODE_GPUS))
+    return np.full(max(least, round(gpus / NODE_GPUS)), NODE_GPUS, np.int64)
