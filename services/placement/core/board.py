@@ -214,6 +214,11 @@ class Board:
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
             yield from self.healthy_first(merged(tables, level))
 
+    @property
+    def gpus(self) -> int:
+        """Of the nodes in use."""
+        return sum(kind.gpus * count for kind, count in self.kinds.items())
+
     def free_of(self, types: tuple[str, ...]) -> int:
         if not types:
             return sum(self.free_gpus.values())

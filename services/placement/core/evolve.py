@@ -89,6 +89,7 @@ def on_enqueued(event: JobEnqueued, pool: Pool, fact: Fact) -> None:
             since=fact.at,
             trace=fact.traceparent,
         )
+        pool.note_arrival(job.shape)
     job.cause = fact.id
     job.resumes, job.debt_ms = False, 0
     wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)

@@ -17,6 +17,10 @@ from shared.contracts.jobs import JobSpec
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
 Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
 
+LARGE_MOST = 0.1
+"""Share of recent arrivals that are large gangs, at which rank stops nobody any more."""
+LARGE_MEMORY = 100.0
+"""Arrivals after which an old one counts 1/e."""
 ANSWERED_KEPT = 100_000
 LEASE_S = 30.0
 START_TIMEOUT_S = 60.0
@@ -133,7 +137,7 @@ class Open(NamedTuple):
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-3"
+    SCHEMA: ClassVar[str] = "placement-4"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -160,6 +164,8 @@ class Pool:
     """Jobs that hold GPUs, in the order in which they were placed."""
     tiers: Counter[int] = field(default_factory=Counter)
     """How many of them there are of each tier."""
+    large: float = 1.0
+    """Share of recent arrivals that are large gangs; 1 until there is evidence."""
     changed: bool = False
     """Something happened since the last round that could let a job start."""
     first_change: int = 0
@@ -187,6 +193,20 @@ class Pool:
     def is_ranked(self) -> bool:
         """Rank may stop jobs."""
         return self.settings is not None and self.settings.preemption == "ranked"
+
+    @property
+    def gangs_are_small(self) -> bool:
+        """Rank stops nobody where many recent gangs are large: stopped for short jobs, such a gang
+        would wait for ever for as many free GPUs (quality.md, venus_vc)."""
+        share = self.settings.large_gang_share if self.settings else 1.0
+        return share >= 1.0 or self.large < LARGE_MOST
+
+    def note_arrival(self, shape: Shape) -> None:
+        """Whether a job that came is a large gang, as a share of the latest ones; old ones fade."""
+        share = self.settings.large_gang_share if self.settings else 1.0
+        gpus = shape.max_workers * shape.worker_milli / 1000
+        large = 1.0 if gpus > share * self.board.gpus else 0.0
+        self.large += (large - self.large) / LARGE_MEMORY
 
     @property
     def lease_ms(self) -> int:

@@ -94,7 +94,7 @@ def view_of(pool: Pool, now: int) -> View:
 
 
 def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
-    if pool.settings is None or not pool.is_ranked:
+    if pool.settings is None or not pool.is_ranked or not pool.gangs_are_small:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
     return ByRank(scores, pool.settings.preempt_margin, residency_ms)
