@@ -6,6 +6,7 @@ from services.cli.app import BerthApp
 from services.cli.check_commands import bench, projections, verify
 from services.cli.dead_commands import dead
 from services.cli.demo_command import demo
+from services.cli.fault_commands import faults
 from services.cli.job_commands import cancel, jobs, logs, show, submit
 from services.cli.node_commands import cordon, drain, nodes, queue, uncordon
 from services.cli.replay_command import replay
@@ -33,6 +34,7 @@ for _command in PLAIN:
 app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants), ("keys", keys), ("access", access), ("dead", dead),
+    ("faults", faults),
     ("projections", projections),
 ):  # fmt: skip
     app.add_typer(_group, name=_name)

@@ -14,16 +14,20 @@ from services.cli.http_api import Json, part
 from services.cli.job_commands import JobArgument
 from services.cli.output import emit, lines, table
 from services.cli.times import clock, span
-from services.cli.why_words import phase, words
+from services.cli.why_words import deciding, phase, words
 
 
 def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Why a job waits, or waited: each reason with its numbers, from when until when."""
+    """Why a job waits, or waited: each reason with its numbers, from when until when.
+
+    And where it stands in line now, or what decided where it was placed.
+    """
     found = api(data).get(f"/v1/jobs/{part(job)}/why")
     if as_json:
         emit(found)
         return
     table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(found)), "no history yet")
+    lines(deciding(found.get("line"), found.get("placing")))
 
 
 def _period(row: Json) -> tuple[object, ...]:

@@ -17,6 +17,8 @@ PHASES = {
     "job.placed.v1": "starting",
     "job.start-failed.v1": "stopping",
     "job.preempted.v1": "stopping",
+    "job.migrated.v1": "moving",
+    "job.resized.v1": "resizing",
     "job.requeued.v1": "waiting",
     "job.attempt-failed.v1": "backoff",
     "job.cancelled.v1": "cancelled",
@@ -43,6 +45,14 @@ REASONS = {
     "outranked": "a job of a better rank needed the GPUs",
     "node_drained": "its node was drained",
     "node_lost": "its node was lost",
+    "migrated": "it goes on where GPUs are kept for it",
+    "resized": "it goes on with another number of workers",
+    "drain": "its node is drained",
+    "slow_node": "its node is slow",
+    "defragment": "so that larger jobs find room",
+    "balance": "so that the load is spread",
+    "grow": "nobody waits for the GPUs that it grows into",
+    "shrink": "a job in line can start on what it gives up",
 }
 
 
@@ -59,6 +69,11 @@ def words(type_: str, data: Data) -> str:
             return f"in the queue, attempt {data.get('attempt', 1)}"
         case "job.placed.v1":
             return _placed(data)
+        case "job.migrated.v1":
+            return f"to {_few(data.get('to_nodes'))}: {_because(data)}"
+        case "job.resized.v1":
+            sizes = f"from {data.get('from_workers')} to {data.get('to_workers')} workers"
+            return f"{sizes}: {_because(data)}"
         case "job.readmitted.v1":
             return f"attempt {data.get('attempt')} may start"
         case "job.succeeded.v1":
@@ -69,9 +84,14 @@ def words(type_: str, data: Data) -> str:
 
 def _placed(data: Data) -> str:
     allocations = cast("list[Data]", data.get("allocations") or [])
-    nodes = sorted({str(each["node_id"]) for each in allocations})
-    shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
+    shown = _few(sorted({str(each["node_id"]) for each in allocations}))
     return f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
+
+
+def _few(names: object) -> str:
+    """The first of them, and how many more there are."""
+    found = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
+    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
 def _because(data: Data) -> str:
@@ -98,3 +118,59 @@ def _shown(value: object) -> str:
 
 def _seconds(ms: object) -> str:
     return f"{ms / 1000:.1f} s" if isinstance(ms, (int, float)) else "-"
+
+
+def deciding(line: object, placing: object) -> list[str]:
+    """What decided: the place in line of a job that waits, or the terms of its last placing."""
+    found: list[str] = []
+    if isinstance(line, dict):
+        found.append(_in_line(line))
+    if isinstance(placing, dict):
+        found += [_placing(placing), *_terms(placing.get("terms"))]
+    return found
+
+
+def _in_line(line: Data) -> str:
+    """Scores of the job, of the one ahead and of the first say how far it is from its turn."""
+    waiting = line.get("waiting")
+    if line.get("position") is None:
+        return f"not among the first of {waiting} in line, by {_ranker(line)}"
+    scores = {
+        "score": line.get("score"),
+        "ahead": line.get("score_ahead"),
+        "first": line.get("best_score"),
+    }
+    said = ", ".join(
+        f"{name} {_shown(value)}" for name, value in scores.items() if value is not None
+    )
+    return f"number {line['position']} of {waiting} in line, by {_ranker(line)}: {said}"
+
+
+def _ranker(line: Data) -> str:
+    learned, runtime = line.get("learned"), line.get("runtime")
+    parts = [str(line.get("base_policy"))]
+    if runtime not in (None, "", "none"):
+        parts.append(f"run times from {runtime}")
+    if learned:
+        parts.append(f"re-ranked by {learned}{_model(line)}")
+    return ", ".join(parts)
+
+
+def _placing(placing: Data) -> str:
+    parts = [f"placed by {placing.get('policy')}"]
+    if placing.get("solver"):
+        parts.append(f"solver {placing['solver']}")
+    if placing.get("score") is not None:
+        parts.append(f"score {_shown(placing['score'])}{_model(placing)}")
+    return ", ".join(parts)
+
+
+def _model(data: Data) -> str:
+    sha256 = str(data.get("model_sha256") or "")
+    return f" (model {sha256[:12]})" if sha256 else ""
+
+
+def _terms(terms: object) -> list[str]:
+    if not isinstance(terms, dict) or not terms:
+        return []
+    return ["  " + ", ".join(f"{name} {_shown(value)}" for name, value in sorted(terms.items()))]

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from services.gateway import docs, problem
 from services.gateway.parts import Gateway
-from services.gateway.routes import admin, jobs, llm, nodes, probes, streams
+from services.gateway.routes import admin, faults, jobs, llm, nodes, probes, streams
 
 VERSION = "1"
 
@@ -24,6 +24,6 @@ def build(parts: Gateway) -> FastAPI:
     app.state.gateway = parts
     problem.install(app)
     docs.install(app)
-    for routes in (probes, streams, jobs, nodes, admin, llm):
+    for routes in (probes, streams, jobs, nodes, faults, admin, llm):
         app.include_router(routes.router)
     return app

@@ -43,6 +43,25 @@ WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
 ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 
+PLACE_IN_LINE = """
+SELECT q.base_policy, q.learned, q.runtime, q.model_sha256, q.waiting, q.at AS ranked_at, q.terms,
+       e.position, (e.value ->> 'score')::float8 AS score,
+       (q.ranked::jsonb -> 0 ->> 'score')::float8 AS best_score,
+       CASE WHEN e.position > 1
+            THEN (q.ranked::jsonb -> (e.position - 2)::int ->> 'score')::float8 END AS score_ahead
+FROM job_placement p JOIN queue_rank q ON q.partition = p.partition
+LEFT JOIN LATERAL jsonb_array_elements(q.ranked::jsonb) WITH ORDINALITY AS e (value, position)
+    ON e.value ->> 'job_id' = p.job_id
+WHERE ($1::text IS NULL OR p.tenant = $1) AND p.job_id = $2 AND p.phase = 'waiting'
+"""
+
+LAST_PLACING = """
+SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
+WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.type = 'job.placed.v1'
+  AND p.phase <> 'waiting'
+ORDER BY e.at DESC, e.seq DESC, e.idx DESC LIMIT 1
+"""
+
 NODES = """
 SELECT n.node_id, p.pool, n.backend, n.gpu_type, n.gpus, n.cpus, n.mem_gib, n.rack, n.labels,
        n.alive, n.cordoned, n.draining, n.health, n.reason, n.executor_id, n.joined_at, n.lost_at,
@@ -104,6 +123,18 @@ FROM dead_letter WHERE ($1::text IS NULL OR tenant = $1)
   AND ($2::bigint IS NULL OR (at, dead_id) < ($2, $3::text))
 ORDER BY at DESC, dead_id DESC LIMIT $4
 """
+
+FAULTS = """
+SELECT f.fault_id, p.pool, f.job_id, f.tenant, f.node_id, f.allocation_id, f.slowdown, f.score,
+       f.state, f.reason, f.suspected_at, f.closed_at, n.health
+FROM fault f LEFT JOIN pool p ON p.partition = f.partition LEFT JOIN node n USING (node_id)
+WHERE ($1::text IS NULL OR f.tenant = $1) AND ($2::text IS NULL OR p.pool = $2)
+  AND ($3::text IS NULL OR f.node_id = $3) AND ($4::text IS NULL OR f.state = $4)
+  AND ($5::bigint IS NULL OR (f.suspected_at, f.fault_id) < ($5, $6::text))
+ORDER BY f.suspected_at DESC, f.fault_id DESC LIMIT $7
+"""
+
+LANE_OF_FAULT = "SELECT partition FROM fault WHERE fault_id = $1"
 
 LLM_REQUESTS = """
 SELECT request_id, tenant, endpoint, application, state, reason, prompt_tokens, output_tokens,

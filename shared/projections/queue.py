@@ -20,6 +20,8 @@ class QueueRank:
     ranked: str = "[]"
     terms: str = "{}"
     at: int = 0
+    learned: str = ""
+    runtime: str = "none"
 
 
 RANK = Table(
@@ -35,6 +37,8 @@ RANK = Table(
         "ranked": "text",
         "terms": "text",
         "at": "bigint",
+        "learned": "text",
+        "runtime": "text",
     },
 )
 
@@ -42,6 +46,7 @@ RANK = Table(
 def fold_rank(row: QueueRank, line: Line) -> None:
     data = line.data
     row.base_policy, row.model_sha256 = data["base_policy"], data.get("model_sha256", "")
+    row.learned, row.runtime = data.get("learned", ""), data.get("runtime", "none")
     row.waiting, row.at = data.get("waiting", 0), line.at
     row.ranked = msgspec.json.encode(data["ranked"]).decode()
     row.terms = msgspec.json.encode(data.get("terms", {})).decode()

@@ -161,18 +161,40 @@ async def timeline(request: Request, job_id: Job) -> Response:
 
 @router.get("/{job_id}/why", responses=refusals(404))
 async def why(request: Request, job_id: Job) -> Response:
-    """Why the job waited, as a time series: each reason with its numbers, from `at` to `until`."""
-    return await _history(request, job_id, queries.WHY)
+    """Why the job waited, as a time series: each reason with its numbers, from `at` to `until`.
+
+    `line` is the place of a waiting job in the order that priority last advised; `placing` is what
+    decided where a job that waits no more was placed.
+    """
+    parts, bearer, _ = await visible(request, job_id)
+    found = await _told(parts, bearer, job_id, queries.WHY)
+    line = await parts.database.row(queries.PLACE_IN_LINE, bearer.tenant, job_id)
+    placed = await parts.database.row(queries.LAST_PLACING, bearer.tenant, job_id)
+    return shown({**found, "line": line, "placing": placing(placed)})
+
+
+def placing(row: Body | None) -> Body | None:
+    """What decided: the order, the score and its model, the solver, and the terms by name."""
+    if row is None or not isinstance(data := row["data"], dict):
+        return None
+    nodes = {lease["node_id"] for lease in data["allocations"]}
+    names = ("policy", "score", "model_sha256", "solver", "waited_ms", "terms")
+    return {"at": row["at"], **{name: data.get(name) for name in names}, "nodes": sorted(nodes)}
 
 
 async def _history(request: Request, job_id: str, sql: str) -> Response:
     parts, bearer, _ = await visible(request, job_id)
+    return shown(await _told(parts, bearer, job_id, sql))
+
+
+async def _told(parts: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
+    """Events of the job; whose job it made room for is for operators."""
     rows = await parts.database.rows(sql, bearer.tenant, job_id)
     if bearer.tenant is not None:
         for data in (row["data"] for row in rows):
             if isinstance(data, dict):
                 data.pop("by_job_id", None)
-    return shown({"job_id": job_id, "items": rows})
+    return {"job_id": job_id, "items": rows}
 
 
 @router.get("/{job_id}/trace", responses=refusals(404))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.cli.why_words import phase, words
+from services.cli.why_words import deciding, phase, words
 
 
 def test_a_held_job_says_what_is_short_and_by_how_much() -> None:
@@ -21,5 +21,41 @@ def test_a_placed_job_says_where_and_after_how_long() -> None:
     assert words("job.placed.v1", data) == "on n0, n1, n2, n3 and 2 more after 1.5 s, by fcfs"
 
 
+def test_a_move_says_where_to_and_a_resize_how_far() -> None:
+    data = {"to_nodes": ["n1", "n2"], "reason": "drain", "lost_work_s": 5.0, "target": [{}]}
+    assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; lost work s 5"
+    assert phase("job.migrated.v1") == "moving"
+    data = {"from_workers": 2, "to_workers": 8, "reason": "grow"}
+    said = "from 2 to 8 workers: nobody waits for the GPUs that it grows into"
+    assert words("job.resized.v1", data) == said
+
+
 def test_an_unknown_type_is_no_failure() -> None:
     assert (phase("job.resized.v9"), words("job.resized.v9", {})) == ("resized", "-")
+
+
+def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None:
+    line = {
+        "base_policy": "fcfs", "learned": "venus", "runtime": "history", "model_sha256": "ab" * 32,
+        "waiting": 40, "position": 3, "score": 0.25, "score_ahead": 0.5, "best_score": 2.0,
+    }  # fmt: skip
+    assert deciding(line, None) == [
+        "number 3 of 40 in line, by fcfs, run times from history, re-ranked by venus"
+        " (model abababababab): score 0.25, ahead 0.5, first 2"
+    ]
+    unranked = {"base_policy": "sjf", "waiting": 900, "position": None}
+    assert deciding(unranked, None) == ["not among the first of 900 in line, by sjf"]
+
+
+def test_a_placed_job_says_what_decided() -> None:
+    placing = {
+        "policy": "fcfs+cpsat", "solver": "optimal", "score": 1.5, "model_sha256": "cd" * 32,
+        "terms": {"objective": 12.0, "bound": 13.0},
+    }  # fmt: skip
+    assert deciding(None, placing) == [
+        "placed by fcfs+cpsat, solver optimal, score 1.5 (model cdcdcdcdcdcd)",
+        "  bound 13, objective 12",
+    ]
+    assert deciding(None, {"policy": "class_submit+best_fit"}) == [
+        "placed by class_submit+best_fit"
+    ]

@@ -20,6 +20,11 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
     ("POST", f"{NODE}/cordon", "op", {"pool": "side"}, "commands", "node.cordon.v1"),
     ("POST", f"{NODE}/drain", "op", {"pool": "side", "reason": "x"}, "commands", "node.drain.v1"),
     ("POST", f"{NODE}/uncordon", "op", {"pool": "side"}, "commands", "node.uncordon.v1"),
+    ("POST", "/v1/faults/j/1/0/1/dismiss", "op", {"pool": "side"}, "commands", "fault.dismiss.v1"),
+    (
+        "POST", "/v1/faults/j/1/0/1/false-alarm", "op", {"pool": "side", "reason": "x"},
+        "commands", "fault.mark-false-alarm.v1",
+    ),
     ("POST", "/v1/tenants/ada/quota", "op", {"guaranteed_gpus": 4}, "commands", "quota.set.v1"),
     ("POST", "/v1/tenants", "root", TENANT, "access.commands", "tenant.register.v1"),
     ("DELETE", "/v1/tenants/eve", "root", None, "access.commands", "tenant.retire.v1"),
@@ -41,7 +46,7 @@ async def test_an_order_becomes_the_command_of_its_owner(
     assert status == 202
     command = await stack.command(said["command_id"], topic)
     assert command is not None and command["type"] == type_
-    if "node" in type_:
+    if "node" in type_ or "fault" in type_:
         assert command["lane"] == 2
 
 
@@ -102,6 +107,11 @@ async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> 
 async def test_a_node_that_nobody_knows_is_not_found(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/nodes/ghost/cordon", {}, key="op"))[0] == 404
     assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 422
+
+
+async def test_a_fault_that_nobody_knows_is_not_found(stack: Stack) -> None:
+    assert (await stack.call("POST", "/v1/faults/a/1/0/1/dismiss", {}, key="op"))[0] == 404
+    assert (await stack.call("POST", "/v1/faults/a%20b/dismiss", {}, key="op"))[0] == 422
 
 
 async def test_probes_and_documents_need_no_key(stack: Stack) -> None:

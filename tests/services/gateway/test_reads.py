@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.faults import FaultSuspected
 from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
-from shared.contracts.nodes import NodeJoined
+from shared.contracts.nodes import NodeHealthNoted, NodeJoined
 from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobPreempted
+from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
 from tests.services.gateway.stack import Stack
 
@@ -41,6 +43,24 @@ async def fill(stack: Stack) -> None:
         JobPlaced(job_id="a1", tenant="ada", attempt=1, waited_ms=5, policy="fcfs",
                   allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),)),
         JobPreempted(job_id="a1", tenant="ada", attempt=1, reason="higher_class", by_job_id="b1"),
+    )  # fmt: skip
+    await stack.project(
+        "priority", 1, 41,
+        QueueRanked(
+            base_policy="fcfs", learned="venus", runtime="history", waiting=3,
+            ranked=(Ranked(job_id="b1", score=2.0), Ranked(job_id="a2", score=0.5)),
+        ),
+    )  # fmt: skip
+    await stack.project(
+        "placement", 1, 42,
+        NodeHealthNoted(node_id="n1", fault_id="a0/1/0/1", slowdown=2, health=0.5),
+    )  # fmt: skip
+    await stack.project(
+        "failslow", 1, 43,
+        FaultSuspected(
+            fault_id="a0/1/0/1", job_id="a0", tenant="ada", node_id="n1", allocation_id="1/40/0/0",
+            slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3,
+        ),
     )  # fmt: skip
     await stack.project(
         "admission", 1, 50,
@@ -115,6 +135,33 @@ async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack)
     _, why, _ = await rows.call("GET", "/v1/jobs/a2/why")
     held = next(item for item in why["items"] if item["type"] == "job.held.v1")
     assert held["data"]["short_gpus"] == 2
+
+
+async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stack) -> None:
+    _, waits, _ = await rows.call("GET", "/v1/jobs/a2/why")
+    line = waits["line"]
+    assert (line["position"], line["waiting"], line["score"]) == (2, 3, 0.5)
+    assert (line["score_ahead"], line["best_score"]) == (2.0, 2.0)
+    assert (line["learned"], line["runtime"]) == ("venus", "history")
+    assert waits["placing"] is None
+    _, placed, _ = await rows.call("GET", "/v1/jobs/a1/why")
+    assert placed["line"] is None
+    assert placed["placing"]["policy"] == "fcfs" and placed["placing"]["nodes"] == ["n1"]
+    assert "b1" not in str(waits)
+
+
+async def test_faults_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
+    for key, names in {"ada": ["a0/1/0/1"], "bob": [], "op": ["a0/1/0/1"]}.items():
+        _, said, _ = await rows.call("GET", "/v1/faults", key=key)
+        assert [fault["fault_id"] for fault in said["items"]] == names
+    (fault,) = said["items"]
+    assert (fault["pool"], fault["node_id"], fault["state"]) == ("main", "n1", "suspected")
+    assert (fault["slowdown"], fault["health"]) == (2.0, 0.5)
+    assert (await rows.call("GET", "/v1/faults?state=cleared"))[1]["items"] == []
+    status, ticket, _ = await rows.call("POST", "/v1/faults/a0/1/0/1/dismiss", {}, key="op")
+    assert status == 202
+    command = await rows.command(ticket["command_id"])
+    assert command is not None and command["lane"] == 1
 
 
 async def test_an_operator_sees_who_preempted(rows: Stack) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that were moved or resized, and how healthy nodes are."""
+"""Jobs that were moved or resized, how healthy nodes are, and which learned policy ranks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ down_revision = "0001"
 STATEMENTS = """
 ALTER TABLE job_placement ADD COLUMN moves integer NOT NULL DEFAULT 0;
 ALTER TABLE node ADD COLUMN health double precision NOT NULL DEFAULT 1;
+ALTER TABLE queue_rank ADD COLUMN learned text NOT NULL DEFAULT '';
+ALTER TABLE queue_rank ADD COLUMN runtime text NOT NULL DEFAULT 'none';
 
 CREATE OR REPLACE VIEW job AS
 SELECT
