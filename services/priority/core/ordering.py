@@ -22,12 +22,17 @@ FAIR_SHARE = "fair_share"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Places in a view of the first waiting jobs, best first; a score for every job of it."""
+    """A score for every job of a view, higher goes first, and what decided."""
 
-    first: list[int]
     scores: Floats
     runtime: RuntimeSource | Literal["none"]
     terms: dict[str, float]
+    given: list[int] | None = None
+    """Its places in order, where scores are made of them."""
+
+    def first(self, view: QueueView) -> list[int]:
+        """Places of the first waiting jobs, best first."""
+        return first_of(view, self.scores, RANKED_MOST) if self.given is None else self.given
 
 
 def is_classic(policy: str) -> bool:
@@ -43,7 +48,7 @@ def order_by(policy: str, queue: Queue, view: QueueView, now: int, source: Runti
     ask = Ask(view, times, lambda: fair_share.factors(queue, view, now))
     scores = scores_of(chosen, ask)
     runtime: RuntimeSource | Literal["none"] = times.source if times.asked else "none"
-    return Order(first_of(view, scores, RANKED_MOST), scores, runtime, times.terms())
+    return Order(scores, runtime, times.terms())
 
 
 def shared_out(queue: Queue, view: QueueView, now: int) -> Order:
@@ -57,4 +62,4 @@ def shared_out(queue: Queue, view: QueueView, now: int) -> Order:
         f"share_gpu_s.{tenant}": round(value, 3)
         for tenant, value in sorted(fair_share.shares(queue, now).items())
     }
-    return Order(first, scores, "none", terms)
+    return Order(scores, "none", terms, first)

@@ -67,13 +67,14 @@ def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
     line = Line(queue, queue.pool, queue.view(now), models, now)
     base = order_by(queue.pool.base_policy, queue, line.view, now, queue.pool.runtime)
     line.view.base_score[:] = base.scores
-    advice = Advice(base.first, base.scores)
-    learned = queue.pool.learned
-    if learned is not None:
+    advice = None
+    if learned := queue.pool.learned:
         found = by_model(line, learned)
         yield from news(queue, learned, found)
         if isinstance(found, Advice):
             advice = found
+    if advice is None:
+        advice = Advice(base.first(line.view), base.scores)
     yield Decision(ranked(line, base, advice))
     if queue.pool.shadows and now - queue.shadowed_at >= SHADOW_MS:
         for name in queue.pool.shadows:
@@ -131,7 +132,7 @@ def by_name(line: Line, name: str) -> Advice | Problem:
     if not is_classic(name):
         return Problem("unknown", f"shadows: {name!r}, must be a policy of this installation")
     order = order_by(name, line.queue, line.view, line.now, line.pool.runtime)
-    return Advice(order.first, order.scores)
+    return Advice(order.first(line.view), order.scores)
 
 
 def shadowed(line: Line, name: str, acting: Advice) -> Iterator[Decision]:

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from services.priority.core.queue_view import QueueView
-from services.priority.core.table import Floats
+from services.priority.core.table import Floats, Rows
 
 
 def first_of(view: QueueView, scores: Floats, most: int) -> list[int]:
     """The first waiting jobs by tier, score, submission and id."""
-    count = view.waiting
-    return sorted_by(view, [view.tier[:count], -scores[:count], view.submit_s[:count]], most)
+    tier, behind = view.tier[: view.waiting], -scores[: view.waiting]
+    places = contenders(tier, behind, most)
+    return in_order(view, places, [tier, behind, view.submit_s], most)
 
 
 def by_submission(view: QueueView) -> list[int]:
     """All waiting jobs by submission and id."""
-    return sorted_by(view, [view.submit_s[: view.waiting]], view.waiting)
+    return in_order(view, np.arange(view.waiting), [view.submit_s], view.waiting)
 
 
 def lowest_running(view: QueueView, scores: Floats, most: int) -> list[int]:
     """Jobs that hold GPUs, the lowest score first, then by id."""
-    return [view.waiting + place for place in sorted_by(view, [scores], most, view.waiting)]
+    return in_order(view, np.arange(view.waiting, len(view.rows)), [scores], most)
 
 
-def sorted_by(view: QueueView, columns: list[Floats], most: int, begin: int = 0) -> list[int]:
-    """Places from `begin` on, counted from there: ascending by the columns, the first one counts
-    most, then by id."""
-    columns = [column[begin:] for column in columns]
-    places = np.lexsort(columns[::-1])
-    before, after = places[:-1], places[1:]
-    same = np.logical_and.reduce([column[before] == column[after] for column in columns])
-    if not same[:most].any():
-        return list(places[:most].tolist())
-    return by_id(view.job_ids[begin:].tolist(), places.tolist(), same.tolist(), most)
+def contenders(tier: Floats, behind: Floats, most: int) -> Rows:
+    """Places of jobs that may be among the first: a long line is not sorted to its end."""
+    if len(tier) <= 4 * most or tier.min() != tier.max():
+        return np.arange(len(tier))
+    return np.flatnonzero(behind <= np.partition(behind, most - 1)[most - 1])
 
 
-def by_id(ids: list[str], places: list[int], same: list[bool], most: int) -> list[int]:
+def in_order(view: QueueView, places: Rows, columns: list[Floats], most: int) -> list[int]:
+    """Ascending by the columns, the first one counts most, then by id."""
+    chosen = [column[places] for column in columns]
+    line = np.lexsort(chosen[::-1])
+    before, after = line[:-1], line[1:]
+    same = np.logical_and.reduce([column[before] == column[after] for column in chosen])
+    found: list[int] = places[line].tolist()
+    if same[:most].any():
+        found = by_id(view.job_ids, found, same.tolist(), most)
+    return found[:most]
+
+
+def by_id(ids: NDArray[Any], places: list[int], same: list[bool], most: int) -> list[int]:
     """`same[i]`: the jobs at i and i + 1 are equal but for their ids, which decide then."""
     found: list[int] = []
     begin = 0
-    while begin < len(places) and len(found) < most:
-        end = begin + 1
-        while end < len(places) and same[end - 1]:
-            end += 1
-        found += sorted(places[begin:end], key=ids.__getitem__)
+    for end, goes_on in enumerate([*same, False], 1):
+        if goes_on:
+            continue
+        group = places[begin:end]
+        found += sorted(group, key=ids.__getitem__) if len(group) > 1 else group
+        if len(found) >= most:
+            break
         begin = end
-    return found[:most]
+    return found

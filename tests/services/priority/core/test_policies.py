@@ -412,3 +412,16 @@ def test_a_view_of_a_fold_from_the_ledger_is_the_same_view() -> None:
         fold(PRIORITY, again, [event], at=at)
     assert again == state and again.table == state.table
     assert state.table.values.shape[1] >= 128, "the table has grown"
+
+
+def test_the_first_of_a_long_line_are_those_of_the_whole_line_sorted() -> None:
+    """3,000 jobs with few sizes and few moments: the cut lies among equals."""
+    state = given(PRIORITY, pool("smallest_first", rank_ms=60_000))
+    jobs = [admitted(f"j{n * 7 % 3000}", gpus=1 << n % 5, at=AT + n % 3) for n in range(3000)]
+    run(PRIORITY, state, jobs, AT + 3)
+    view = state.view(AT + 3)
+    wanted = sorted(
+        range(3000), key=lambda i: (view.gpus[i], view.submit_s[i], str(view.job_ids[i]))
+    )
+    found = order_by("smallest_first", state, view, AT + 3, "history").first(view)
+    assert found == wanted[:512]
