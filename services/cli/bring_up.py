@@ -55,9 +55,7 @@ def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequen
 def new_key(name: str) -> tuple[str, CreateKey]:
     """An admin's key, and the command that makes it known by its hash."""
     key_id, secret = f"{name}-{secrets.token_hex(4)}", secrets.token_urlsafe(32)
-    return compose(key_id, secret), CreateKey(
-        key_id=key_id, sha256=sha256_of(secret), role="admin"
-    )
+    return compose(key_id, secret), CreateKey(key_id=key_id, sha256=sha256_of(secret), role="admin")
 
 
 def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:

@@ -65,9 +65,7 @@ def rebuilt(stack: RunningStack, swap: bool, say: Callable[[str], None]) -> Rebu
         say(f"{folded:,} events")
 
     result = asyncio.run(
-        rebuild(
-            stack.postgres, _log(stack), stack.partitions, swap=swap, progress=progress
-        )
+        rebuild(stack.postgres, _log(stack), stack.partitions, swap=swap, progress=progress)
     )
     different = set(result.different)
     return Rebuild(

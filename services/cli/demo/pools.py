@@ -53,9 +53,7 @@ def _named(groups: Sequence[Group], types: Sequence[str]) -> list[Group]:
     wanted = [*types, *spare][: max(len(groups), len(types))]
     total = sum(int(str(each["count"])) for each in groups)
     share, rest = divmod(total, len(wanted))
-    return [
-        _group(groups[0], name, share + (index < rest)) for index, name in enumerate(wanted)
-    ]
+    return [_group(groups[0], name, share + (index < rest)) for index, name in enumerate(wanted)]
 
 
 def _group(shape: Group, gpu_type: str, count: int) -> Group:
