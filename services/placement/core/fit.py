@@ -11,9 +11,14 @@ from services.placement.core.shape import GPU, Shape, Slot
 Avoid = tuple[str, ...] | frozenset[str]
 
 
+def too_few(board: Board, shape: Shape) -> bool:
+    """Fewer GPUs are free than it needs, wherever they are."""
+    return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)
+
+
 def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
     """Slots for the gang, taken on the draft; none at all when fewer than its least fit."""
-    if shape.min_workers * shape.gpus > draft.board.free_of(shape.types) and not shape.is_share:
+    if too_few(draft.board, shape):
         return []
     mark = len(draft.log)
     slots = (

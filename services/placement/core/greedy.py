@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from services.placement.core.board import Draft
 from services.placement.core.easy import Head, head_of
-from services.placement.core.fit import Avoid, Failures, could_hold, keep, place
+from services.placement.core.fit import Avoid, Failures, could_hold, keep, place, too_few
 from services.placement.core.line import Kin, least_ms
 from services.placement.core.preempt import evict
 from services.placement.core.reasons import Blocked, tell
@@ -24,7 +24,7 @@ EVICTIONS_PER_ROUND = 8
 """Jobs that may make others stop; the next round goes on."""
 SEARCHES_PER_ROUND = 32
 """Each may look at every running job."""
-BLOCKED_NOTED = 16
+BLOCKED_NOTED = 8
 """Jobs next in line whose reason to wait is looked at in each round; of those behind them only
 once, and when the pool's nodes are others."""
 
@@ -133,6 +133,8 @@ class Round:
         return slots, bool(slots) or self.is_last_of_its_kin(head, shape, avoid)
 
     def attempt(self, shape: Shape, avoid: Avoid) -> list[Slot]:
+        if too_few(self.draft.board, shape):
+            return []
         if self.failures.covers(shape, avoid):
             return []
         slots = self.policy.place(self.draft, shape, avoid)
@@ -172,9 +174,13 @@ class Round:
         if kept:
             self.kept += kept
             self.keepers.add(job.job_id)
-        if self.head is None and self.view.mode != "skip":
+        if self.head is None and self.view.mode != "skip" and self.could_ever_fit(shape):
             self.head = self.lead(job, shape, bool(kept))
         return self.evicted > evicted
+
+    def could_ever_fit(self, shape: Shape) -> bool:
+        """Nobody waits behind a job that the pool, as it is, could not hold if it were empty."""
+        return could_hold(self.draft.board, shape, ()) >= shape.min_workers
 
     def lead(self, job: Job, shape: Shape, has_kept: bool) -> Head:
         """The head of the line; what was kept for it is all the reservation it needs."""

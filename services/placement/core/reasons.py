@@ -14,6 +14,9 @@ from services.placement.core.view import Held, Plan, View
 from shared.contracts.placement import HoldReason
 
 HELD_PER_ROUND = 512
+"""A record of the ledger has its bounds; the next round goes on."""
+ALONE = ("no_capacity", "no_node_fits", "draining")
+"""Reasons that are not about other jobs in line."""
 
 
 class Blocked(NamedTuple):
@@ -36,8 +39,7 @@ def tell(view: View, draft: Draft, plan: Plan, blocked: Blocked) -> None:
     draft.give(blocked.kept)
     reasons = Reasons(view, draft, blocked)
     for job in jobs:
-        reason = reasons.of(job)
-        if reason == job.held:
+        if reasons.is_as_said(job) or (reason := reasons.of(job)) == job.held:
             continue
         if len(plan.held) == HELD_PER_ROUND:
             plan.unfinished = True
@@ -66,6 +68,11 @@ class Reasons:
         self.known: dict[tuple[Shape, bool], HoldReason] = {}
         self.counts: dict[tuple[Shape, bool], int] = {}
         self.failures = Failures()
+
+    def is_as_said(self, job: Job) -> bool:
+        """Where nobody is in its way, the reason only changes with the nodes."""
+        in_nobodys_way = not (self.blocked.kept or self.blocked.head)
+        return in_nobodys_way and job.held in ALONE and job.job_id not in self.view.untold
 
     def of(self, job: Job) -> HoldReason:
         """Who is the head, or has GPUs kept for it, waits for GPUs and for nobody else."""

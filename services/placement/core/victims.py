@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from services.placement.core.shape import SPOT_TIER
@@ -71,6 +71,8 @@ class Victims:
         self._open: dict[int, list[Job]] | None = None
         self._guaranteed: dict[int, int] = {}
         self._sorted: dict[int, list[Job]] = {}
+        self._behind: dict[int, list[int]] = {}
+        self._bars: dict[int, float] = {}
         self._ripe: dict[int, list[Ripe]] = {}
         self._green: dict[int, list[tuple[float, int]]] = {}
 
@@ -97,8 +99,9 @@ class Victims:
         ends = [end for lower, end in self._guaranteed.items() if lower > job.tier]
         bar = self._bar(job)
         if bar is not None:
-            self._peers(job.tier)
-            ends += [end for score, end in self._green[job.tier] if score < bar]
+            self._peers(job.tier, bar)
+            margin = self._by_rank.margin if self._by_rank else 0.0
+            ends += [end for score, end in self._green.get(job.tier, ()) if score + margin < bar]
         return min(ends, default=None)
 
     def lost_work_s(self, job: Job) -> float:
@@ -113,9 +116,10 @@ class Victims:
 
     def _lower(self, tier: int) -> list[int]:
         """Tiers behind this one in which somebody yields."""
-        if not any(lower > tier and count for lower, count in self._count.items()):
-            return []
-        return [lower for lower in self._tiers() if lower > tier]
+        if tier not in self._behind:
+            some = any(lower > tier and count for lower, count in self._count.items())
+            self._behind[tier] = [lower for lower in self._tiers() if lower > tier] if some else []
+        return self._behind[tier]
 
     def _tiers(self) -> dict[int, list[Job]]:
         if self._open is None:
@@ -162,26 +166,36 @@ class Victims:
         if bar is None or self._by_rank is None:
             return []
         margin = self._by_rank.margin
-        peers = self._peers(job.tier)
+        peers = self._peers(job.tier, bar)
         return peers[: bisect_left(peers, bar, key=lambda ripe: ripe.score + margin)]
 
-    def _peers(self, tier: int) -> list[Ripe]:
-        """Of that tier, who may be stopped by rank now; who may be later is noted as green."""
-        if tier not in self._ripe:
-            ripe: list[Ripe] = []
-            green = self._green.setdefault(tier, [])
-            for job in self._jobs.values():
-                if job.tier == tier and job.phase == "running" and job.spec.preemptible:
-                    self._sort_out(job, ripe, green)
-            self._ripe[tier] = sorted(ripe)
-        return self._ripe[tier]
+    def _peers(self, tier: int, bar: float) -> list[Ripe]:
+        """Of that tier and below that bar at least, who may be stopped by rank now, in order;
+        who may be later is noted as green. In a line the first bar is the highest one."""
+        if bar > self._bars.get(tier, UNRANKED):
+            self._bars[tier] = bar
+            self._green[tier] = green = []
+            self._ripe[tier] = ripe = []
+            for job, score in self._below(tier, bar):
+                end = self._protected_until(job)
+                if end > self._now:
+                    green.append((score, end))
+                else:
+                    ripe.append(Ripe(score, job.job_id, job))
+            ripe.sort()
+        return self._ripe.get(tier, [])
 
-    def _sort_out(self, job: Job, ripe: list[Ripe], green: list[tuple[float, int]]) -> None:
+    def _below(self, tier: int, bar: float) -> Iterator[tuple[Job, float]]:
+        """Running jobs that would yield to a job of that score, with their own."""
         assert self._by_rank is not None
-        score = self._by_rank.scores.get(job.job_id, UNRANKED)
-        residency = job.started_at + protected_ms(job, self._by_rank.min_residency_ms)
-        end = max(residency, self._guarantee_end(job) or 0)
-        if end > self._now:
-            green.append((score + self._by_rank.margin, end))
-        else:
-            ripe.append(Ripe(score, job.job_id, job))
+        scores, margin = self._by_rank.scores, self._by_rank.margin
+        for name, job in self._jobs.items():
+            score = scores.get(name, UNRANKED)
+            leads = score + margin < bar and job.tier == tier
+            if leads and job.phase == "running" and job.spec.preemptible:
+                yield job, score
+
+    def _protected_until(self, job: Job) -> int:
+        assert self._by_rank is not None
+        residency_end = job.started_at + protected_ms(job, self._by_rank.min_residency_ms)
+        return max(residency_end, self._guarantee_end(job) or 0)

@@ -170,3 +170,17 @@ def test_a_bucket_holds_estimates_of_its_own_length(run_ms: int) -> None:
     bucket = bucket_of(run_ms)
     assert least_ms(bucket) <= run_ms < 4 * max(1, least_ms(bucket))
     assert least_ms(bucket_of(None)) > run_ms and bucket < NO_ESTIMATE
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_yields_does_not_depend_on_who_was_asked_before(seed: int) -> None:
+    chance = Random(seed)
+    pool = busy_pool(chance, "skip", "ranked")
+    view = view_of(pool.state, pool.now + 2_000)
+    jobs = [each for each in view.waiting.values() for _ in range(2)]
+    chance.shuffle(jobs)
+    for each in jobs:
+        fresh = view_of(pool.state, pool.now + 2_000).victims
+        assert view.victims.of(each) == fresh.of(each)
+        assert view.victims.any_for(each) == bool(fresh.of(each))
+        assert view.victims.next_for(each) == fresh.next_for(each)

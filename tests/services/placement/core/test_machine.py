@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from services.placement.core.state import Job, Pool
 from shared.contracts.base import Event
-from shared.contracts.jobs import PRIORITY_CLASSES, CommandAccepted, CommandRefused
+from shared.contracts.jobs import PRIORITY_CLASSES, CommandAccepted, CommandRefused, JobSpec
 from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode
 from shared.contracts.placement import (
     AllocationReleased,
@@ -24,6 +24,9 @@ from shared.contracts.placement import (
     JobEnqueued,
     JobFailed,
     JobPlaced,
+    JobPreempted,
+    JobRequeued,
+    JobStarted,
     JobSucceeded,
     RoundEnded,
 )
@@ -44,6 +47,13 @@ NODES = {"n1": (4, "a100"), "n2": (4, "a100"), "n3": (8, "h100")}
 SHAPES = st.tuples(st.sampled_from([0, 0.3, 0.5, 1, 2, 4, 8]), st.sampled_from([1, 1, 2, 3]))
 
 
+TIME_SCALE, RESIDENCY_S, MARGIN = 10.0, 20.0, 1.0
+
+
+def place_of(spec: JobSpec) -> int:
+    return PRIORITY_CLASSES.index(spec.priority_class)
+
+
 class Ledger:
     """An independent fold: who holds what, from the facts alone."""
 
@@ -52,13 +62,24 @@ class Ledger:
         self.nodes: dict[str, int] = {}
         self.ends: Counter[str] = Counter()
         self.known: set[str] = set()
+        self.specs: dict[str, JobSpec] = {}
+        self.began: dict[str, int] = {}
         self.answers: Counter[str] = Counter()
+        self.outranked = 0
 
-    def add(self, place: str, event: Event) -> None:
+    def add(self, place: str, event: Event, at: int) -> None:
         match event:
-            case JobEnqueued(job_id=job_id):
+            case JobEnqueued(job_id=job_id, spec=spec):
                 self.known.add(job_id)
+                self.specs[job_id] = spec
+            case JobStarted(job_id=job_id):
+                self.began[job_id] = at
+            case JobRequeued(job_id=job_id):
+                self.began.pop(job_id, None)
+            case JobPreempted() if event.by_job_id:
+                self.check_preemption(event, at)
             case JobPlaced(job_id=job_id, allocations=allocations):
+                self.check_gang(self.specs[job_id], len(allocations))
                 for a in allocations:
                     assert a.node_id in self.nodes, "outside its node's life"
                     self.held[f"{place}/{a.rank}"] = (job_id, a.node_id, a.gpus, a.gpu_milli)
@@ -75,6 +96,27 @@ class Ledger:
         if isinstance(event, ENDS):
             self.ends[event.job_id] += 1
             assert not any(owner == event.job_id for owner, *_ in self.held.values())
+
+    def check_gang(self, spec: JobSpec, workers: int) -> None:
+        if spec.elastic:
+            assert spec.elastic.min_workers <= workers <= spec.elastic.max_workers
+        else:
+            assert workers == spec.gang.workers
+
+    def check_preemption(self, event: JobPreempted, at: int) -> None:
+        """Past the guarantee always; by rank only whom it leads, and who had its residency."""
+        spec, by = self.specs[event.job_id], self.specs[event.by_job_id]
+        ran_ms = at - self.began[event.job_id] if event.job_id in self.began else 0
+        assert spec.preemptible or spec.spot
+        assert not by.spot
+        assert ran_ms >= spec.guaranteed_s * 1000 / TIME_SCALE
+        if event.reason != "outranked":
+            assert spec.spot or place_of(spec) > place_of(by)
+            return
+        self.outranked += 1
+        assert place_of(spec) == place_of(by) and not spec.spot
+        assert ran_ms >= RESIDENCY_S * 1000 / TIME_SCALE
+        assert event.terms["by_score"] > event.terms.get("score", -1e9) + MARGIN
 
     def check(self) -> None:
         used: Counter[tuple[str, int]] = Counter()
@@ -98,9 +140,17 @@ class PoolMachine(RuleBasedStateMachine):
         self.born = Counter[str]()
         self.old: list[tuple[str, str]] = []
 
-    @initialize()
-    def begin(self) -> None:
-        self.lane.pool(time_scale=10.0, lease_s=5.0, start_timeout_s=10.0)
+    @initialize(
+        mode=st.sampled_from(["strict", "skip", "skip", "easy"]),
+        preemption=st.sampled_from(["class", "ranked"]),
+        settle_ms=st.sampled_from([0, 1, 30]),
+    )
+    def begin(self, mode: str, preemption: str, settle_ms: int) -> None:
+        self.lane.pool(
+            time_scale=TIME_SCALE, lease_s=5.0, start_timeout_s=10.0, queue_mode=mode,
+            preemption=preemption, min_residency_s=RESIDENCY_S, preempt_margin=MARGIN,
+            settle_ms=settle_ms,
+        )  # fmt: skip
         for name in NODES:
             self.join(name)
 
@@ -210,6 +260,14 @@ class PoolMachine(RuleBasedStateMachine):
     def rank(self, order: list[str]) -> None:
         self.lane.rank(*order)
 
+    @rule(n=st.integers(0, 99))
+    def score(self, n: int) -> None:
+        """Of all that wait and all that run, in no order that means anything."""
+        draw = Random(n)
+        state = self.lane.state
+        scores = {name: float(draw.randint(0, 6)) for name in state.waiting}
+        self.lane.score({name: float(draw.randint(0, 6)) for name in state.running}, **scores)
+
     @rule(name=st.sampled_from(sorted(NODES)), n=st.integers(0, 9))
     def join_again(self, name: str, n: int) -> None:
         node = self.lane.state.board.nodes.get(name)
@@ -253,7 +311,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     def facts_hold(self) -> None:
         for fact in self.lane.facts[self.seen :]:
-            self.ledger.add(fact.place, fact.event)
+            self.ledger.add(fact.place, fact.event, fact.at)
         self.seen = len(self.lane.facts)
 
     @invariant()
@@ -330,7 +388,7 @@ SIZES = [(0, 1), (0.3, 1), (0.5, 2), (1, 1), (2, 1), (4, 1), (1, 3), (4, 2), (8,
 def one_step(day: PoolMachine, draw: Random) -> None:
     """More of what is common: hypothesis looks for corners, a day is mostly work."""
     node = draw.choice(sorted(NODES))
-    match draw.choices(range(12), [25, 20, 15, 10, 1, 2, 2, 2, 3, 4, 4, 9])[0]:
+    match draw.choices(range(13), [25, 20, 15, 10, 1, 2, 2, 2, 3, 4, 4, 9, 8])[0]:
         case 0:
             day.submit(
                 draw.choice(SIZES),
@@ -364,20 +422,27 @@ def one_step(day: PoolMachine, draw: Random) -> None:
             day.join_again(draw.choice(sorted(NODES)), draw.randrange(10))
         case 10:
             day.operate(node, draw.choice([CordonNode, DrainNode, UncordonNode, UncordonNode]))
+        case 11:
+            day.score(draw.randrange(100))
         case _:
             day.wait(draw.choice([1, 20, 100, 1000, 6000]))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_busy_day_ends_well(seed: int) -> None:
-    day, draw = PoolMachine(), Random(seed)
-    day.begin()
+@pytest.mark.parametrize(
+    ("mode", "preemption"),
+    [("skip", "class"), ("skip", "ranked"), ("strict", "class"), ("easy", "class"),
+     ("easy", "ranked")],
+)  # fmt: skip
+def test_a_busy_day_ends_well(mode: str, preemption: str) -> None:
+    day, draw = PoolMachine(), Random(f"{mode} {preemption} 1")
+    day.begin(mode, preemption, 1)
     for _ in range(500):
         one_step(day, draw)
         day.every_job_is_somewhere()
         day.counts_are_right()
     said = Counter(kinds([fact.event for fact in day.lane.facts]))
     assert said["JobSucceeded"] and said["JobPreempted"] and said["JobAttemptFailed"]
+    assert (day.ledger.outranked > 0) is (preemption == "ranked")
     day.teardown()
 
 

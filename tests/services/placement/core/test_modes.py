@@ -71,10 +71,14 @@ def test_strict_a_job_in_backoff_is_not_in_line() -> None:
     assert line(pool, job("b", 1)) == {"b": "placed"}
 
 
-def test_strict_what_could_never_fit_holds_the_line_and_says_so() -> None:
-    pool = simulated("strict", "n1")
-    assert line(pool, job("huge", 16), job("b", 1), job("huge2", 32)) == {
-        "huge": "no_node_fits", "b": "behind_head", "huge2": "no_node_fits",
+def test_nobody_waits_behind_a_job_that_could_never_fit() -> None:
+    """Else it would hold the line for ever, or an EASY queue would have no reservation at all."""
+    strict = simulated("strict", "n1")
+    assert line(strict, job("huge", 16), job("b", 1)) == {"huge": "no_node_fits", "b": "placed"}
+    easy = simulated("easy", "n1")
+    begin(easy, job("x", 4, walltime_s=100.0))
+    assert line(easy, job("huge", 16), job("head", 8), job("b", 1)) == {
+        "huge": "no_node_fits", "head": "no_capacity", "b": "reserved_for_head",
     }  # fmt: skip
 
 

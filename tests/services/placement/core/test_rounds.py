@@ -73,7 +73,7 @@ def test_at_most_512_reasons_are_said_per_round_the_best_ranked_first() -> None:
     assert pool.decider.next_wake(pool.state) is None
 
 
-def test_behind_the_first_16_a_reason_is_said_once_until_the_nodes_are_others() -> None:
+def test_behind_the_next_in_line_a_reason_is_said_once_until_the_nodes_are_others() -> None:
     """All wait for GPUs; whether for free ones or for kept ones is news for the next in line."""
     pool = lane("n1", gpus=4)
     pool.run(job("x", 2), job("y", 2, preemptible=False))
@@ -83,7 +83,7 @@ def test_behind_the_first_16_a_reason_is_said_once_until_the_nodes_are_others() 
     pool.exited("y", after_ms=1000)
     assert pool.job("high").held == "no_capacity"
     held = [pool.job(f"j{n:02}").held for n in range(20)]
-    assert held[:15] == ["behind_reservation"] * 15 and held[15:] == ["no_capacity"] * 5
+    assert held[:7] == ["behind_reservation"] * 7 and held[7:] == ["no_capacity"] * 13
     pool.node("n2", gpus=1)
     pool.wake()
     assert {pool.job(f"j{n:02}").held for n in range(20)} == {"behind_reservation"}
