@@ -10,7 +10,7 @@ from __future__ import annotations
 from services.placement.core import migrate
 from services.placement.core.checker import faults
 from services.placement.core.export import instance_of
-from services.placement.core.instance import Instance, RoundPlan, SolvedPlan, Start
+from services.placement.core.instance import Fixed, Instance, RoundPlan, SolvedPlan, Start
 from services.placement.core.leases import allocations_of
 from services.placement.core.objective import at_speed, class_of, speed_of
 from services.placement.core.shape import GPU
@@ -106,7 +106,20 @@ def answer(instance: Instance, solved: SolvedPlan, at_seq: int, solve_ms: float)
 def starts_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStart, ...]:
     where = class_of(instance)
     in_line = sorted(plan.starts, key=lambda start: instance.wishes[start.wish].position)
-    return tuple(start_of(instance, start, where) for start in in_line)
+    before = (fixed_start(fixed) for fixed in instance.fixed)
+    return (*before, *(start_of(instance, start, where) for start in in_line))
+
+
+def fixed_start(fixed: Fixed) -> PlannedStart:
+    return PlannedStart(
+        job_id=fixed.job_id,
+        attempt=fixed.attempt,
+        allocations=allocations_of(fixed.slots),
+        terms={
+            "position": fixed.position,
+            "nodes": len({slot.node_id for slot in fixed.slots}),
+        },
+    )
 
 
 def start_of(instance: Instance, start: Start, where: dict[str, int]) -> PlannedStart:

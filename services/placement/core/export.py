@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import NamedTuple
 
-from services.placement.core.board import Board, Draft, Node, matches
-from services.placement.core.fit import Avoid, Failures, could_hold, place
-from services.placement.core.greedy import GREEDY
+from services.placement.core.board import Draft, Node, matches
+from services.placement.core.fit import place
 from services.placement.core.greedy import plan as greedy_plan
 from services.placement.core.instance import (
     Claim,
+    Fixed,
     FreeNode,
     Held,
     Instance,
@@ -23,21 +22,16 @@ from services.placement.core.instance import (
     Victim,
     Wish,
 )
-from services.placement.core.objective import CLASS_GAP, MOVE, STOP, size_milli, stop_price, weight
+from services.placement.core.objective import MOVE, STOP, size_milli, stop_price, weight
 from services.placement.core.places import workers_later, workers_now
 from services.placement.core.preempt import slots_of
-from services.placement.core.reserve import claim
 from services.placement.core.shape import GPU, Shape
 from services.placement.core.state import Job
 from services.placement.core.view import Plan, View
+from services.placement.core.window import VICTIMS, Asking, Window, is_whole
 
-WINDOW = 64
-"""Jobs that fit now, best first, which the solver weighs against each other."""
-LOOK = 512
-"""Jobs in line that are looked at for them."""
-CLAIMERS = 8
-"""Jobs that do not fit and may make others stop: as many as greedy serves in one round."""
-VICTIMS = 32
+HOMES = 32
+"""Classes of nodes that one job chooses among."""
 RESTART_S = 60.0
 """Cluster seconds that a stop costs beside lost work, where nobody knows better."""
 
@@ -46,95 +40,12 @@ def instance_of(view: View, greedy: Plan | None = None) -> Instance:
     """`greedy` is greedy's plan of this very view, if it is known already."""
     draft = Draft(view.board)
     try:
-        line = Line(view, draft)
-        line.walk()
-        return Export(view, draft, line, greedy or greedy_plan(view)).instance()
+        known = greedy or greedy_plan(view)
+        window = Window(view, draft, {placing.job.job_id: placing for placing in known.places})
+        window.look()
+        return Export(view, draft, window, known).instance()
     finally:
         draft.rollback()
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """A job in the window."""
-
-    job: Job
-    shape: Shape
-    avoid: Avoid
-    position: int
-    """In line."""
-    place: int
-    """Among those of the window, each class after a gap: its weight."""
-    victims: tuple[Job, ...] = ()
-
-
-@dataclass(slots=True)
-class Line:
-    """The line from its head, as far as the window goes."""
-
-    view: View
-    draft: Draft
-    asking: list[Asking] = field(default_factory=list)
-    blocked: Shape | None = None
-    """Of the first job that does not fit."""
-    fits: dict[tuple[Shape, Avoid], bool] = field(default_factory=dict)
-    failures: Failures = field(default_factory=Failures)
-
-    def walk(self) -> None:
-        places = claimers = 0
-        first: int | None = None
-        for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
-            if job.not_before > self.view.now or places == WINDOW:
-                continue
-            gap = 0
-            if job.job_id not in self.view.claims:
-                first = job.tier if first is None else first
-                gap = CLASS_GAP * (job.tier - first)
-            found = self.look(job, position, places + gap, claimers < CLAIMERS)
-            if found is not None:
-                self.asking.append(found)
-                claimers += bool(found.victims)
-                places += not found.victims
-
-    def look(self, job: Job, position: int, where: int, may_claim: bool) -> Asking | None:
-        shape = GREEDY.allot(self.view, job)
-        avoid = avoided(self.view.board, job, shape)
-        if self.fit(shape, avoid):
-            return Asking(job, shape, avoid, position, where)
-        self.blocked = self.blocked or shape
-        if job.job_id in self.view.claims:
-            claim(self.view, self.draft, job, shape)
-            self.fits.clear()
-        elif may_claim and shape.gpus and not shape.is_share and self.view.victims.any_for(job):
-            victims = tuple(filter(is_whole, self.view.victims.of(job)[:VICTIMS]))
-            return Asking(job, shape, avoid, position, where, victims) if victims else None
-        return None
-
-    def fit(self, shape: Shape, avoid: Avoid) -> bool:
-        """The job alone would fit on what is free."""
-        key = (shape, avoid)
-        if key not in self.fits:
-            self.fits[key] = not self.failures.covers(shape, avoid) and self.try_place(shape, avoid)
-        return self.fits[key]
-
-    def try_place(self, shape: Shape, avoid: Avoid) -> bool:
-        mark = len(self.draft.log)
-        fits = bool(place(self.draft, shape, avoid))
-        self.draft.rollback(mark)
-        if not fits:
-            self.failures.add(shape, avoid)
-        return fits
-
-
-def avoided(board: Board, job: Job, shape: Shape) -> Avoid:
-    """As greedy: nodes that failed it are left out as long as the others could ever do."""
-    if job.avoid and could_hold(board, shape, job.avoid) >= shape.min_workers:
-        return job.avoid
-    return ()
-
-
-def is_whole(job: Job) -> bool:
-    """Only jobs with whole GPUs give anything back that a claim could count on."""
-    return all(lease.slot.milli == GPU for lease in job.leases.values())
 
 
 @dataclass(slots=True)
@@ -143,7 +54,7 @@ class Export:
 
     view: View
     draft: Draft
-    line: Line
+    window: Window
     greedy: Plan
     victims: dict[str, Job] = field(default_factory=dict)
     holds: dict[str, list[Held]] = field(default_factory=dict)
@@ -151,31 +62,41 @@ class Export:
     classes: list[NodeClass] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     """One node of each class."""
+    where: dict[str, int] = field(default_factory=dict)
+    """Node id -> class."""
     full: int = 0
+    places: dict[str, int] = field(default_factory=dict)
 
     def instance(self) -> Instance:
+        self.places = self.window.places()
         self.note_victims()
         self.group()
-        wishes = tuple(self.wish(asking) for asking in self.line.asking)
+        wishes = tuple(self.wish(asking) for asking in self.window.asking)
         victims = tuple(self.victim(job) for job in self.victims.values())
         plan = self.hint()
+        if not self.window.fixed:
+            wishes = first_of_line(wishes, plan)
         return Instance(
             tuple(self.classes),
-            first_of_line(wishes, plan),
+            wishes,
             victims,
             self.room(),
             self.full,
             plan,
+            tuple(
+                Fixed(job.job_id, job.attempt, position, tuple(placing.slots))
+                for position, job, placing in self.window.fixed
+            ),
         )
 
     def room(self) -> Room:
-        shape = self.line.blocked
+        shape = self.window.blocked
         return Room(shape.gpus, shape.cpu_milli, shape.mem_mib) if shape else Room()
 
     def note_victims(self) -> None:
         chosen = [each.job for each in self.greedy.evictions if is_whole(each.job)]
-        offered = [job for asking in self.line.asking for job in asking.victims]
-        if any(asking.victims for asking in self.line.asking):
+        offered = [job for asking in self.window.asking for job in asking.victims]
+        if any(asking.victims for asking in self.window.asking):
             for job in [*chosen, *offered]:
                 if len(self.victims) < VICTIMS:
                     self.victims.setdefault(job.job_id, job)
@@ -204,15 +125,16 @@ class Export:
             else:
                 self.full += 1
         racks: dict[str, int] = {}
-        for key, nodes in groups.items():
+        for number, (key, nodes) in enumerate(groups.items()):
+            self.where.update((node.node_id, number) for node in nodes)
             self.classes.append(class_of(key, nodes, racks.setdefault(key.rack, len(racks))))
             self.nodes.append(nodes[0])
 
     def kin(self) -> Callable[[Node], Kin]:
         cpu, mem = self.most_cpu_mem()
-        labelled = any(asking.shape.selector for asking in self.line.asking)
+        labelled = any(asking.shape.selector for asking in self.window.asking)
         shunned: dict[str, list[int]] = {}
-        for index, asking in enumerate(self.line.asking):
+        for index, asking in enumerate(self.window.asking):
             for name in asking.avoid:
                 shunned.setdefault(name, []).append(index)
 
@@ -236,12 +158,12 @@ class Export:
     def has_room(self, node: Node) -> bool:
         if node.node_id in self.holds or any(node.free):
             return True
-        return any(not asking.shape.gpus for asking in self.line.asking)
+        return any(not asking.shape.gpus for asking in self.window.asking)
 
     def most_cpu_mem(self) -> tuple[Bound, Bound]:
         """Beyond what the node's GPUs could ever need, cores and memory make no difference."""
-        shapes = [asking.shape for asking in self.line.asking]
-        shapes += [asking for asking in (self.line.blocked,) if asking]
+        shapes = [asking.shape for asking in self.window.asking]
+        shapes += [asking for asking in (self.window.blocked,) if asking]
         if any(not shape.gpus for shape in shapes):
             return Bound(0, 0, True), Bound(0, 0, True)
         needs = [(shape.cpu_milli, shape.mem_mib, shape.worker_milli) for shape in shapes]
@@ -256,11 +178,11 @@ class Export:
         numbers = {job_id: index for index, job_id in enumerate(self.victims)}
         victims = tuple(numbers[j.job_id] for j in asking.victims if j.job_id in numbers)
         shape = asking.shape
-        per_gpu = weight(asking.place)
+        per_gpu = weight(self.places[asking.job.job_id])
         worker = size_milli(shape.gpus, shape.milli)
         wish = plain_wish(asking.job, shape)
         value = per_gpu * worker * shape.min_workers // GPU
-        classes = list(self.homes(asking, wish, bool(victims)))
+        classes = self.narrowed(asking, wish, list(self.homes(asking, wish, bool(victims))))
         return replace(
             wish,
             classes=tuple(classes),
@@ -282,6 +204,30 @@ class Export:
             if workers and node.node_id not in asking.avoid and suits(asking.shape, node):
                 yield index
 
+    def narrowed(self, asking: Asking, wish: Wish, classes: list[int]) -> list[int]:
+        """Of very many kinds of nodes the fastest, the tightest, and those of greedy's plan; for
+        a gang also those with most nodes."""
+        if len(classes) <= HOMES:
+            return classes
+
+        def tightest(index: int) -> tuple[int, int, int]:
+            return -self.speed(asking.job, self.nodes[index]), self.classes[index].whole, index
+
+        def widest(index: int) -> tuple[int, int]:
+            cls = self.classes[index]
+            return -len(cls.nodes) * workers_now(cls, wish), index
+
+        chosen = {index for index in classes if index in self.used_by(asking.job)}
+        chosen.update(sorted(classes, key=tightest)[: HOMES // 2])
+        if wish.max_workers > 1:
+            chosen.update(sorted(classes, key=widest)[: HOMES // 2])
+        return sorted(chosen)
+
+    def used_by(self, job: Job) -> set[int]:
+        """Classes of the nodes where greedy would start it."""
+        placing = self.window.placed.get(job.job_id)
+        return {self.where[slot.node_id] for slot in placing.slots} if placing else set()
+
     def speed(self, job: Job, node: Node) -> int:
         """Thousandths of the best that the job could have in this pool, at full health."""
         speeds = job.spec.gpu_speeds or {}
@@ -294,7 +240,7 @@ class Export:
         shape = job.shape._replace(min_workers=len(job.leases), max_workers=len(job.leases))
         wish = plain_wish(job, shape)
         moves = job.phase == "running" and job.spec.preemptible
-        asking = Asking(job, shape, job.avoid, 0, 0)
+        asking = Asking(job, shape, job.avoid, 0)
         classes = tuple(self.homes(asking, wish, False)) if moves else ()
         wish = replace(wish, classes=classes, speeds=(GPU,) * len(classes))
         return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), wish)
@@ -310,7 +256,7 @@ class Export:
 
     def hint(self) -> RoundPlan:
         """Greedy's plan of the same view, as far as it is about jobs of the window."""
-        number = {asking.job.job_id: index for index, asking in enumerate(self.line.asking)}
+        number = {asking.job.job_id: index for index, asking in enumerate(self.window.asking)}
         starts = [
             Start(number[placing.job.job_id], tuple(placing.slots))
             for placing in self.greedy.places
@@ -332,7 +278,7 @@ class Export:
         claims: list[Claim] = []
         stops: list[int] = []
         for job_id, victims in by.items():
-            asked = self.line.asking[number[job_id]] if job_id in number else None
+            asked = self.window.asking[number[job_id]] if job_id in number else None
             if asked is None or not may_stop(asked, victims, index):
                 continue
             for job in victims:

@@ -137,6 +137,16 @@ class RoundPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Fixed:
+    """A job before the window, where greedy puts it; what it takes is no longer in the classes."""
+
+    job_id: str
+    attempt: int
+    position: int
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """One contended round. Nodes with nothing free and no victim are only counted."""
 
@@ -146,6 +156,7 @@ class Instance:
     room: Room = Room()
     full_nodes: int = 0
     greedy: RoundPlan = RoundPlan()
+    fixed: tuple[Fixed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

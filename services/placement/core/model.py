@@ -365,7 +365,8 @@ class Model:
         cls, place = self.cls(number), self.places[number]
         untouched = self.worth(cls, cls.whole, cls.cpu_milli, cls.mem_mib)
         self.constant += untouched * place.count
-        units = []
+        units: list[Var] = []
+        by_left: dict[int, list[Var]] = {}
         for gang in self.gangs + self.movers:
             if number in gang.workers:
                 var, workers, wish = gang.workers[number], gang.per[number], gang.wish
@@ -373,8 +374,10 @@ class Model:
                 cpu = cls.cpu_milli - workers * wish.cpu_milli
                 mem = cls.mem_mib - workers * wish.mem_mib
                 self.gain.append((var, self.worth(cls, whole, cpu, mem) - untouched))
-                self.balance_of.some(var, place.count, whole)
+                by_left.setdefault(whole, []).append(var)
                 units.append(var)
+        for whole, some in by_left.items():
+            self.balance_of.some(some, place.count, whole)
         self.balance_of.rest(units, place.count, cls.whole)
 
     def worth(self, cls: NodeClass, whole: int, cpu: int, mem: int) -> int:
@@ -415,9 +418,10 @@ class Balance:
         self.cp.add(self.most >= whole)
         self.cp.add(self.least <= whole)
 
-    def some(self, units: Var, count: int, whole: int) -> None:
+    def some(self, units: list[Var], count: int, whole: int) -> None:
+        """Any of these nodes of a bundle is used, and has so many left."""
         flag = self.cp.new_bool_var("")
-        self.cp.add(units <= count * flag)
+        self.cp.add(sum(units) <= count * flag)
         self.when(flag, whole)
 
     def rest(self, units: list[Var], count: int, whole: int) -> None:
