@@ -20,7 +20,7 @@ Loss = Callable[[Floats], float]
 class Options:
     """`pairs` candidates and their mirror images per generation, `step` their distance."""
 
-    generations: int = 40
+    generations: int = 12
     pairs: int = 10
     step: float = 0.1
     rate: float = 0.06
