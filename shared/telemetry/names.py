@@ -125,6 +125,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "queue.ranked": "rank_queue",
         "quota.changed": "quota",
         "ranks.noted": "note",
+        "shadow.ranked": "note",
         "tenant.noted": "note",
         "tenant.registered": "access",
         "tenant.retired": "access",
