@@ -64,6 +64,43 @@ def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stan
     eventually(lambda: rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
 
 
+def health(stand: Stand, node_id: str) -> float:
+    told = stand.get("/v1/nodes?limit=1000")
+    return next(node["health"] for node in told["items"] if node["node_id"] == node_id)  # type: ignore[index]
+
+
+def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: Stand) -> None:
+    """After the test above: the job that suffered has ended, which proves nothing."""
+    assert health(stand, SLOW) < 0.7
+    job_id = submitted(stand, gang={"gpus_per_worker": 8}, simulated={"duration_s": 0.05})
+    assert stand.ended(job_id)["nodes"] == ["a100-1"]
+    told = stand.get("/v1/faults?state=cleared")
+    path = f"/v1/faults/{told['items'][0]['fault_id']}"  # type: ignore[index]
+    assert stand.call("POST", f"{path}/false-alarm", {}, who="ada")[0] == 403
+    status, ticket = stand.call("POST", f"{path}/false-alarm", {"reason": "a fan"})
+    assert status == 202 and stand.answer(ticket["command_id"])["accepted"]
+    eventually(lambda: health(stand, SLOW) == 1.0)
+    _, ticket = stand.call("POST", f"{path}/dismiss", {})
+    assert stand.answer(ticket["command_id"])["reason"] == "already_closed"
+
+
+def test_a_job_on_a_drained_node_goes_on_on_another(stand: Stand) -> None:
+    job_id = submitted(
+        stand, gang={"gpus_per_worker": 8}, checkpoint_interval_s=1, simulated={"duration_s": 5}
+    )
+    (node_id,) = stand.until(job_id, "running")["nodes"]
+    _, ticket = stand.call("POST", f"/v1/nodes/{node_id}/drain", {"reason": "disk"})
+    assert stand.answer(ticket["command_id"])["accepted"]
+    ended = stand.ended(job_id)
+    assert (ended["phase"], ended["moves"], ended["preemptions"]) == ("succeeded", 1, 0)
+    assert ended["nodes"] != [node_id]
+    why = stand.get(f"/v1/jobs/{job_id}/why")
+    assert why and why["placing"]["policy"] == "kept"
+    assert "job.migrated.v1" in [item["type"] for item in why["items"]]
+    _, ticket = stand.call("POST", f"/v1/nodes/{node_id}/uncordon", {})
+    assert stand.answer(ticket["command_id"])["accepted"]
+
+
 def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
     job_id = submitted(stand, simulated={"duration_s": 0.05})
     stand.ended(job_id)
