@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test lint check lock contracts kafka secrets \
+.PHONY: help install train results dev demo test lint check lock contracts kafka secrets \
 	compose-up compose-test compose-down clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -59,6 +59,14 @@ lock: dev ## Resolve the dependencies anew, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
+
+train: install ## Train the learned priority anew on ../shared/traces (hours: see its manifest).
+	$(BIN)/python -m training
+
+results: install ## Generate docs/results: what the deployed policy gains, on real traces.
+	$(BIN)/berth bench policies --out docs/results --json > /dev/null
+	$(BIN)/berth bench placement --json > docs/results/placement.json
+	$(BIN)/berth bench simulator --json > docs/results/simulator.json
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate

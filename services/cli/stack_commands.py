@@ -14,6 +14,7 @@ from services.cli.calls import report
 from services.cli.demo_command import broker_of
 from services.cli.errors import Refused
 from services.cli.output import emit, say, table
+from services.cli.pool_defaults import cluster_pool
 from services.cli.target import DATA, data_dir, keep_key, key_of
 from services.cli.times import span
 
@@ -59,6 +60,7 @@ def _started(options: object, speed: float) -> RunningStack:
     from services.cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
     from services.cli.demo.pools import SHAPES
     from services.cli.machine import inventory
+    from services.cli.pool_defaults import cluster_pool
     from shared.contracts.access import ConfigurePool
 
     assert isinstance(options, supervise.StackOptions)
@@ -66,7 +68,7 @@ def _started(options: object, speed: float) -> RunningStack:
     wanted = with_nodes(options, {VIRTUAL: virtual, LOCAL: inventory("local")})
     stack = supervise.up(wanted, say)
     pools = [
-        ConfigurePool(pool=str(virtual["pool"]), time_scale=speed),
+        cluster_pool(str(virtual["pool"]), speed),
         ConfigurePool(pool="local", backends=("process",)),
     ]
     open_up(stack, pools, [])

@@ -10,6 +10,7 @@ from infra.stack import NODES
 from services.cli.bring_up import LOCAL, VIRTUAL, Inventories
 from services.cli.demo.options import DEMO_POOL, LOCAL_POOL
 from services.cli.machine import inventory
+from services.cli.pool_defaults import cluster_pool
 from shared.contracts.access import ConfigurePool
 
 SHAPES = NODES / "virtual.json"
@@ -31,7 +32,7 @@ def cluster(types: Sequence[str]) -> Mapping[str, object]:
 
 def pools(time_scale: float) -> list[ConfigurePool]:
     return [
-        ConfigurePool(pool=DEMO_POOL, time_scale=time_scale),
+        cluster_pool(DEMO_POOL, time_scale),
         ConfigurePool(pool=LOCAL_POOL, backends=("process",)),
     ]
 

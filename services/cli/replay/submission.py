@@ -12,6 +12,9 @@ from shared.contracts.jobs import SubmitJob
 from simulator.workload.rows import WorkloadJob
 
 SOURCE = "/berth/cli"
+CHECKPOINT_S = 60.0
+RESTART_S = 60.0
+"""No trace says what a preemption costs: up to a minute of work, and a minute to start again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,15 @@ def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
             "cpus_per_worker": job.cpus,
             "mem_gib_per_worker": job.mem_gib,
         },
-        "simulated": {"duration_s": job.duration_s, "exit_code": exit_code(job.succeeded)},
+        "checkpoint_interval_s": CHECKPOINT_S,
+        "simulated": {
+            "duration_s": job.duration_s,
+            "exit_code": exit_code(job.succeeded),
+            "restart_s": RESTART_S,
+        },
     }
+    if job.walltime_s:
+        spec["walltime_s"] = job.walltime_s
     if job.gpu_types:
         spec["gpu_types"] = list(job.gpu_types)
     return Submission(job.tenant, pool, f"{run}/{job.job_key}"[-128:], spec)
