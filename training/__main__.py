@@ -1,4 +1,4 @@
-"""`python -m training`: train the learned priority on the compiled kernel, and export the best seed.
+"""`python -m training`: train the learned priority on the compiled kernel, export the best seed.
 
 Every seed sees the same windows of real traces (the first 45 % of their time), is validated on what
 comes next (45 % to 60 %) and never sees the rest. The seed that validates best is exported; all of

@@ -1,4 +1,4 @@
-"""A trained policy as files: the network, and a manifest that says what it is and where it is from."""
+"""A trained policy as files: the network, and a manifest that says where it is from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of real traces to train on: all from the first part of a trace's time, never the last 40 %."""
+"""Real traces to train on: the first part of their time, never the last 40 %."""
 
 from __future__ import annotations
 

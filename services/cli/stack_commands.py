@@ -14,7 +14,6 @@ from services.cli.calls import report
 from services.cli.demo_command import broker_of
 from services.cli.errors import Refused
 from services.cli.output import emit, say, table
-from services.cli.pool_defaults import cluster_pool
 from services.cli.target import DATA, data_dir, keep_key, key_of
 from services.cli.times import span
 

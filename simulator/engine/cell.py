@@ -46,7 +46,8 @@ class Cell:
         self._topics: dict[str, list[Input]] = {topic: [] for topic in INPUTS[decider.ledger]}
         self._positions: dict[str, Position] = {}
         self._recorded = recorded
-        self._pending = False
+        self.pending = False
+        """Some input waits."""
         self._woken_at = -1
         self.due: int | None = None
         """When it asks to be woken; only what it says can change that."""
@@ -54,12 +55,12 @@ class Cell:
     def give(self, topic: str, item: Input) -> None:
         """An entry of one of its inputs; the order within a topic is that of the calls."""
         self._topics[topic].append(item)
-        self._pending = True
+        self.pending = True
 
     def offer(self, item: Input) -> None:
         """A local input: those come first and have no offset."""
         self._waiting.append(item)
-        self._pending = True
+        self.pending = True
 
     def moved(self, topic: str, position: Position) -> None:
         """That input's log goes on to there: what of it was heard is given before this call."""
@@ -67,7 +68,7 @@ class Cell:
 
     def has_work(self, now: int) -> bool:
         """Inputs, or a wake that is due and did not lead to nothing at this very instant."""
-        return self._pending or (self.due is not None and self.due <= now and self._woken_at != now)
+        return self.pending or (self.due is not None and self.due <= now and self._woken_at != now)
 
     def step(self, now: int) -> list[Fact]:
         """The facts of one record, in the order said."""
@@ -90,7 +91,7 @@ class Cell:
             if entries:
                 inputs += entries
                 entries.clear()
-        self._pending = False
+        self.pending = False
         if self._positions:
             self.vector.update(self._positions)
             self._positions.clear()

@@ -160,20 +160,23 @@ class World:
         return self.now + self._tick_ms * max(1, ticks)
 
     def settle(self) -> None:
-        """All facts of this instant settle, then priority ranks them, until nobody says more."""
+        """All news of this instant settles, then priority ranks it, and only then is a round due:
+        until nobody says more."""
         now, executor = self.now, self.executor
         admission, priority, placement = self.cells.values()
         while True:
-            if admission.has_work(now):
-                self._step(admission)
-            if placement.has_work(now):
-                self._step(placement)
             if executor.has_work(now):
                 self._step_executor()
-            elif not (admission.has_work(now) or placement.has_work(now)):
-                if not priority.has_work(now):
-                    return
+            elif admission.has_work(now):
+                self._step(admission)
+            elif placement.pending:
+                self._step(placement)
+            elif priority.has_work(now):
                 self._step(priority)
+            elif placement.has_work(now):
+                self._step(placement)
+            else:
+                return
 
     def _step(self, cell: Cell) -> None:
         facts = cell.step(self.now)

@@ -12,12 +12,12 @@ from shared.contracts.ranking import QueueRanked
 
 def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
+    waiting, known = pool.waiting, pool.jobs
     useful = tuple(
-        entry
-        for entry in message.ranked
-        if (job := pool.jobs.get(entry.job_id)) is None or job.phase == "waiting"
-    )
-    running = tuple(e for e in message.running if pool.is_ranked and e.job_id in pool.running)
+        [e for e in message.ranked if e.job_id in waiting or e.job_id not in known]
+    )  # fmt: skip
+    holders = pool.running if pool.is_ranked else {}
+    running = tuple([e for e in message.running if e.job_id in holders])
     if useful or running:
         yield item.leads_to(
             RanksNoted(

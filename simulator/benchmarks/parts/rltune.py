@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -139,7 +139,7 @@ def milp(nodes: Nodes, wish: Wish, found: list[Way]) -> int:
     """Which way: min alpha * fragments + beta * (most - least free) - gamma * nodes with room."""
     import highspy  # not in the process that asks, see above
 
-    model = highspy.Highs()
+    model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     model.silent()
     lefts = [nodes.left(wish, way) for way in found]
     names = sorted(nodes.free)

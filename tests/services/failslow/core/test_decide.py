@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from services.failslow.core import state as state_module
@@ -31,6 +27,7 @@ from shared.contracts.placement import (
     JobSucceeded,
 )
 from shared.testing.decider import an_input, given, run
+from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched
 
 FAILSLOW = FailSlow()
@@ -256,16 +253,7 @@ for inputs in ([placed(j, 9) for j in "abc"], slow, [placed(j, 9, 2) for j in "c
 
 
 def test_two_hash_seeds_give_the_same_decisions() -> None:
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    said = printed_under_two_hash_seeds(SCRIPT)
     assert said[0] == said[1]
     assert said[0].count("fault.suspected.v1") == 9
     assert said[0].count("fault.cleared.v1") == 9

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -30,6 +27,7 @@ from shared.contracts.placement import (
     JobSucceeded,
     RoundEnded,
 )
+from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.placement.core.lane import (
     Lane,
     exited,
@@ -477,17 +475,6 @@ def story() -> list[Event]:
 
 
 def test_two_hash_seeds_give_the_same_decisions() -> None:
-    root = Path(__file__).resolve().parents[4]
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", STORY],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(digests) == 1
+    first, second = printed_under_two_hash_seeds(STORY)
+    assert first == second
     assert any(isinstance(event, RoundEnded) for event in story())

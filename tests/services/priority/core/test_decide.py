@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
@@ -16,6 +12,7 @@ from shared.contracts.jobs import JobSpec
 from shared.contracts.placement import JobAttemptFailed, JobEnqueued, JobRequeued, JobSucceeded
 from shared.contracts.ranking import QueueChanged, QueueRanked
 from shared.testing.decider import AT, an_input, fold, given, run, wake
+from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import PRIORITY, admitted, order, placed, pool, said, started
 
 
@@ -203,10 +200,5 @@ print([e.model_dump_json() for e in out])
 
 
 def test_two_hash_seeds_give_the_same_decisions() -> None:
-    def under(seed: str) -> bytes:
-        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()}
-        return subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=env, check=True, capture_output=True
-        ).stdout
-
-    assert under("1") == under("2")
+    first, second = printed_under_two_hash_seeds(SCRIPT)
+    assert first == second

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.ranking import PolicyDegraded, PolicyRestored, QueueRanked, ShadowRanked
 from shared.testing.decider import AT, an_input, given, run
+from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import (
     admitted,
     node,
@@ -230,12 +228,6 @@ print([e.model_dump_json() for e in out])
 
 
 def test_two_hash_seeds_give_the_same_decisions_of_every_policy() -> None:
-    def under(seed: str) -> bytes:
-        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()}
-        return subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=env, check=True, capture_output=True
-        ).stdout
-
-    first = under("1")
-    assert b"ShadowRanked" not in first and b"agreement" in first
-    assert first == under("2")
+    first, second = printed_under_two_hash_seeds(SCRIPT)
+    assert "ShadowRanked" not in first and "agreement" in first
+    assert first == second

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +19,7 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.testing.decider import AT, an_input, given, run, run_facts
+from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.throttle.llm import BATCH, ENDPOINT, asked, command, lane, made, wish
 
 THROTTLE = Throttle()
@@ -286,15 +284,6 @@ while state.running:
 
 
 def test_two_hash_seeds_give_the_same_decisions() -> None:
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    said = printed_under_two_hash_seeds(SCRIPT)
     assert said[0] == said[1]
     assert said[0].count("llm.finished.v1") == 48
