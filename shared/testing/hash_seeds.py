@@ -1,0 +1,28 @@
+"""No decision may depend on the order of a set: the same script under two hash seeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = ("1", "2")
+
+
+def printed_under_two_hash_seeds(script: str) -> tuple[str, str]:
+    """What the Python script prints in a process of its own, once for each seed."""
+    first, second = (_printed(script, seed) for seed in SEEDS)
+    return first, second
+
+
+def _printed(script: str, seed: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
