@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from shared.bus.errors import OutcomeUnknown, TooLarge
-from shared.bus.log import TP, Headers, Log
+from shared.bus.log import TP, Headers
 
 BATCH_BYTES = 512 * 1024
 MAX_REQUEST_BYTES = 1_048_576
@@ -91,28 +91,6 @@ class KafkaShipper:
             await sent
         except KafkaError as error:
             raise OutcomeUnknown(f"{tp.key}: {error!r}") from error
-
-
-class LogShipper:
-    """The same over any `Log`, one record at a time: for the in-memory twin."""
-
-    def __init__(self, bus: Log, topics: Mapping[str, int]) -> None:
-        self._bus = bus
-        self._topics = dict(topics)
-
-    async def start(self) -> None:
-        await self._bus.start()
-
-    async def stop(self) -> None:
-        await self._bus.stop()
-
-    async def ship(self, shipment: Shipment) -> None:
-        for tp, records in shipment.items():
-            for record in records:
-                await self._bus.append(tp, record.value, key=record.key, headers=record.headers)
-
-    async def topics(self) -> dict[str, int]:
-        return dict(self._topics)
 
 
 def _add(batch: object, record: Outgoing) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from services.publisher.app import Publisher
 from services.publisher.core.place import HEADER
 from services.publisher.settings import PublisherSettings
-from services.publisher.shipper import LogShipper, Shipment
+from services.publisher.shipper import Shipment
 from shared.bus.errors import OutcomeUnknown
 from shared.bus.log import TP, Entry
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -29,6 +29,7 @@ from tests.services.publisher.ledgers import (
     preempted,
     succeeded,
 )
+from tests.services.publisher.shipping import LogShipper
 
 LANES = 2
 TENANT_TOPIC = {"events.ada": LANES}
