@@ -48,6 +48,14 @@ def instance_of(view: View, greedy: Plan | None = None) -> Instance:
         draft.rollback()
 
 
+class Choice(NamedTuple):
+    """Where jobs that are alike may run."""
+
+    speeds: dict[int, int]
+    """Class -> thousandths of full speed."""
+    best: frozenset[int]
+
+
 @dataclass(slots=True)
 class Export:
     """The working memory of one instance."""
@@ -65,6 +73,10 @@ class Export:
     where: dict[str, int] = field(default_factory=dict)
     """Node id -> class."""
     full: int = 0
+    without_gpus: bool = False
+    """Somebody asks for cores and memory alone."""
+    choices: dict[object, Choice] = field(default_factory=dict)
+    """By all that jobs differ in: most are alike."""
     places: dict[str, int] = field(default_factory=dict)
 
     def instance(self) -> Instance:
@@ -115,6 +127,7 @@ class Export:
     def group(self) -> None:
         """Nodes that no job of the window can tell apart are one class, in order of name."""
         kin = self.kin()
+        self.without_gpus = any(not asking.shape.gpus for asking in self.window.asking)
         groups: dict[Kin, list[Node]] = {}
         for name in sorted(self.view.board.nodes):
             node = self.view.board.nodes[name]
@@ -156,9 +169,7 @@ class Export:
         return of
 
     def has_room(self, node: Node) -> bool:
-        if node.node_id in self.holds or any(node.free):
-            return True
-        return any(not asking.shape.gpus for asking in self.window.asking)
+        return node.node_id in self.holds or any(node.free) or self.without_gpus
 
     def most_cpu_mem(self) -> tuple[Bound, Bound]:
         """Beyond what the node's GPUs could ever need, cores and memory make no difference."""
@@ -182,11 +193,12 @@ class Export:
         worker = size_milli(shape.gpus, shape.milli)
         wish = plain_wish(asking.job, shape)
         value = per_gpu * worker * shape.min_workers // GPU
-        classes = self.narrowed(asking, wish, list(self.homes(asking, wish, bool(victims))))
+        choice = self.choice(asking, wish, bool(victims))
+        classes = sorted(choice.best | (self.used_by(asking.job) & choice.speeds.keys()))
         return replace(
             wish,
             classes=tuple(classes),
-            speeds=tuple(self.speed(asking.job, self.nodes[index]) for index in classes),
+            speeds=tuple(choice.speeds[index] for index in classes),
             position=asking.position,
             value=value + self.due(asking),
             extra=per_gpu * worker // (2 * GPU),
@@ -198,30 +210,36 @@ class Export:
         lower = (job for job in asking.victims if job.tier > asking.job.tier)
         return sum(self.price(job) for job in lower)
 
-    def homes(self, asking: Asking, wish: Wish, later: bool) -> Iterator[int]:
+    def choice(self, asking: Asking, wish: Wish, later: bool) -> Choice:
+        """Of very many kinds of nodes the fastest and tightest; for a gang also the most of a
+        kind. Beside them a job may have those of greedy's plan."""
+        speeds = asking.job.spec.gpu_speeds or {}
+        key = (asking.shape, asking.avoid, tuple(sorted(speeds.items())), later)
+        if key not in self.choices:
+            homes = dict(self.homes(asking, wish, later))
+            self.choices[key] = Choice(homes, self.best(wish, homes))
+        return self.choices[key]
+
+    def homes(self, asking: Asking, wish: Wish, later: bool) -> Iterator[tuple[int, int]]:
+        """Classes where it may run, and how fast."""
+        workers = workers_later if later else workers_now
         for index, (cls, node) in enumerate(zip(self.classes, self.nodes, strict=True)):
-            workers = workers_later(cls, wish) if later else workers_now(cls, wish)
-            if workers and node.node_id not in asking.avoid and suits(asking.shape, node):
-                yield index
+            suited = node.node_id not in asking.avoid and suits(asking.shape, node)
+            if suited and workers(cls, wish):
+                yield index, self.speed(asking.job, node)
 
-    def narrowed(self, asking: Asking, wish: Wish, classes: list[int]) -> list[int]:
-        """Of very many kinds of nodes the fastest, the tightest, and those of greedy's plan; for
-        a gang also those with most nodes."""
-        if len(classes) <= HOMES:
-            return classes
-
-        def tightest(index: int) -> tuple[int, int, int]:
-            return -self.speed(asking.job, self.nodes[index]), self.classes[index].whole, index
-
-        def widest(index: int) -> tuple[int, int]:
-            cls = self.classes[index]
-            return -len(cls.nodes) * workers_now(cls, wish), index
-
-        chosen = {index for index in classes if index in self.used_by(asking.job)}
-        chosen.update(sorted(classes, key=tightest)[: HOMES // 2])
+    def best(self, wish: Wish, speeds: Mapping[int, int]) -> frozenset[int]:
+        if len(speeds) <= HOMES:
+            return frozenset(speeds)
+        tight = sorted((-speed, self.classes[at].whole, at) for at, speed in speeds.items())
+        found = {at for *_, at in tight[: HOMES // 2]}
         if wish.max_workers > 1:
-            chosen.update(sorted(classes, key=widest)[: HOMES // 2])
-        return sorted(chosen)
+            wide = sorted(
+                (-len(self.classes[at].nodes) * workers_now(self.classes[at], wish), at)
+                for at in speeds
+            )
+            found.update(at for _, at in wide[: HOMES // 2])
+        return frozenset(found)
 
     def used_by(self, job: Job) -> set[int]:
         """Classes of the nodes where greedy would start it."""
@@ -241,7 +259,7 @@ class Export:
         wish = plain_wish(job, shape)
         moves = job.phase == "running" and job.spec.preemptible
         asking = Asking(job, shape, job.avoid, 0)
-        classes = tuple(self.homes(asking, wish, False)) if moves else ()
+        classes = tuple(sorted(self.choice(asking, wish, False).best)) if moves else ()
         wish = replace(wish, classes=classes, speeds=(GPU,) * len(classes))
         return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), wish)
 
