@@ -98,10 +98,15 @@ class Round:
 
     def pass_over(self, job: Job) -> None:
         """The next in line are noted; behind them whole groups are left out."""
-        if len(self.blocked) < BLOCKED_NOTED:
-            self.blocked.append(job)
-        else:
+        if not self.note(job):
             self.walk.drop()
+
+    def note(self, job: Job) -> bool:
+        """Whether it is among the next in line."""
+        if len(self.blocked) == BLOCKED_NOTED:
+            return False
+        self.blocked.append(job)
+        return True
 
     def consider(self, job: Job) -> bool:
         """Place it or hold it; False: it fits, but the round is as long as it may be."""
@@ -109,7 +114,7 @@ class Round:
         mark = len(self.draft.log)
         slots, is_last = self.find(job, shape)
         if not slots:
-            self.pass_over(job)
+            self.note(job)
             stops_others = self.hold(job, shape)
             if is_last and not stops_others and self.walk.kin:
                 self.spent.add(self.walk.kin)

@@ -40,7 +40,7 @@ def settled_at(pool: Pool, settle_ms: int) -> int | None:
     if not pool.changed:
         return None if again is None else again + settle_ms
     first, last = pool.first_change, pool.last_change
-    if again is not None and again < settled(first, last, settle_ms):
+    if again is not None and again <= settled(first, last, settle_ms):
         first, last = min(first, again), max(last, again)
     return settled(first, last, settle_ms)
 

@@ -94,6 +94,26 @@ def busy_pool(chance: Random, mode: str, preemption: str) -> Lane:
     return pool
 
 
+def crowd(pool: Lane, chance: Random) -> None:
+    """Many small jobs that differ in their estimates alone, and no round since they came."""
+    pool.pool(
+        queue_mode=pool.state.settings.queue_mode,  # type: ignore[union-attr]
+        preemption=pool.state.settings.preemption,  # type: ignore[union-attr]
+        round_ms=60_000,
+    )
+    pool.submit(
+        *(
+            job(
+                f"c{n}",
+                chance.choice([1, 1, 2]),
+                at=chance.randint(1, 9),
+                walltime_s=chance.choice([None, round(chance.uniform(1, 100), 3)]),
+            )
+            for n in range(40)
+        )
+    )
+
+
 def some_job(chance: Random, number: int) -> object:
     return job(
         f"j{number}",
@@ -129,6 +149,8 @@ def carry_on(pool: Lane, each: Job, chance: Random) -> None:
 def test_the_plan_is_that_of_a_plain_walk(mode: str, preemption: str, seed: int) -> None:
     chance = Random(f"{mode} {preemption} {seed}")
     pool = busy_pool(chance, mode, preemption)
+    if seed % 2:
+        crowd(pool, chance)
     moments = [pool.now, pool.now + 1000, pool.now + 9_000, pool.now + 40_000]
     for now in moments:
         view = view_of(pool.state, now)
