@@ -1,0 +1,58 @@
+"""A simulation whose pool asks its solver: at the same instant, and the same each time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from services.placement.core.contended import answered_now
+from services.placement.core.state import Pool
+from shared.contracts.placement import PlanReady
+from simulator.engine.options import Options, scenario_of
+from simulator.engine.run import Simulation, simulate
+from simulator.workload.source import SYNTHETIC, load
+
+JOBS = 60
+WORK = 0.2
+
+
+def played(solver: str, seen: Counter[str]) -> Simulation:
+    def planner(pool: Pool) -> PlanReady | None:
+        message = answered_now(pool, WORK)
+        assert message is not None
+        seen[message.status] += 1
+        seen["better"] += message.objective > message.greedy
+        return message
+
+    options = Options(solver=solver, nodes=4, load=1.5)
+    scenario, _ = scenario_of(load(SYNTHETIC, JOBS, seed=3).jobs, options)
+    return simulate(scenario, planner=planner)
+
+
+@pytest.fixture(scope="module")
+def twice() -> list[tuple[Simulation, Counter[str]]]:
+    seen: list[Counter[str]] = [Counter(), Counter()]
+    return [(played("cpsat", each), each) for each in seen]
+
+
+def test_contended_rounds_are_solved_when_they_are_opened(
+    twice: list[tuple[Simulation, Counter[str]]],
+) -> None:
+    (done, seen), _ = twice
+    assert seen["optimal"] + seen["kept_greedy"] > 10 and not seen["refused"] and not seen["died"]
+    assert (done.end_ms[done.start_ms >= 0] > 0).all() and (done.start_ms >= 0).sum() > JOBS - 5
+
+
+def test_the_same_simulation_ends_the_same(
+    twice: list[tuple[Simulation, Counter[str]]],
+) -> None:
+    (one, seen), (other, again) = twice
+    assert seen == again
+    assert (one.start_ms == other.start_ms).all() and (one.end_ms == other.end_ms).all()
+
+
+def test_a_pool_of_greedy_asks_nobody() -> None:
+    seen: Counter[str] = Counter()
+    played("greedy", seen)
+    assert not seen
