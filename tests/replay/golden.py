@@ -18,11 +18,12 @@ from pydantic import BaseModel
 from shared.bus.decider import Decision, Input, Undecodable
 from shared.contracts.base import Command, Event
 from shared.contracts.codec import decode_command, decode_event, encode
+from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
 from tests.replay.cluster import Call
 
 FOLDER = Path(__file__).parent / "golden"
-OTHERS = {cls.__name__: cls for cls in (ExecutorReported, NodesSilent)}
+OTHERS = {cls.__name__: cls for cls in (ExecutorReported, NodesSilent, PlanReady)}
 
 
 def path_of(ledger: str, folder: Path = FOLDER) -> Path:
