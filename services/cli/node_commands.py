@@ -45,7 +45,9 @@ def _state(node: Json) -> str:
         return f"lost ({node['reason']})"
     if node["draining"]:
         return "draining"
-    return "cordoned" if node["cordoned"] else "ready"
+    health = cast("float", node["health"])
+    slow = f", health {health:.2f}" if health < 1 else ""
+    return ("cordoned" if node["cordoned"] else "ready") + slow
 
 
 def queue(

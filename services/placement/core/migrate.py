@@ -40,7 +40,8 @@ def kept(pool: Pool) -> Iterator[None]:
     """While it is open the board shows as taken what is kept for those that are under way."""
     draft = Draft(pool.board)
     for job_id, target in pool.moves.items():
-        if pool.jobs[job_id].phase != "waiting":
+        job = pool.jobs[job_id]
+        if job.phase != "waiting" or lands(pool, job, target):
             keep(draft, [slot for slot in target if in_use(pool.board, slot)])
     try:
         yield
@@ -52,13 +53,13 @@ def landings(pool: Pool, now: int) -> Iterator[Decision]:
     """Those that wait again are placed where they were to go on, if all of it is free."""
     for job_id, target in list(pool.moves.items()):
         job = pool.jobs[job_id]
-        if job.phase == "waiting" and is_due(pool, job) and are_free(pool.board, target):
+        if job.phase == "waiting" and lands(pool, job, target):
             yield placed(pool, job, target, now)
 
 
-def is_due(pool: Pool, job: Job) -> bool:
-    """No round has passed over it since it waits again."""
-    return job.round_no == pool.round_no
+def lands(pool: Pool, job: Job, target: Iterable[Slot]) -> bool:
+    """No round has passed over it since it waits again, and all of its target is free."""
+    return job.round_no == pool.round_no and are_free(pool.board, target)
 
 
 def are_free(board: Board, slots: Iterable[Slot]) -> bool:

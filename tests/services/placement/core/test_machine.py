@@ -11,18 +11,22 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from services.placement.core.shape import GPU
 from services.placement.core.state import Job, Pool
 from shared.contracts.base import Event
 from shared.contracts.jobs import PRIORITY_CLASSES, CommandAccepted, CommandRefused, JobSpec
 from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode
 from shared.contracts.placement import (
+    Allocation,
     AllocationReleased,
     JobCancelled,
     JobEnqueued,
     JobFailed,
+    JobMigrated,
     JobPlaced,
     JobPreempted,
     JobRequeued,
+    JobResized,
     JobStarted,
     JobSucceeded,
     RoundEnded,
@@ -64,6 +68,9 @@ class Ledger:
         self.began: dict[str, int] = {}
         self.answers: Counter[str] = Counter()
         self.outranked = 0
+        self.moved: Counter[str] = Counter()
+        self.targets: dict[str, set[tuple[str, int]]] = {}
+        """GPUs, whole ones, that are kept for a job until it waits again."""
 
     def add(self, place: str, event: Event, at: int) -> None:
         match event:
@@ -74,6 +81,9 @@ class Ledger:
                 self.began[job_id] = at
             case JobRequeued(job_id=job_id):
                 self.began.pop(job_id, None)
+                self.targets.pop(job_id, None)
+            case JobMigrated() | JobResized():
+                self.check_move(event, at)
             case JobPreempted() if event.by_job_id:
                 self.check_preemption(event, at)
             case JobPlaced(job_id=job_id, allocations=allocations):
@@ -82,6 +92,7 @@ class Ledger:
                     assert a.node_id in self.nodes, "outside its node's life"
                     self.held[f"{place}/{a.rank}"] = (job_id, a.node_id, a.gpus, a.gpu_milli)
                 self.check()
+                self.check_kept(event)
             case AllocationReleased(allocation_id=allocation_id):
                 del self.held[allocation_id]
             case NodeJoined(node_id=node_id, gpus=gpus):
@@ -93,6 +104,7 @@ class Ledger:
                 self.answers[id] += 1
         if isinstance(event, ENDS):
             self.ends[event.job_id] += 1
+            self.targets.pop(event.job_id, None)
             assert not any(owner == event.job_id for owner, *_ in self.held.values())
 
     def check_gang(self, spec: JobSpec, workers: int) -> None:
@@ -116,6 +128,33 @@ class Ledger:
         assert ran_ms >= RESIDENCY_S * 1000 / TIME_SCALE
         assert event.terms["by_score"] > event.terms.get("score", -1e9) + MARGIN
 
+    def check_move(self, event: JobMigrated | JobResized, at: int) -> None:
+        """Only an operator's drain stops one that is protected; nobody has another's target."""
+        spec, ran_ms = self.specs[event.job_id], at - self.began[event.job_id]
+        self.check_gang(spec, len(event.target))
+        if event.reason != "drain":
+            assert spec.preemptible or spec.spot
+            assert ran_ms >= max(spec.guaranteed_s, RESIDENCY_S) * 1000 / TIME_SCALE
+        if isinstance(event, JobResized):
+            grows = event.to_workers > event.from_workers
+            assert (event.reason == "grow") == grows and grows == (not event.by_job_id)
+            assert event.to_workers == len(event.target) != event.from_workers
+        self.moved[event.reason] += 1
+        mine = whole(event.target)
+        assert not any(mine & theirs for theirs in self.targets.values())
+        taken = {
+            (node, gpu)
+            for owner, node, gpus, milli in self.held.values()
+            for gpu in gpus
+            if owner != event.job_id and milli == GPU
+        }
+        assert not mine & taken
+        self.targets[event.job_id] = mine
+
+    def check_kept(self, event: JobPlaced) -> None:
+        mine = whole(event.allocations)
+        assert not any(mine & theirs for theirs in self.targets.values())
+
     def check(self) -> None:
         used: Counter[tuple[str, int]] = Counter()
         for _, node, gpus, milli in self.held.values():
@@ -124,6 +163,10 @@ class Ledger:
                 used[node, gpu] += milli
                 assert node not in self.nodes or gpu < self.nodes[node]
         assert all(milli <= 1000 for milli in used.values()), used
+
+
+def whole(allocations: tuple[Allocation, ...]) -> set[tuple[str, int]]:
+    return {(a.node_id, gpu) for a in allocations if a.gpu_milli == GPU for gpu in a.gpus}
 
 
 class PoolMachine(RuleBasedStateMachine):
@@ -160,6 +203,7 @@ class PoolMachine(RuleBasedStateMachine):
         guaranteed=st.sampled_from([0.0, 0.0, 20.0]),
         types=st.sampled_from([(), (), ("a100",), ("h100",)]),
         elastic=st.booleans(),
+        walltime=st.sampled_from([None, 100_000.0]),
         retry=st.integers(1, 2),
         cpus=st.sampled_from([1, 1, 60]),
     )
@@ -172,6 +216,7 @@ class PoolMachine(RuleBasedStateMachine):
         guaranteed: float,
         types: tuple[str, ...],
         elastic: bool,
+        walltime: float | None,
         retry: int,
         cpus: int,
     ) -> None:
@@ -189,6 +234,8 @@ class PoolMachine(RuleBasedStateMachine):
                 gpu_types=types,
                 retry={"max_attempts": retry},
                 cpus=cpus,
+                walltime_s=walltime,
+                checkpoint_interval_s=10.0,
                 **(more if elastic else {}),
             )
         )
@@ -396,6 +443,7 @@ def one_step(day: PoolMachine, draw: Random) -> None:
                 draw.choice([0.0, 0.0, 20.0]),
                 draw.choice([(), (), ("a100",), ("h100",)]),
                 draw.random() < 0.2,
+                None,
                 draw.randint(1, 2),
                 draw.choice([1, 1, 1, 20]),
             )
@@ -442,6 +490,36 @@ def test_a_busy_day_ends_well(mode: str, preemption: str) -> None:
     assert said["JobSucceeded"] and said["JobPreempted"] and said["JobAttemptFailed"]
     assert (day.ledger.outranked > 0) is (preemption == "ranked")
     day.teardown()
+
+
+def test_a_calm_day_moves_and_resizes_and_ends_well() -> None:
+    """Few jobs, most of them elastic, long waits, and now and then a node that is drained."""
+    day, draw = PoolMachine(), Random(2)
+    day.begin("skip", "class", 1)
+    for _ in range(250):
+        calm_step(day, draw)
+        day.every_job_is_somewhere()
+        day.counts_are_right()
+    assert {"grow", "shrink", "drain"} <= day.ledger.moved.keys()
+    day.teardown()
+
+
+def calm_step(day: PoolMachine, draw: Random) -> None:
+    match draw.choices(range(6), [4, 20, 20, 6, 3, 25])[0]:
+        case 0:
+            tier, size = draw.choice(PRIORITY_CLASSES), draw.choice([(1, 1), (1, 2), (2, 1)])
+            elastic = draw.random() < 0.7
+            day.submit(size, tier, False, True, 0.0, (), elastic, 100_000.0, 1, 1)
+        case 1:
+            day.go()
+        case 2:
+            day.stop_as_asked()
+        case 3:
+            day.exit(draw.randrange(50), 0, False)
+        case 4:
+            day.operate(draw.choice(sorted(NODES)), draw.choice([DrainNode, UncordonNode]))
+        case _:
+            day.wait(draw.choice([100, 1000, 6000]))
 
 
 STORY = """

@@ -112,6 +112,21 @@ def test_a_target_counts_for_one_round_only() -> None:
     assert pool.nodes_of("a") == ("n3",)
 
 
+def test_what_is_kept_stays_so_until_the_round_that_follows_its_requeue() -> None:
+    """News settle for a while before a round; an operator may drain another node meanwhile."""
+    pool = lane("n1", "n2", "n3", gpus=4, settle_ms=50)
+    pool.submit(job("a", 4), job("b", 4))
+    pool.wake()
+    pool.ready("a", "b")
+    assert pool.nodes_of("b") == ("n2",)
+    drain(pool, "n1")
+    pool.stopped("a")
+    assert pool.job("a").phase == "waiting"
+    assert not moved(drain(pool, "n2"))
+    pool.wake()
+    assert pool.nodes_of("a") == ("n3",)
+
+
 def test_a_cancel_on_the_way_ends_it_and_frees_what_was_kept() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 8))
