@@ -13,7 +13,7 @@ from simulator.engine.options import Options, scenario_of
 from simulator.engine.run import Simulation, simulate
 from simulator.workload.source import SYNTHETIC, load
 
-JOBS = 60
+JOBS = 150
 WORK = 0.2
 
 
@@ -25,7 +25,7 @@ def played(solver: str, seen: Counter[str]) -> Simulation:
         seen["better"] += message.objective > message.greedy
         return message
 
-    options = Options(solver=solver, nodes=4, load=1.5)
+    options = Options(solver=solver, nodes=6, load=4.0)
     scenario, _ = scenario_of(load(SYNTHETIC, JOBS, seed=3).jobs, options)
     return simulate(scenario, planner=planner)
 
@@ -40,7 +40,8 @@ def test_contended_rounds_are_solved_when_they_are_opened(
     twice: list[tuple[Simulation, Counter[str]]],
 ) -> None:
     (done, seen), _ = twice
-    assert seen["optimal"] + seen["kept_greedy"] > 10 and not seen["refused"] and not seen["died"]
+    assert seen["kept_greedy"] > 10 and seen["optimal"] == seen["better"] > 0
+    assert not seen["refused"] and not seen["died"]
     assert (done.end_ms[done.start_ms >= 0] > 0).all() and (done.start_ms >= 0).sum() > JOBS - 5
 
 
