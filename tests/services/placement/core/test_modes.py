@@ -218,8 +218,9 @@ def test_easy_a_head_that_makes_others_stop_needs_no_other_reservation() -> None
 def test_easy_one_that_ends_in_time_is_found_behind_many_alike_that_do_not() -> None:
     pool = simulated("easy", "n1")
     begin(pool, job("x", 4, walltime_s=101.0))
+    head = job("head", 8)
     late = [job(f"late{n:02}", 1, walltime_s=110.0) for n in range(20)]
-    pool.submit(job("head", 8), *late, job("short", 1, walltime_s=90.0))
+    pool.submit(head, *late, job("short", 1, walltime_s=90.0))
     pool.wake()
     assert pool.job("short").phase == "placed"
     assert {pool.job(each.job_id).held for each in late} == {"reserved_for_head"}
