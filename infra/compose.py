@@ -233,7 +233,9 @@ def _secrets(settings: dict[str, str]) -> Path:
 
 def _run(command: list[str]) -> None:
     """In the foreground: what it says is for the person who waits."""
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+    # docker-compose 1.29 gives up after 60 s, which a busy machine needs for many containers.
+    env = {"COMPOSE_HTTP_TIMEOUT": "300", **os.environ}
+    if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
         raise DidNotStart(f"`{' '.join(command)}` failed")
 
 
