@@ -137,7 +137,7 @@ class Open(NamedTuple):
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-4"
+    SCHEMA: ClassVar[str] = "placement-5"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
