@@ -1,0 +1,110 @@
+"""Jobs per CPU-second of both engines on one workload, beside a bare heap of the same events.
+
+The faithful engine runs the live deciders; the compiled kernel their rules. Load 0.9, 8-GPU nodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.benchmarks.parts.command import serve
+from simulator.engine.options import Options as Setup
+from simulator.engine.options import scenario_of
+from simulator.engine.run import simulate
+from simulator.engine.sizing import nodes_for_load
+from simulator.kernel import run as kernel
+from simulator.kernel.work import Work, work_of
+from simulator.workload.jobs import columns_from
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.source import load
+
+Say = Callable[[str], None]
+Json = dict[str, object]
+MODES = ("strict", "skip", "easy")
+LOAD = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The defaults are those of the published figure."""
+
+    trace: str = "synthetic"
+    jobs: int = 2000
+    compiled_jobs: int = 20000
+    quick: bool = False
+
+
+async def run(options: Options, say: Say) -> Json:
+    few = 10 if options.quick else 1
+    jobs = load(options.trace, options.jobs // few).jobs
+    many = load(options.trace, options.compiled_jobs // few).jobs
+    say(f"faithful engine: {len(jobs)} jobs")
+    faithful = {name: faithful_per_s(jobs, setup) for name, setup in setups().items()}
+    say(f"compiled kernel: {len(many)} jobs")
+    compiled = {name: compiled_per_s(many, rules) for name, rules in rule_sets().items()}
+    return {
+        "bench": "simulator",
+        "faithful_jobs_per_cpu_s": faithful["skip"],
+        "compiled_jobs_per_cpu_s": compiled["learned"],
+        "faithful": faithful,
+        "compiled": compiled,
+        "floor_jobs_per_cpu_s": floor_per_s(many),
+        "settings": {
+            "trace": options.trace, "jobs": len(jobs), "compiled_jobs": len(many), "load": LOAD,
+        },
+    }  # fmt: skip
+
+
+def setups() -> dict[str, Setup]:
+    found = {mode: Setup(mode=mode, walltime="oracle", load=LOAD) for mode in MODES}
+    return found | {"preemption": Setup(policy="srsf", preemption="ranked", load=LOAD)}
+
+
+def rule_sets() -> dict[str, kernel.Rules]:
+    found = {
+        mode: kernel.Rules(policy="fcfs", mode=mode, runtime="oracle")  # type: ignore[arg-type]
+        for mode in MODES
+    }
+    srsf = kernel.Rules(policy="srsf", preemption=True, large_gang_share=1.0)
+    learned = kernel.Rules(policy="learned", preemption=True)
+    return found | {"preemption": srsf, "learned": learned}
+
+
+def faithful_per_s(jobs: Sequence[WorkloadJob], setup: Setup) -> float:
+    scenario, _ = scenario_of(jobs, setup)
+    return round(len(jobs) / simulate(scenario).cpu_s, 1)
+
+
+def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
+    """The compiler's own time is not counted: a few jobs go first."""
+    work = work_of(columns_from(jobs))
+    sizes = np.full(nodes_for_load(jobs, LOAD).nodes, 8, np.int64)
+    kernel.simulate(first_of(work), sizes, rules)
+    began_s = time.process_time()
+    kernel.simulate(work, sizes, rules)
+    return round(len(work) / max(time.process_time() - began_s, 1e-9), 1)
+
+
+def first_of(work: Work) -> Work:
+    return work.part(slice(0, 50))
+
+
+def floor_per_s(jobs: Sequence[WorkloadJob]) -> float:
+    """A heap of arrivals and ends in Python, each job started when it comes: no queue at all."""
+    began_s = time.process_time()
+    heap = [(job.submit_s, True, number) for number, job in enumerate(jobs)]
+    heapq.heapify(heap)
+    while heap:
+        at, arrives, number = heapq.heappop(heap)
+        if arrives:
+            heapq.heappush(heap, (at + jobs[number].duration_s, False, number))
+    return round(len(jobs) / max(time.process_time() - began_s, 1e-9), 1)
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")
