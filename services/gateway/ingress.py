@@ -24,9 +24,6 @@ REFRESH_S = 1.0
 RETRY_S = 0.5
 MAX_RECORDS = 500
 POLL_MS = 200
-TURN_S = 60.0
-"""For one look at what tenants sent; a client that lost its broker may never answer."""
-STOP_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +70,12 @@ class Ingress:
         self._topics = frozenset()
         try:
             while True:
-                async with asyncio.timeout(TURN_S):
-                    await self._turn(consumer)
+                if not await self._subscribed(consumer):
+                    await asyncio.sleep(REFRESH_S)
+                    continue
+                await self._take(consumer)
         finally:
-            await _stop(consumer)
-
-    async def _turn(self, consumer: AIOKafkaConsumer) -> None:
-        if await self._subscribed(consumer):
-            await self._take(consumer)
-        else:
-            await asyncio.sleep(REFRESH_S)
+            await consumer.stop()
 
     async def _take(self, consumer: AIOKafkaConsumer) -> None:
         """Reads for one refresh interval, then looks for new tenants again."""
@@ -155,15 +148,6 @@ class Ingress:
             heartbeat_interval_ms=1_000,
             metadata_max_age_ms=5_000,
         )
-
-
-async def _stop(consumer: AIOKafkaConsumer) -> None:
-    """aiokafka may wait for ever for a broker that died; what it holds is then left to itself."""
-    try:
-        async with asyncio.timeout(STOP_S):
-            await consumer.stop()
-    except TimeoutError:
-        log.warning("a consumer did not stop", extra={"reason": f"within {STOP_S:g} s"})
 
 
 def _attributes(made: Parcel, tenant: str) -> dict[AttributeKey, str]:
