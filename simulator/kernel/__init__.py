@@ -1,1 +1,1 @@
-"""The compiled simulator: the rules of the live deciders as loops over arrays, for sweeps and training."""
+"""The compiled simulator: the rules of the live deciders as loops over arrays; see README.md."""

@@ -1,19 +1,18 @@
-"""Free GPUs per node, indexed by their number; best fit as `services.placement.core.fit` does it."""
+"""Free GPUs per node, indexed by their number; best fit as `services.placement.core.fit` does it.
+
+`free` [m] are GPUs, `levels[f]` counts the nodes with f free ones. Nodes are as healthy as each
+other and named in the order of their numbers (rule 4).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-
-MOST = 64
-"""GPUs of the largest node."""
+from simulator.kernel.compiled import compiled
+from simulator.kernel.state import Ints, Spans
 
 
-@njit(cache=True)
-def room(levels, workers, gpus):
-    """Do that many workers fit now? `levels[f]` counts the nodes with f free GPUs."""
-    if gpus == 0:
-        return True
+@compiled
+def room(levels: Ints, workers: int, gpus: int) -> bool:
+    """Do that many workers with that many GPUs each fit now?"""
     found = 0
     for f in range(gpus, levels.shape[0]):
         if levels[f]:
@@ -23,25 +22,26 @@ def room(levels, workers, gpus):
     return False
 
 
-@njit(cache=True)
-def shift(free, levels, node, gpus):
+@compiled
+def shift(free: Ints, levels: Ints, node: int, gpus: int) -> None:
     """Take (-) or give back (+) GPUs of a node."""
     levels[free[node]] -= 1
     free[node] += gpus
     levels[free[node]] += 1
 
 
-@njit(cache=True)
-def first_at(free, level):
+@compiled
+def first_at(free: Ints, level: int) -> int:
+    """The first node with exactly that many free GPUs."""
     for node in range(free.shape[0]):
         if free[node] == level:
             return node
     return -1
 
 
-@njit(cache=True)
-def pick(free, levels, left, gpus):
-    """A node that takes all that is left and has least over; else the roomiest; -1: none."""
+@compiled
+def pick(free: Ints, levels: Ints, left: int, gpus: int) -> int:
+    """A node that takes all workers that are left and has least over; else the roomiest."""
     most = levels.shape[0] - 1
     for level in range(left * gpus, most + 1):
         if levels[level]:
@@ -52,25 +52,24 @@ def pick(free, levels, left, gpus):
     return -1
 
 
-@njit(cache=True)
-def place(free, levels, workers, gpus, nodes, shares):
-    """Best fit of a gang that has room: fills `nodes` and `shares` (GPUs there), says how many."""
+@compiled
+def place(free: Ints, levels: Ints, workers: int, gpus: int, placed: Spans) -> int:
+    """Takes the nodes of a gang that has room (rule 4); fills `placed`, says how many they are."""
     left = workers
     count = 0
     while left > 0:
         node = pick(free, levels, left, gpus)
-        here = min(left, free[node] // gpus) if gpus else left
+        here = min(left, free[node] // gpus)
         shift(free, levels, node, -here * gpus)
-        nodes[count] = node
-        shares[count] = here * gpus
+        placed[count].node = node
+        placed[count].gpus = here * gpus
         count += 1
         left -= here
     return count
 
 
-def histogram(sizes):
-    """`levels` of empty nodes with these numbers of GPUs."""
-    levels = np.zeros(int(sizes.max()) + 1, np.int64)
-    for size in sizes:
-        levels[size] += 1
-    return levels
+@compiled
+def give_back(free: Ints, levels: Ints, placed: Spans, count: int) -> None:
+    """What `place` took."""
+    for at in range(count):
+        shift(free, levels, placed[at].node, placed[at].gpus)

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import types
-
-from numba import njit
+from typing import Any, TypeVar, cast
 
 from services.priority.core import history, keys
+from simulator.kernel.compiled import compiled
+
+F = TypeVar("F")
 
 
-def compiled(function, **others):
+def twin(function: F, **others: Any) -> F:
     """The function's own code, with the functions that it calls compiled as well."""
-    twin = types.FunctionType(
-        function.__code__, {**function.__globals__, **others}, function.__name__
-    )
-    twin.__module__ = __name__
-    return njit(cache=True)(twin)
+    own = cast(types.FunctionType, function)
+    found = types.FunctionType(own.__code__, {**own.__globals__, **others}, own.__name__)
+    found.__module__ = __name__
+    return cast(F, compiled(found))
 
 
-fcfs = compiled(keys.fcfs)
-smallest_first = compiled(keys.smallest_first)
-sjf = compiled(keys.sjf)
-saf = compiled(keys.saf)
-f1 = compiled(keys.f1)
-wfp3 = compiled(keys.wfp3)
-unicep = compiled(keys.unicep)
-multifactor = compiled(keys.multifactor)
-las = compiled(keys.las)
-srtf = compiled(keys.srtf)
-srsf = compiled(keys.srsf)
+smallest_first = twin(keys.smallest_first)
+sjf = twin(keys.sjf)
+saf = twin(keys.saf)
+f1 = twin(keys.f1)
+wfp3 = twin(keys.wfp3)
+unicep = twin(keys.unicep)
+multifactor = twin(keys.multifactor)
+las = twin(keys.las)
+srtf = twin(keys.srtf)
+srsf = twin(keys.srsf)
 
-bin_of = compiled(history.bin_of)
-learn = compiled(history.learn)
-shrink = compiled(history.shrink)
-start = compiled(history.start)
-level_s = compiled(history.level_s)
-quantile_s = compiled(history.quantile_s)
-mean_left_s = compiled(history.mean_left_s, bin_of=bin_of, level_s=level_s)
-gittins_s = compiled(history.gittins_s, bin_of=bin_of, level_s=level_s)
+bin_of = twin(history.bin_of)
+learn = twin(history.learn)
+shrink = twin(history.shrink)
+start = twin(history.start)
+level_s = twin(history.level_s)
+quantile_s = twin(history.quantile_s)
+mean_left_s = twin(history.mean_left_s, bin_of=bin_of, level_s=level_s)
+gittins_s = twin(history.gittins_s, bin_of=bin_of, level_s=level_s)

@@ -7,8 +7,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from simulator.kernel.weights import INPUTS, joined, split
-from simulator.kernel.loop import CONTEXT_FEATURES, JOB_FEATURES
+from simulator.kernel.codes import CONTEXT_FEATURES, INPUTS, JOB_FEATURES
+from simulator.kernel.weights import joined, split
 
 Floats = NDArray[np.float64]
 OPSET = 17

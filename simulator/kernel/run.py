@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from services.priority.core.history import BINS
-from simulator.kernel import loop
-from simulator.kernel.board import histogram
+from simulator.kernel import codes, state
+from simulator.kernel.begin import begin
+from simulator.kernel.loop import run
+from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.warm import learnt
 from simulator.kernel.weights import untrained
-from simulator.kernel.work import Ints, Work
+from simulator.kernel.work import Work
 from simulator.metrics.outcome import Outcome
 
-Floats = NDArray[np.float64]
 POLICIES = {
-    "fcfs": loop.FCFS,
-    "smallest_first": loop.SMALLEST,
-    "sjf": loop.SJF,
-    "saf": loop.SAF,
-    "qssf": loop.SAF,
-    "f1": loop.F1,
-    "wfp3": loop.WFP3,
-    "unicep": loop.UNICEP,
-    "multifactor": loop.MULTIFACTOR,
-    "las": loop.LAS,
-    "srtf": loop.SRTF,
-    "srsf": loop.SRSF,
-    "gittins": loop.GITTINS,
-    "learned": loop.LEARNED,
+    "fcfs": codes.FCFS,
+    "smallest_first": codes.SMALLEST,
+    "sjf": codes.SJF,
+    "saf": codes.SAF,
+    "qssf": codes.SAF,
+    "f1": codes.F1,
+    "wfp3": codes.WFP3,
+    "unicep": codes.UNICEP,
+    "multifactor": codes.MULTIFACTOR,
+    "las": codes.LAS,
+    "srtf": codes.SRTF,
+    "srsf": codes.SRSF,
+    "gittins": codes.GITTINS,
+    "learned": codes.LEARNED,
 }
-MODES = {"strict": loop.STRICT, "skip": loop.SKIP, "easy": loop.EASY}
+MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
 BY_HISTORY = frozenset({"qssf", "gittins", "learned"})
 
 
@@ -75,35 +75,77 @@ def simulate(
 ) -> Ran:
     """To the end of the last job. `sizes` [nodes] are GPUs; `counts` what history knows before."""
     window = window_ms or (int(work.submit_ms[0]), int(work.submit_ms[-1]) + 1)
-    free = sizes.astype(np.int64).copy()
-    history = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
-    first, ends, starts, held, lost, busy, rounds, preemptions = loop.run(
-        work.submit_ms, work.duration_ms, work.workers, work.gpus, work.shape, work.dearer,
-        work.walltime_ms, work.groups, history, work.tie, free, histogram(sizes),
-        MODES[rules.mode], POLICIES[rules.policy],
-        rules.policy in BY_HISTORY or rules.runtime == "history", rules.preemption,
-        ms(rules.min_residency_s), rules.preempt_margin, rules.large_gang_share, rules.large_at_start,
-        ms(rules.refresh_s), ms(rules.restart_s), ms(rules.checkpoint_s), *window, rules.theta,
-    )  # fmt: skip
+    fits = room_for(work, sizes)
+    chosen = work.part(fits)
+    known = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
+    own = record_of(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
+    sim = begin(chosen, sizes, own, known, rules.theta, rules.large_at_start)
+    run(sim)
+    pool = np.asarray(sim.pool)
     return Ran(
-        Outcome(
-            submit_s=work.submit_ms / 1000.0,
-            start_s=happened(first),
-            end_s=happened(ends),
-            duration_s=work.duration_ms / 1000.0,
-            gpus=work.gang.astype(np.float64),
-            tenant=work.tenant,
-            starts=starts,
-            held_s=held / 1000.0,
-            lost_s=lost / 1000.0,
-            fits=ends >= 0,
-            capacity_gpus=float(sizes.sum()),
-            window_s=(window[0] / 1000.0, window[1] / 1000.0),
-            busy_gpu_s=busy / 1000.0,
-            horizon_s=float(ends.max()) / 1000.0,
-        ),
-        rounds,
-        preemptions,
+        outcome_of(work, sizes, fits, window, sim), int(pool["rounds"]), int(pool["preemptions"])
+    )
+
+
+def room_for(work: Work, sizes: Ints) -> Bools:
+    """[n] does the job fit into the empty nodes?"""
+    kinds, kind = np.unique(work.gpus, return_inverse=True)
+    workers = np.array([int((sizes // gpus).sum()) for gpus in kinds], np.int64)
+    return workers[kind.reshape(-1)] >= work.workers
+
+
+def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int) -> Any:
+    """The rules as compiled functions read them."""
+    record = state.table(state.Rules, 1)[0]
+    own = {
+        "policy": POLICIES[rules.policy],
+        "mode": MODES[rules.mode],
+        "by_history": rules.policy in BY_HISTORY or rules.runtime == "history",
+        "ranked": rules.preemption,
+        "margin": rules.preempt_margin,
+        "residency_ms": ms(rules.min_residency_s),
+        "large_share": rules.large_gang_share,
+        "refresh_ms": ms(rules.refresh_s),
+        "restart_ms": ms(rules.restart_s),
+        "checkpoint_ms": ms(rules.checkpoint_s),
+        "from_ms": window_ms[0],
+        "to_ms": window_ms[1],
+        "epoch_ms": epoch_ms,
+        "capacity": gpus,
+    }
+    own["knows"] = own["by_history"]
+    for name, value in own.items():
+        record[name] = value
+    return record
+
+
+def outcome_of(
+    work: Work, sizes: Ints, fits: Bools, window_ms: tuple[int, int], sim: Sim
+) -> Outcome:
+    """Those that do not fit have no times."""
+    jobs, pool = np.asarray(sim.jobs), np.asarray(sim.pool)
+
+    def all_of(name: str, never: int) -> Ints:
+        found = np.full(len(work), never, np.int64)
+        found[fits] = jobs[name]
+        return found
+
+    ends_ms = all_of("ends_ms", -1)
+    return Outcome(
+        submit_s=work.submit_ms / 1000.0,
+        start_s=happened(all_of("first_start_ms", -1)),
+        end_s=happened(ends_ms),
+        duration_s=work.duration_ms / 1000.0,
+        gpus=work.gang.astype(np.float64),
+        tenant=work.tenant,
+        starts=all_of("starts", 0),
+        held_s=all_of("held_ms", 0) / 1000.0,
+        lost_s=all_of("lost_ms", 0) / 1000.0,
+        fits=fits,
+        capacity_gpus=float(sizes.sum()),
+        window_s=(window_ms[0] / 1000.0, window_ms[1] / 1000.0),
+        busy_gpu_s=float(pool["busy"]) / 1000.0,
+        horizon_s=float(ends_ms.max()) / 1000.0,
     )
 
 

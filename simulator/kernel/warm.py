@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+from collections.abc import Callable
 
-from services.priority.core.history import BINS, FADE, LEVELS
-from simulator.kernel import keys
+import numpy as np
+
+from services.priority.core.history import BINS
+from simulator.kernel import past
+from simulator.kernel.compiled import SOURCES, entry
+from simulator.kernel.state import Floats, Ints
 from simulator.kernel.work import Work
 
-_FADE = np.array(FADE)
 
-
-def learnt(work: Work, group_count: int | None = None) -> NDArray[np.float64]:
+def learnt(work: Work, group_count: int | None = None) -> Floats:
     """Counts [groups, BINS] after all jobs of `work`, in the order in which they would end."""
     counts = np.zeros((group_count or work.group_count, BINS))
-    ends = work.submit_ms + work.duration_ms
-    _learn(np.argsort(ends, kind="stable"), work.duration_ms, work.groups, counts)
+    ends_ms = work.submit_ms + work.duration_ms
+    learn_all(np.argsort(ends_ms, kind="stable"), work.duration_ms, work.groups, counts)
     return counts
 
 
-@njit(cache=True)
-def _learn(order, duration_ms, groups, counts):
-    for j in order:
-        at = keys.bin_of(duration_ms[j] / 1000.0)
-        for level in range(LEVELS):
-            if groups[j, level] >= 0:
-                keys.learn(counts[groups[j, level]], at, _FADE[level])
+def _program(sources: str) -> Callable[[Ints, Ints, Ints, Floats], None]:
+    @entry
+    def learn_all(order: Ints, duration_ms: Ints, groups: Ints, counts: Floats) -> None:
+        """The run times of these jobs, one after the other."""
+        _ = sources
+        for j in order:
+            past.learn(groups[j], counts, duration_ms[j] / 1000.0)
+
+    return learn_all
+
+
+learn_all = _program(SOURCES)

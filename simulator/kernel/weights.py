@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.kernel.loop import CONTEXT_FEATURES, JOB_FEATURES, PER_HIDDEN
+from simulator.kernel.codes import INPUTS, PER_HIDDEN
 
 Floats = NDArray[np.float64]
-INPUTS = JOB_FEATURES + CONTEXT_FEATURES
 BASE = np.array([-5.0, -5.0, -5.0])
 """What the first three features of a job weigh before anything is learnt: see `features.py`."""
 

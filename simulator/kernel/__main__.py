@@ -1,0 +1,25 @@
+"""`python -m simulator.kernel`: compile everything into numba's cache on disk, and say how long."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from simulator.kernel.run import Rules, simulate
+from simulator.kernel.warm import learnt
+from simulator.kernel.work import work_of
+from simulator.workload.source import read_columns
+
+
+def main() -> None:
+    """One small run is enough: all policies are one program."""
+    began = time.process_time()
+    work = work_of(read_columns("synthetic", 50))
+    simulate(work, np.full(64, 8, np.int64), Rules(), counts=learnt(work))
+    sys.stdout.write(f"kernel ready after {time.process_time() - began:.0f} CPU-s\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A job starts, ends, or is stopped (rule 7)."""
+
+from __future__ import annotations
+
+from simulator.kernel import ends, past, spans
+from simulator.kernel.codes import DONE, RUNNING
+from simulator.kernel.compiled import compiled
+from simulator.kernel.state import Job, Rules, Sim
+
+
+@compiled
+def start(sim: Sim, j: int, count: int, now: int) -> None:
+    """The job runs on the `count` nodes that were placed."""
+    pool, job = sim.pool, sim.jobs[j]
+    spans.assign(pool, sim.spans, job, sim.placed, count)
+    job.state = RUNNING
+    pool.used += job.gang
+    if job.starts == 0:
+        job.first_start_ms = now
+    job.paid_ms = sim.rules.restart_ms if job.starts else 0
+    job.starts += 1
+    job.started_ms = now
+    job.level_until_ms = 0
+    job.ends_ms = now + max(0, job.duration_ms - job.kept_ms) + job.paid_ms
+    sim.running[pool.running] = j
+    job.running_at = pool.running
+    ends.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
+    pool.running += 1
+    if job.claims:
+        job.claims = False
+        pool.claims -= 1
+    leave_line(sim, job)
+
+
+@compiled
+def leave_line(sim: Sim, job: Job) -> None:
+    """One less waits with this shape."""
+    shape, walk = sim.shapes[job.kind], sim.walk
+    walk.started += 1
+    shape.waiting -= 1
+    if shape.waiting == 0:
+        sim.pool.waiting_shapes -= 1
+        if not (shape.failed and shape.hopeless):
+            walk.open_shapes -= 1
+
+
+@compiled
+def release(sim: Sim, j: int, now: int) -> None:
+    """The job has no GPUs any more."""
+    pool, job = sim.pool, sim.jobs[j]
+    spans.shift_all(sim.free, sim.levels, sim.spans, job.span, 1)
+    spans.clear(pool, sim.spans, job)
+    ends.remove(sim.ends, sim.jobs, pool.running, j)
+    pool.running -= 1
+    last = sim.running[pool.running]
+    sim.running[job.running_at] = last
+    sim.jobs[last].running_at = job.running_at
+    pool.used -= job.gang
+    job.held_ms += now - job.started_ms
+
+
+@compiled
+def end(sim: Sim, j: int, now: int) -> None:
+    """The job is done, and history learns its run time."""
+    job = sim.jobs[j]
+    release(sim, j, now)
+    job.state = DONE
+    job.lost_ms += job.paid_ms
+    sim.pool.done += 1
+    if sim.rules.knows:
+        past.learn(sim.groups[j], sim.counts, job.duration_ms / 1000.0)
+
+
+@compiled
+def stop(sim: Sim, j: int, now: int) -> None:
+    """The job is preempted: it keeps what its last checkpoint has."""
+    job = sim.jobs[j]
+    release(sim, j, now)
+    sim.pool.preemptions += 1
+    worked_ms = max(0, now - job.started_ms - job.paid_ms)
+    saved_ms = saved_of(sim.rules, worked_ms)
+    job.lost_ms += now - job.started_ms - saved_ms
+    job.kept_ms += saved_ms
+    job.debt_ms = worked_ms - saved_ms + sim.rules.restart_ms
+    job.ends_ms = -1
+
+
+@compiled
+def saved_of(rules: Rules, worked_ms: int) -> int:
+    """Work up to the last checkpoint; none without checkpoints."""
+    if rules.checkpoint_ms == 0:
+        return 0
+    return worked_ms // rules.checkpoint_ms * rules.checkpoint_ms

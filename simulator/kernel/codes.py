@@ -1,0 +1,31 @@
+"""Numbers that stand for policies, modes and states, and the constants of RULES.md."""
+
+from __future__ import annotations
+
+FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(
+    13
+)
+"""Up to F1 a key never changes; up to MULTIFACTOR it changes with the wait; then with service."""
+STRICT, SKIP, EASY = range(3)
+FUTURE, WAITING, RUNNING, DONE = range(4)
+
+NEVER = 1 << 62
+"""A time that does not come, in ms."""
+SETTLE_MS = 1
+SETTLE_MOST_MS = 10
+"""Rule 2."""
+EVICTIONS_PER_ROUND = 8
+SEARCHES_PER_ROUND = 32
+"""Rule 8."""
+LARGE_MOST = 0.1
+"""Share of recent jobs that are large, from which nobody is stopped by rank (rule 12)."""
+LARGE_RECENT = 100.0
+"""Arrivals after which one counts 1/e in that share."""
+
+JOB_FEATURES, CONTEXT_FEATURES = 8, 4
+INPUTS = JOB_FEATURES + CONTEXT_FEATURES
+PER_HIDDEN = INPUTS + 2
+"""Weights of one hidden unit: its inputs, its bias, its output."""
+LEAST_GPUS = 0.01
+CONTEXT_MS = 3_600_000
+"""The kernel looks at the learned policy's context this often; live it is every ranking."""

@@ -1,0 +1,89 @@
+"""EASY backfilling, rule 9."""
+
+from __future__ import annotations
+
+from simulator.kernel import attempts, board
+from simulator.kernel.codes import NEVER
+from simulator.kernel.compiled import compiled
+from simulator.kernel.sorting import sort
+from simulator.kernel.spans import shift_all
+from simulator.kernel.state import Job, Sim
+
+
+@compiled
+def reserve(sim: Sim, j: int, now: int) -> None:
+    """The job is the head: when does it fit, and on which nodes? The others may not delay it."""
+    sim.walk.head = True
+    count = find_nodes(sim, j, now)
+    sim.off_free[:] = sim.free
+    sim.off_levels[:] = sim.levels
+    for k in range(count):
+        node = sim.placed[k].node
+        sim.off_levels[sim.off_free[node]] -= 1
+        sim.off_free[node] = -1
+
+
+@compiled
+def find_nodes(sim: Sim, j: int, now: int) -> int:
+    """Sets the shadow and `placed`; how many nodes, none if the head never fits."""
+    job, count = sim.jobs[j], sim.pool.running
+    rows, free, levels = sim.sorting, sim.free, sim.levels
+    sort_by_end(sim, now)
+    given = 0
+    while given < count and not board.room(levels, job.workers, job.gpus):
+        other = sim.jobs[sim.running[rows[given].order]]
+        shift_all(free, levels, sim.spans, other.span, 1)
+        given += 1
+    nodes = 0
+    if board.room(levels, job.workers, job.gpus):
+        sim.walk.shadow_ms = int(rows[rows[given - 1].order].value) if given else now
+        nodes = board.place(free, levels, job.workers, job.gpus, sim.placed)
+        board.give_back(free, levels, sim.placed, nodes)
+    for k in range(given):
+        other = sim.jobs[sim.running[rows[k].order]]
+        shift_all(free, levels, sim.spans, other.span, -1)
+    return nodes
+
+
+@compiled
+def sort_by_end(sim: Sim, now: int) -> None:
+    """The running jobs by (expected end, job id). Times of ms are exact in a float."""
+    rows, count = sim.sorting, sim.pool.running
+    for k in range(count):
+        job = sim.jobs[sim.running[k]]
+        rows[k].value = float(expected_end_ms(job, now))
+        rows[k].tie = job.tie
+    sort(rows, count)
+
+
+@compiled
+def expected_end_ms(job: Job, now: int) -> int:
+    """A walltime that is over is doubled until it is not."""
+    walltime_ms = max(1, job.walltime_ms)
+    while job.started_ms + walltime_ms <= now:
+        walltime_ms *= 2
+    return job.started_ms + walltime_ms
+
+
+@compiled
+def fill(sim: Sim, j: int, now: int) -> bool:
+    """Start a job behind the head: anywhere if it ends by the shadow, else off the head's nodes.
+
+    False if it has no room at all, wherever it may start.
+    """
+    job, placed = sim.jobs[j], sim.placed
+    if not board.room(sim.levels, job.workers, job.gpus):
+        return False
+    shadow_ms = sim.walk.shadow_ms
+    if shadow_ms == NEVER or now + job.walltime_ms <= shadow_ms:
+        count = board.place(sim.free, sim.levels, job.workers, job.gpus, placed)
+        for k in range(count):
+            if sim.off_free[placed[k].node] >= 0:
+                board.shift(sim.off_free, sim.off_levels, placed[k].node, -placed[k].gpus)
+        attempts.start(sim, j, count, now)
+    elif board.room(sim.off_levels, job.workers, job.gpus):
+        count = board.place(sim.off_free, sim.off_levels, job.workers, job.gpus, placed)
+        for k in range(count):
+            board.shift(sim.free, sim.levels, placed[k].node, -placed[k].gpus)
+        attempts.start(sim, j, count, now)
+    return True

@@ -1,0 +1,110 @@
+"""The learned policy: the scalar twin of `services.priority.core.features` and of its network."""
+
+from __future__ import annotations
+
+import math
+
+from simulator.kernel import keys
+from simulator.kernel.codes import (
+    CONTEXT_FEATURES,
+    CONTEXT_MS,
+    INPUTS,
+    JOB_FEATURES,
+    LEAST_GPUS,
+    PER_HIDDEN,
+)
+from simulator.kernel.compiled import compiled
+from simulator.kernel.state import Floats, Job, Sim
+
+
+@compiled
+def key_of(
+    job: Job, p: Floats, attained_s: float, running: float, restarts: int,
+    capacity: float, theta: Floats, hidden: Floats,
+) -> float:  # fmt: skip
+    """Minus the network's score; `hidden` [1 + H] is what the context adds, see `weights.py`."""
+    g = max(job.gang, LEAST_GPUS)
+    x0 = math.log(keys.gittins_s(p, attained_s) + 1.0) / 10.0
+    x1 = math.log(keys.mean_left_s(p, attained_s) + 1.0) / 10.0
+    x2 = math.log(g) / 5.0
+    x3 = math.log(g / capacity) / 5.0
+    x4 = math.log(keys.level_s(keys.bin_of(attained_s)) + 60.0) / 10.0
+    x5 = job.spread
+    x6 = math.log(restarts + 1.0)
+    x7 = running
+    score = hidden[0] - 5.0 * (x0 + x1 + x2)
+    t = theta
+    score += t[0] * x0 + t[1] * x1 + t[2] * x2 + t[3] * x3 + t[4] * x4 + t[5] * x5 + t[6] * x6
+    score += t[7] * x7
+    at = INPUTS
+    for h in range(hidden.shape[0] - 1):
+        z = hidden[1 + h]
+        z += t[at] * x0 + t[at + 1] * x1 + t[at + 2] * x2 + t[at + 3] * x3
+        z += t[at + 4] * x4 + t[at + 5] * x5 + t[at + 6] * x6 + t[at + 7] * x7
+        score += t[at + INPUTS + 1] * math.tanh(z)
+        at += PER_HIDDEN
+    return -score
+
+
+@compiled
+def spread_of(p: Floats) -> float:
+    """ln(p90 / p10) / 10."""
+    low = keys.quantile_s(p, 0.1)
+    high = keys.quantile_s(p, 0.9)
+    return math.log(max(high, 1.0) / max(low, 1.0)) / 10.0
+
+
+@compiled
+def service_of(job: Job, p: Floats, attained_s: float) -> float:
+    """ln(Gittins rank in s, times GPUs) / 10."""
+    service = math.log(keys.gittins_s(p, attained_s) + 1.0)
+    return (service + math.log(max(job.gang, LEAST_GPUS))) / 10.0
+
+
+@compiled
+def is_old(sim: Sim, now: int) -> bool:
+    """Must the context be looked at again? Hourly here, at every ranking live."""
+    return sim.pool.waiting > 0 and now >= sim.pool.context_at_ms + CONTEXT_MS
+
+
+@compiled
+def look(sim: Sim, now: int) -> None:
+    """Means over all that wait and all that run, for `hidden`; keys of the running are stale."""
+    pool, capacity = sim.pool, sim.rules.capacity
+    pool.context_at_ms = now
+    demand = 0.0
+    waiting = 0.0
+    for i in range(pool.waiting):
+        j = sim.queue[i]
+        demand += max(sim.jobs[j].gang, LEAST_GPUS)
+        waiting += service_of(sim.jobs[j], sim.chances[j], sim.jobs[j].kept_ms / 1000.0)
+    running = 0.0
+    for k in range(pool.running):
+        j = sim.running[k]
+        job = sim.jobs[j]
+        job.level_until_ms = 0
+        attained_s = (job.kept_ms + now - job.started_ms) / 1000.0
+        running += service_of(job, sim.chances[j], attained_s)
+    if pool.running:
+        running /= pool.running
+    weigh(
+        sim.theta, sim.hidden, math.log(1.0 + demand / capacity), pool.used / capacity,
+        waiting / pool.waiting, running,
+    )  # fmt: skip
+
+
+@compiled
+def weigh(
+    theta: Floats, hidden: Floats, pressure: float, used: float, waiting: float, running: float
+) -> None:
+    """What the context adds to the score [0] and to each hidden unit [1 + h]."""
+    context = (pressure, used, waiting, running)
+    hidden[0] = 0.0
+    for c in range(CONTEXT_FEATURES):
+        hidden[0] += theta[JOB_FEATURES + c] * context[c]
+    at = INPUTS
+    for h in range(hidden.shape[0] - 1):
+        hidden[1 + h] = theta[at + INPUTS]
+        for c in range(CONTEXT_FEATURES):
+            hidden[1 + h] += theta[at + JOB_FEATURES + c] * context[c]
+        at += PER_HIDDEN

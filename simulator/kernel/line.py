@@ -1,0 +1,94 @@
+"""Who waits, in the order of rule 3: key, `submitted_at`, job id; claims go first in a round."""
+
+from __future__ import annotations
+
+from simulator.kernel import ranking
+from simulator.kernel.codes import MULTIFACTOR, WAITING, WFP3
+from simulator.kernel.compiled import compiled
+from simulator.kernel.sorting import sort
+from simulator.kernel.state import Ints, Jobs, Rules, Sim
+
+
+@compiled
+def is_aging(rules: Rules) -> bool:
+    """Do keys change with the wait? Then the queue is sorted anew in every round."""
+    return WFP3 <= rules.policy <= MULTIFACTOR
+
+
+@compiled
+def place_in(queue: Ints, count: int, jobs: Jobs, j: int) -> int:
+    """How many of the queue go before the job."""
+    job = jobs[j]
+    low, high = 0, count
+    while low < high:
+        mid = (low + high) // 2
+        other = jobs[queue[mid]]
+        if other.key < job.key or (other.key == job.key and other.seniority < job.seniority):
+            low = mid + 1
+        else:
+            high = mid
+    return low
+
+
+@compiled
+def join(sim: Sim, j: int, now: int) -> None:
+    """The job waits from now on."""
+    pool, queue, job = sim.pool, sim.queue, sim.jobs[j]
+    job.state = WAITING
+    ranking.rank_waiting(sim, j, now)
+    at = pool.waiting
+    if not is_aging(sim.rules):
+        at = place_in(queue, pool.waiting, sim.jobs, j)
+    for i in range(pool.waiting, at, -1):
+        queue[i] = queue[i - 1]
+    queue[at] = j
+    pool.waiting += 1
+    shape = sim.shapes[job.kind]
+    shape.waiting += 1
+    if shape.waiting == 1:
+        pool.waiting_shapes += 1
+
+
+@compiled
+def rank_all(sim: Sim, now: int) -> None:
+    """New keys for all that wait, and their order."""
+    queue, rows, count = sim.queue, sim.sorting, sim.pool.waiting
+    for i in range(count):
+        ranking.rank_waiting(sim, queue[i], now)
+        job = sim.jobs[queue[i]]
+        rows[i].value = job.key
+        rows[i].tie = job.seniority
+    sort(rows, count)
+    for i in range(count):
+        sim.line[i] = queue[rows[i].order]
+    queue[:count] = sim.line[:count]
+
+
+@compiled
+def line_up(sim: Sim) -> None:
+    """Fills `line`: who claims what its victims left goes first."""
+    queue, line, jobs, count = sim.queue, sim.line, sim.jobs, sim.pool.waiting
+    if sim.pool.claims == 0:
+        line[:count] = queue[:count]
+        return
+    at = 0
+    for i in range(count):
+        if jobs[queue[i]].claims:
+            line[at] = queue[i]
+            at += 1
+    for i in range(count):
+        if not jobs[queue[i]].claims:
+            line[at] = queue[i]
+            at += 1
+
+
+@compiled
+def close_up(sim: Sim) -> None:
+    """Those who started have left the queue."""
+    pool, queue = sim.pool, sim.queue
+    left = 0
+    for i in range(pool.waiting):
+        if sim.jobs[queue[i]].state == WAITING:
+            queue[left] = queue[i]
+            left += 1
+    pool.waiting = left

@@ -1,0 +1,127 @@
+"""Keys of waiting and running jobs: which of the policies' lines is asked, and with what."""
+
+from __future__ import annotations
+
+import math
+
+from simulator.kernel import keys, learned
+from simulator.kernel.codes import (
+    F1,
+    FCFS,
+    GITTINS,
+    LAS,
+    LEARNED,
+    MULTIFACTOR,
+    SAF,
+    SJF,
+    SMALLEST,
+    SRSF,
+    SRTF,
+    UNICEP,
+    WFP3,
+)
+from simulator.kernel.compiled import compiled
+from simulator.kernel.state import Floats, Job, Rules, Sim
+
+
+@compiled
+def still(rules: Rules, job: Job) -> float:
+    """A key that never changes."""
+    policy = rules.policy
+    if policy == FCFS:
+        return job.submit_ms / 1000.0
+    if policy == SMALLEST:
+        return keys.smallest_first(job.gang)
+    if policy == SJF:
+        return keys.sjf(job.run_s)
+    if policy == SAF:
+        return keys.saf(job.run_s, job.gang)
+    return keys.f1(job.run_s, job.gang, (job.submit_ms - rules.epoch_ms) / 1000.0)
+
+
+@compiled
+def aging(rules: Rules, job: Job, now: int) -> float:
+    """A key that changes with the wait."""
+    wait_s = (now - job.submit_ms) / 1000.0
+    if rules.policy == WFP3:
+        return keys.wfp3(wait_s, job.run_s, job.gang)
+    if rules.policy == UNICEP:
+        return keys.unicep(wait_s, job.run_s, job.gang)
+    return keys.multifactor(wait_s, job.gang, rules.capacity, 0.0)
+
+
+@compiled
+def left_s(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
+    """What is left of a job after that service."""
+    if rules.by_history:
+        return keys.mean_left_s(p, attained_s)
+    return max(0.001, job.run_s - attained_s)
+
+
+@compiled
+def served(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
+    """A key that changes with the service that a job got."""
+    if rules.policy == LAS:
+        return keys.las(attained_s * job.gang)
+    if rules.policy == SRTF:
+        return keys.srtf(left_s(rules, job, p, attained_s))
+    if rules.policy == SRSF:
+        return keys.srsf(left_s(rules, job, p, attained_s), job.gang)
+    return keys.gittins_s(p, attained_s) * job.gang
+
+
+@compiled
+def key_of(sim: Sim, j: int, now: int, attained_s: float, is_running: bool) -> float:
+    """Lower goes first."""
+    rules, job = sim.rules, sim.jobs[j]
+    if rules.policy <= F1:
+        return still(rules, job)
+    if rules.policy <= MULTIFACTOR:
+        return aging(rules, job, now)
+    p = sim.chances[j if rules.knows else 0]
+    if rules.policy != LEARNED:
+        return served(rules, job, p, attained_s)
+    restarts = job.starts - 1 if is_running else job.starts
+    running = 1.0 if is_running else 0.0
+    return learned.key_of(
+        job, p, attained_s, running, restarts, rules.capacity, sim.theta, sim.hidden
+    )
+
+
+@compiled
+def rank_waiting(sim: Sim, j: int, now: int) -> None:
+    """The key of a job that waits, with the work that it has kept."""
+    job = sim.jobs[j]
+    job.key = key_of(sim, j, now, job.kept_ms / 1000.0, False)
+
+
+@compiled
+def in_steps(rules: Rules) -> bool:
+    """Does the key of a running job change only when its service enters the next bin?"""
+    by_rest = rules.policy == SRTF or rules.policy == SRSF
+    return rules.policy >= GITTINS or (by_rest and rules.by_history)
+
+
+@compiled
+def running_key(sim: Sim, j: int) -> float:
+    """The key of a running job at the last ranking."""
+    job, ranked_at = sim.jobs[j], sim.pool.ranked_at_ms
+    stepwise = in_steps(sim.rules)
+    if stepwise and ranked_at < job.level_until_ms:
+        return job.level_key
+    attained_ms = job.kept_ms + ranked_at - job.started_ms
+    attained_s = attained_ms / 1000.0
+    key = key_of(sim, j, ranked_at, attained_s, True)
+    if stepwise:
+        edge_ms = keys.level_s(keys.bin_of(attained_s) + 1) * 1000.0
+        job.level_key = key
+        job.level_until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))
+    return key
+
+
+@compiled
+def score_of(rules: Rules, key: float) -> float:
+    """Higher goes first; `preempt_margin` is on its scale, which is logarithmic for some."""
+    if rules.policy == SRSF or rules.policy == GITTINS:
+        return -math.log(max(key, 1e-9))
+    return -key

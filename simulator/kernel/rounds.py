@@ -1,0 +1,109 @@
+"""A round: the line is walked, jobs start, others are stopped (rules 2 to 10)."""
+
+from __future__ import annotations
+
+from simulator.kernel import attempts, board, easy, line, search
+from simulator.kernel.codes import EASY, LARGE_MOST, NEVER, SETTLE_MS, STRICT
+from simulator.kernel.compiled import compiled
+from simulator.kernel.shapes import fail, passed_over
+from simulator.kernel.state import Sim
+
+
+@compiled
+def hold(sim: Sim, now: int) -> None:
+    """One round at this instant."""
+    pool = sim.pool
+    pool.first_change_ms = NEVER
+    pool.round_at_ms = NEVER
+    pool.again_at_ms = NEVER
+    pool.rounds += 1
+    if line.is_aging(sim.rules):
+        line.rank_all(sim, pool.ranked_at_ms)
+    line.line_up(sim)
+    begin(sim)
+    walk_down(sim, now)
+    finish(sim, now)
+
+
+@compiled
+def may_evict(sim: Sim) -> bool:
+    """Rule 12: rank stops nobody where many recent gangs are large."""
+    rules = sim.rules
+    if rules.mode == EASY:
+        return False
+    return rules.ranked and (rules.large_share >= 1.0 or sim.pool.large < LARGE_MOST)
+
+
+@compiled
+def begin(sim: Sim) -> None:
+    """Nobody was asked yet."""
+    walk = sim.walk
+    walk.open_shapes = sim.pool.waiting_shapes
+    walk.started = 0
+    walk.kept = 0
+    walk.evictions = 0
+    walk.searches = 0
+    walk.evicted = 0
+    walk.victims = 0
+    walk.protected = 0
+    walk.listed = False
+    walk.unfinished = False
+    walk.head = False
+    walk.shadow_ms = NEVER
+    walk.residency_ms = NEVER
+    hopeless = not may_evict(sim)
+    for s in range(len(sim.shapes)):
+        sim.shapes[s].failed = False
+        sim.shapes[s].hopeless = hopeless
+
+
+@compiled
+def walk_down(sim: Sim, now: int) -> None:
+    """Each in its turn, until nobody may start or the mode ends the walk."""
+    walk = sim.walk
+    for i in range(sim.pool.waiting):
+        j = sim.line[i]
+        if passed_over(walk, sim.shapes[sim.jobs[j].kind]):
+            if walk.open_shapes == 0:
+                return
+        elif not serve(sim, j, now):
+            return
+
+
+@compiled
+def serve(sim: Sim, j: int, now: int) -> bool:
+    """Starts the job if it may; False ends the walk."""
+    walk, job = sim.walk, sim.jobs[j]
+    shape = sim.shapes[job.kind]
+    if walk.head:
+        if not easy.fill(sim, j, now):
+            fail(walk, shape)
+        return True
+    if not shape.failed and board.room(sim.levels, job.workers, job.gpus):
+        count = board.place(sim.free, sim.levels, job.workers, job.gpus, sim.placed)
+        attempts.start(sim, j, count, now)
+        return True
+    fail(walk, shape)
+    if sim.rules.mode == EASY:
+        easy.reserve(sim, j, now)
+    elif not passed_over(walk, shape):
+        search.search(sim, j, now)
+    return sim.rules.mode != STRICT
+
+
+@compiled
+def finish(sim: Sim, now: int) -> None:
+    """What was kept is free again for those who claim it, victims wait anew."""
+    pool, walk = sim.pool, sim.walk
+    board.give_back(sim.free, sim.levels, sim.kept, walk.kept)
+    if walk.started:
+        line.close_up(sim)
+    for k in range(walk.evicted):
+        attempts.stop(sim, sim.evicted[k], now)
+        line.join(sim, sim.evicted[k], now)
+    changed = walk.started > 0 or walk.evicted > 0 or walk.unfinished
+    if sim.rules.ranked and pool.waiting and changed:
+        pool.ranked_at_ms = now
+        pool.first_change_ms = now
+        pool.round_at_ms = now + SETTLE_MS
+    pool.again_at_ms = walk.residency_ms

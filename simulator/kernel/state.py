@@ -1,0 +1,255 @@
+"""The state of a run: one record per job, node counts, lists of jobs by their number.
+
+Compiled functions take `Sim`, or the records and arrays of it that they need. Records are numpy's:
+a job's fields lie beside each other, and a function that is given a record changes it in place.
+The protocols say the same as the dtypes, to whoever reads or checks types. Times are ms of one
+clock if the name says so, else cluster seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+
+class Rules(Protocol):
+    """What does not change in a run; see `run.Rules`."""
+
+    policy: int
+    mode: int
+    by_history: bool
+    knows: bool
+    """Does each job have a distribution of run times?"""
+    ranked: bool
+    margin: float
+    residency_ms: int
+    large_share: float
+    refresh_ms: int
+    restart_ms: int
+    checkpoint_ms: int
+    from_ms: int
+    to_ms: int
+    epoch_ms: int
+    """When the first job came."""
+    capacity: float
+    """GPUs of the pool."""
+
+
+class Pool(Protocol):
+    """What the run is at."""
+
+    clock_ms: int
+    ranked_at_ms: int
+    first_change_ms: int
+    round_at_ms: int
+    """When the next round is due."""
+    again_at_ms: int
+    """When a round asked for another: the next residency that is over."""
+    context_at_ms: int
+    arrived: int
+    """Jobs that came; the next one is that number."""
+    done: int
+    waiting: int
+    waiting_shapes: int
+    running: int
+    claims: int
+    spare_span: int
+    """The first unused span; -1: none."""
+    used: float
+    """GPUs in use."""
+    busy: float
+    """GPU-ms used within the window."""
+    large: float
+    """Share of recent arrivals that are large gangs."""
+    rounds: int
+    preemptions: int
+
+
+class Walk(Protocol):
+    """One round's walk down the line."""
+
+    open_shapes: int
+    """Shapes somebody waits with that still may start or look for victims."""
+    started: int
+    kept: int
+    evictions: int
+    """Searches that found victims."""
+    searches: int
+    evicted: int
+    victims: int
+    protected: int
+    listed: bool
+    """Are the victims listed?"""
+    unfinished: bool
+    head: bool
+    """EASY: does somebody stand at the head already?"""
+    shadow_ms: int
+    residency_ms: int
+    """When the first protected job that somebody leads is protected no longer."""
+
+
+class Job(Protocol):
+    """One job, by the number of its submission."""
+
+    kind: int
+    """The number of its shape."""
+    state: int
+    key: float
+    """Lower goes first."""
+    seniority: int
+    """Its place by (submitted_at, job id): decides between equal keys (rule 3)."""
+    tie: int
+    """Its place by job id alone (rules 6 and 9)."""
+    workers: int
+    gpus: int
+    """Per worker."""
+    gang: float
+    """GPUs of all workers."""
+    submit_ms: int
+    duration_ms: int
+    walltime_ms: int
+    run_s: float
+    """What the source of run times says."""
+    spread: float
+    claims: bool
+    starts: int
+    first_start_ms: int
+    started_ms: int
+    ends_ms: int
+    kept_ms: int
+    """Work that is safe in a checkpoint."""
+    paid_ms: int
+    """Restart cost of this start."""
+    debt_ms: int
+    """Rule 7."""
+    lost_ms: int
+    held_ms: int
+    running_at: int
+    """Where it is among the running."""
+    ends_at: int
+    """Where it is among the ends."""
+    span: int
+    """The first of its spans."""
+    level_key: float
+    """Key while it runs, good until `level_until_ms`."""
+    level_until_ms: int
+
+
+class Shape(Protocol):
+    """Jobs of the same workers and GPUs."""
+
+    waiting: int
+    failed: bool
+    """Found no room in this round."""
+    hopeless: bool
+    """Need not look for victims in this round."""
+
+
+class End(Protocol):
+    at_ms: int
+    job: int
+
+
+class Span(Protocol):
+    """GPUs of one node; `next` is another span of the same job, -1 at the last."""
+
+    node: int
+    gpus: int
+    next: int
+
+
+class Victim(Protocol):
+    job: int
+    score: float
+    spared: bool
+
+
+class Protected(Protocol):
+    """Somebody who may not be stopped before then."""
+
+    score: float
+    until_ms: int
+
+
+class Sorted(Protocol):
+    """A table to sort by: `order` [n] are row numbers, `spare` is room."""
+
+    value: float
+    tie: int
+    order: int
+    spare: int
+
+
+Jobs: TypeAlias = Sequence[Job]
+Ends: TypeAlias = Sequence[End]
+Spans: TypeAlias = Sequence[Span]
+Sorting: TypeAlias = Sequence[Sorted]
+
+
+class Sim(NamedTuple):
+    """`n` jobs, `m` nodes, `g` GPUs, `r` = the most jobs that can run at once."""
+
+    rules: Rules
+    pool: Pool
+    walk: Walk
+    jobs: Jobs
+    queue: Ints
+    """[n] the waiting, in order unless keys change with the wait."""
+    line: Ints
+    """[n] this round's order."""
+    running: Ints
+    """[r] in no order."""
+    ends: Ends
+    """[r] a heap."""
+    shapes: Sequence[Shape]
+    dearer: Bools
+    """[S, S]: does shape b need at least what shape a needs?"""
+    free: Ints
+    """[m] free GPUs."""
+    levels: Ints
+    """[most GPUs of a node + 1]: nodes with so many free GPUs."""
+    off_free: Ints
+    """[m] the same without the nodes of EASY's head, which have -1."""
+    off_levels: Ints
+    spans: Spans
+    """[g] of the running."""
+    placed: Spans
+    """[m] where the last gang was placed."""
+    kept: Spans
+    """What this round keeps for those who stop others."""
+    victims: Sequence[Victim]
+    """[r] who may be stopped in this round, lowest score first."""
+    protected: Sequence[Protected]
+    chosen: Ints
+    """[r] victims, by their place in `victims`, whose GPUs a search tries."""
+    evicted: Ints
+    """[r] jobs that this round stops."""
+    sorting: Sorting
+    groups: Ints
+    """[n, LEVELS] of `history.groups`, -1 for none."""
+    counts: Floats
+    """[groups, BINS] what history has seen."""
+    chances: Floats
+    """[n, BINS] each job's run time, as history sees it; one row if nobody asks."""
+    theta: Floats
+    hidden: Floats
+    """[1 + H] what the pool's context adds to each score and to each hidden unit."""
+
+
+def dtype(record: type) -> np.dtype[np.void]:
+    """Numpy's type of a record, from its protocol."""
+    kinds = {"int": np.int64, "float": np.float64, "bool": np.bool_}
+    fields = record.__annotations__.items()
+    return np.dtype([(name, kinds[kind]) for name, kind in fields], align=True)
+
+
+def table(record: type, rows: int) -> Any:
+    """Zeros, [rows]; fields are attributes, for Python as for compiled code."""
+    return np.zeros(rows, dtype(record)).view(np.recarray)
