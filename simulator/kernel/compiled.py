@@ -12,11 +12,13 @@ from numba import njit
 from services.priority.core import history, keys
 
 F = TypeVar("F", bound=Callable[..., Any])
+_njit: Any = njit
+"""Its types do not name all options."""
 
 
 def compiled(function: F) -> F:
     """For other compiled functions to call: Python itself cannot, which saves compile time."""
-    return cast(F, njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+    return cast(F, _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
 def entry(function: F) -> F:
@@ -26,7 +28,7 @@ def entry(function: F) -> F:
     `SOURCES`, so that no stale code runs when a function that it calls was changed elsewhere.
     """
     assert function.__closure__, "an entry closes over the sources"
-    return cast(F, njit(cache=True, no_cfunc_wrapper=True)(function))
+    return cast(F, _njit(cache=True, no_cfunc_wrapper=True)(function))
 
 
 def _digest() -> str:

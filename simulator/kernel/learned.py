@@ -32,7 +32,7 @@ def key_of(
     x5 = job.spread
     x6 = math.log(restarts + 1.0)
     x7 = running
-    score = hidden[0] - 5.0 * (x0 + x1 + x2)
+    score: float = hidden[0] - 5.0 * (x0 + x1 + x2)
     t = theta
     score += t[0] * x0 + t[1] * x1 + t[2] * x2 + t[3] * x3 + t[4] * x4 + t[5] * x5 + t[6] * x6
     score += t[7] * x7

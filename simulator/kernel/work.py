@@ -64,7 +64,7 @@ def work_of(columns: Columns) -> Work:
         workers=workers,
         gpus=gpus,
         shape=shape.reshape(-1).astype(np.int64),
-        dearer=(shapes[:, None, :] <= shapes[None, :, :]).all(axis=2),
+        dearer=np.asarray((shapes[:, None, :] <= shapes[None, :, :]).all(axis=2), np.bool_),
         groups=groups,
         group_count=count,
         tenant=columns.tenant[chosen].astype(np.int64),
@@ -82,7 +82,7 @@ def groups_of(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
     known_tenant, known_user = tenant >= 0, user >= 0
     known_name = columns.name[chosen] >= 0
     always = np.ones(len(tenant), np.bool_)
-    levels = (
+    levels: tuple[tuple[NDArray[np.bool_], tuple[Ints, ...]], ...] = (
         (always, (nothing,)),
         (always, (size,)),
         (known_tenant, (tenant,)),

@@ -1,0 +1,150 @@
+"""Compiled lines against those of the live services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from numba import njit
+
+from services.placement.core import fit
+from services.placement.core.board import Board, Draft, Kind, Node
+from services.placement.core.shape import GPU, Shape
+from services.priority.core import history, keys
+from services.priority.core import learned as live
+from services.priority.core.features import features
+from services.priority.core.queue_view import QueueView
+from simulator.kernel import board, learned, ranking, state
+from simulator.kernel.begin import begin
+from simulator.kernel.network import theta_of
+from simulator.kernel.run import POLICIES, Rules, record_of
+from simulator.kernel.weights import INPUTS, PER_HIDDEN
+from simulator.kernel.work import work_of
+from simulator.workload.jobs import columns_from
+from tests.simulator.kernel.workloads import mixed
+
+MODEL = Path(live.__file__).parents[1] / "models" / "berth-preempt.onnx"
+
+
+@njit
+def placed_by(free: Any, levels: Any, workers: int, gpus: int, placed: Any) -> int:
+    if not board.room(levels, workers, gpus):
+        return 0
+    return board.place(free, levels, workers, gpus, placed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
+    random = Random(seed)
+    sizes = np.array([random.choice([4, 8, 8]) for _ in range(12)], np.int64)
+    nodes = Board()
+    for at, gpus in enumerate(sizes.tolist()):
+        kind = Kind("H100", gpus, 1000, 1000, ())
+        free = [GPU] * gpus
+        node = Node(f"n{at:02d}", "i", "virtual", kind, {}, free, gpus, 1000, 1000)
+        nodes.nodes[node.node_id] = node
+        nodes.index(node)
+    free, levels = sizes.copy(), np.bincount(sizes)
+    placed = state.table(state.Span, len(sizes))
+    fitted = 0
+    for _ in range(40):
+        workers, gpus = random.choice([(1, 1), (1, 2), (2, 2), (3, 3), (1, 8), (2, 4), (5, 1)])
+        slots = fit.place(Draft(nodes), Shape(gpus, GPU, 0, 0, (), (), workers, workers), ())
+        count = placed_by(free, levels, workers, gpus, placed)
+        got = [(f"n{placed.node[k]:02d}", int(placed.gpus[k])) for k in range(count)]
+        taken: dict[str, int] = {}
+        for slot in slots:
+            taken[slot.node_id] = taken.get(slot.node_id, 0) + len(slot.gpus)
+        assert got == list(taken.items())
+        fitted += count > 0
+        assert levels.tolist() == np.bincount(free, minlength=len(levels)).tolist()
+    assert 0 < fitted < 40
+
+
+@njit
+def waiting_keys(sim: Any, now: int, found: Any) -> None:
+    for j in range(len(sim.jobs)):
+        found[j] = ranking.key_of(sim, j, now, 0.0, False)
+
+
+def test_keys_are_those_of_the_live_policies() -> None:
+    work = work_of(columns_from(mixed(40, 6)))
+    now = int(work.submit_ms[-1]) + 5000
+    first = int(work.submit_ms[0])
+    for policy in ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor",
+                   "las", "srtf", "srsf"):  # fmt: skip
+        rules = record_of(Rules(policy, runtime="oracle"), (0, 1), first, 32)
+        sim = begin(work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0)
+        found = np.zeros(len(work))
+        waiting_keys(sim, now, found)
+        for j in range(len(work)):
+            run_s, gpus = work.duration_ms[j] / 1000.0, float(work.gang[j])
+            submit_s, wait_s = work.submit_ms[j] / 1000.0, (now - work.submit_ms[j]) / 1000.0
+            expected = {
+                "fcfs": keys.fcfs(submit_s),
+                "smallest_first": keys.smallest_first(gpus),
+                "sjf": keys.sjf(run_s),
+                "saf": keys.saf(run_s, gpus),
+                "f1": keys.f1(run_s, gpus, (work.submit_ms[j] - first) / 1000.0),
+                "wfp3": keys.wfp3(wait_s, run_s, gpus),
+                "unicep": keys.unicep(wait_s, run_s, gpus),
+                "multifactor": keys.multifactor(wait_s, gpus, 32.0, 0.0),
+                "las": keys.las(0.0),
+                "srtf": keys.srtf(run_s),
+                "srsf": keys.srsf(run_s, gpus),
+            }
+            assert found[j] == expected[policy]
+    assert "fcfs" in POLICIES
+
+
+@njit
+def learned_scores(jobs: Any, p: Any, context: Any, capacity: float, theta: Any, hidden: Any,
+                   attained_s: Any, running: Any, restarts: Any, found: Any) -> None:  # fmt: skip
+    learned.weigh(theta, hidden, context[0], context[1], context[2], context[3])
+    for j in range(len(jobs)):
+        jobs[j].spread = learned.spread_of(p[j])
+        found[j] = -learned.key_of(
+            jobs[j], p[j], attained_s[j], running[j], restarts[j], capacity, theta, hidden
+        )
+
+
+def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None:
+    random, count, waiting = np.random.default_rng(8), 30, 18
+    p = random.dirichlet(np.full(history.BINS, 0.3), count)
+    gpus = random.choice([1.0, 2.0, 8.0, 32.0], count)
+    running = np.arange(count) >= waiting
+    attained_s = np.where(running, random.uniform(1, 5000, count), 0.0)
+    restarts = random.integers(0, 3, count)
+    nothing = np.zeros(count)
+    view = QueueView(
+        now_s=0.0, capacity_gpus=64.0, used_gpus=40.0, waiting=waiting, job_ids=np.arange(count),
+        running=running, tenant=np.zeros(count, np.intp), tier=nothing, submit_s=nothing,
+        wait_s=nothing, gpus=gpus, workers=nothing, preemptible=nothing, restart_s=nothing,
+        checkpoint_interval_s=nothing, since_go_s=attained_s, kept_s=nothing,
+        attained_s=attained_s, ran_s=nothing, restarts=restarts.astype(float),
+        walltime_s=nothing, duration_s=nothing,
+        p10_s=np.array([history.quantile_s(q, 0.1) for q in p]), p50_s=nothing,
+        p90_s=np.array([history.quantile_s(q, 0.9) for q in p]), mean_s=nothing, samples=nothing,
+        left_kept_s=np.array([history.mean_left_s(q, 0.0) for q in p]),
+        gittins_kept_s=np.array([history.gittins_s(q, 0.0) for q in p]),
+        base_score=nothing, rows=np.arange(count), distributions=p,
+    )  # fmt: skip
+    x, context = features(view)
+    model = MODEL.read_bytes()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x, "context": context})
+    theta = theta_of(model)
+    jobs = state.table(state.Job, count)
+    jobs["gang"] = gpus
+    found = np.zeros(count)
+    learned_scores(
+        jobs, p, context.astype(np.float64), 64.0, theta,
+        np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN), attained_s, running.astype(float),
+        restarts, found,
+    )  # fmt: skip
+    assert np.ptp(found) > 1
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
