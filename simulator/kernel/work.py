@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,7 @@ def groups_of(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
     known_tenant, known_user = tenant >= 0, user >= 0
     known_name = columns.name[chosen] >= 0
     always = np.ones(len(tenant), np.bool_)
-    levels: tuple[tuple[NDArray[np.bool_], tuple[Ints, ...]], ...] = (
+    levels: tuple[tuple[NDArray[np.bool_], tuple[NDArray[Any], ...]], ...] = (
         (always, (nothing,)),
         (always, (size,)),
         (known_tenant, (tenant,)),
