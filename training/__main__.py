@@ -34,6 +34,7 @@ from training.windows import (
 )
 
 MODELS = Path(learned.__file__).parents[1] / "models"
+SEEDS = Path(__file__).parent / "seeds"
 HIDDEN = 8
 LOADS = (0.85, 0.95, 1.05)
 VALIDATED_AT = 0.9
@@ -146,7 +147,7 @@ def main() -> None:
     every = {f"{run.seed}": run.theta.tolist() for run in runs}
     sys.stdout.write(f"{path}: seed {best.seed}, {best.ratio:.3f} of the base's delay\n")
     for seed in every:
-        export(given.out / "seeds", f"{given.name}-{seed}", np.array(every[seed]), {"seed": seed})
+        export(SEEDS, f"{given.name}-{seed}", np.array(every[seed]), {"seed": seed})
 
 
 if __name__ == "__main__":

@@ -59,7 +59,12 @@ def simulate(
     residency: Annotated[
         float, typer.Option(min=0, help="Cluster s before rank stops a job.")
     ] = 300,
-    margin: Annotated[float, typer.Option(min=0, help="Score by which a job must lead.")] = 0,
+    margin: Annotated[
+        float | None, typer.Option(min=0, help="Score by which a job must lead.")
+    ] = None,
+    large_gang_share: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Of the pool; see the pool setting.")
+    ] = 0.25,
     walltime: Annotated[
         str, typer.Option(help="What jobs say of their run time: none, trace or oracle.")
     ] = "none",
@@ -83,7 +88,8 @@ def simulate(
         policy=policy, runtime=runtime, mode=mode, preemption=preemption, learned=learned,
         solver=solver, nodes=nodes, gpus_per_node=gpus_per_node, load=load, last_share=last_share,
         time_scale=time_scale, restart_s=restart, checkpoint_s=checkpoint or None,
-        residency_s=residency, margin=margin, walltime=_walltime(walltime),
+        residency_s=residency, margin=margin, large_gang_share=large_gang_share,
+        walltime=_walltime(walltime),
         failures=failures or faults is not None, seed=seed, faults=_faults(faults),
     ))  # fmt: skip
     found, broker = _run(_workload(trace, jobs, skip, seed), options, out, verify, as_json)
@@ -102,15 +108,18 @@ def _checked(make: Callable[[], Options]) -> Options:
     """Options that the pool's contract accepts: everything else is said before anything runs."""
     from pydantic import ValidationError
 
+    from simulator.engine.models import models_of
     from simulator.engine.options import pool_of
 
     options = make()
     try:
-        pool_of(options)
+        models_of(pool_of(options))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise BadInput(f"{where}: {first['msg']}, not {first['input']!r}") from None
+    except ValueError as error:
+        raise BadInput(str(error)) from None
     return options
 
 

@@ -32,6 +32,7 @@ from simulator.benchmarks.parts.rules import (
     deployed,
     open_gate,
     oracle,
+    seeds,
 )
 from simulator.metrics.outcome import Outcome
 from simulator.workload.source import SYNTHETIC
@@ -63,6 +64,8 @@ class Judged:
     replays: list[Replay]
     ours: Named
     outcomes: dict[str, list[Outcome]]
+    seeds: dict[str, float]
+    """Mean wait, in s, of the network of each training seed."""
 
     def side(self, named: Named) -> Side:
         return continuous.side_of(self.outcomes[key(named)])
@@ -72,7 +75,7 @@ async def run(options: Options, say: Say) -> Json:
     """One JSON object: `best_deployable`, `cells`, and what each pool was."""
     began = time.process_time()
     ours = deployed(options.model)
-    judged = [judge(*each, ours, options.quick, say) for each in settings(options)]
+    judged = [judge(*each, ours, options, say) for each in settings(options)]
     cells = [cell for each in judged for cell in continuous_cells(each, options.quick)]
     if not options.trace:
         cells += batch_cells(ours, options.quick, say)
@@ -112,19 +115,32 @@ ALL: tuple[tuple[str, tuple[str | None, ...]], ...] = (
 
 
 def judge(
-    name: str, load: float, clusters: tuple[str | None, ...], ours: Named, quick: bool, say: Say
+    name: str,
+    load: float,
+    clusters: tuple[str | None, ...],
+    ours: Named,
+    options: Options,
+    say: Say,
 ) -> Judged:
     replays = [replay(name, load, cluster) for cluster in clusters]
     say(f"{name} at load {load}: {sum(len(each.work) for each in replays):,} jobs")
     taken = continuous.chosen_by_validation(replays, [ours, GITTINS, SMALLEST, SKIP_FCFS], REGRET)
     rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, ours, taken]
-    if not quick:
+    if not options.quick:
         rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
     outcomes: dict[str, list[Outcome]] = {}
     for named in rules:
         if key(named) not in outcomes:
             outcomes[key(named)] = [each.run(named.rules) for each in replays]
-    return Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes)
+    trained = {} if options.quick or load != LOAD else {
+        seed.name: mean_wait_s([each.run(seed.rules) for each in replays])
+        for seed in seeds(options.model)
+    }  # fmt: skip
+    return Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes, trained)
+
+
+def mean_wait_s(outcomes: list[Outcome]) -> float:
+    return float(continuous.side_of(outcomes).delay_s.mean())
 
 
 def key(named: Named) -> str:
@@ -193,7 +209,10 @@ def best(judged: Judged) -> Json:
 
 
 def described(judged: Judged) -> Json:
-    return {**best(judged), "rules": {
+    return {**best(judged), "training_seeds": {
+        "mean_wait_s": {name: round(value, 1) for name, value in judged.seeds.items()},
+        "worst_gap_closed": worst_gap(judged),
+    }, "rules": {
         name: {
             "mean_wait_s": round(float(side.delay_s.mean()), 1),
             "mean_jct_s": round(float(side.jct_s.mean()), 1),
@@ -205,6 +224,15 @@ def described(judged: Judged) -> Json:
         for name, outcomes in judged.outcomes.items()
         for side in [continuous.side_of(outcomes)]
     }}  # fmt: skip
+
+
+def worst_gap(judged: Judged) -> float | None:
+    """Share of the gap from skip-FCFS to the oracle that the worst seed closes."""
+    base = float(judged.side(SKIP_FCFS).delay_s.mean())
+    headroom = base - float(judged.side(SRSF_ORACLE).delay_s.mean())
+    if not judged.seeds or headroom <= 0:
+        return None
+    return round((base - max(judged.seeds.values())) / headroom, 4)
 
 
 def everybody(outcomes: list[Outcome]) -> float:

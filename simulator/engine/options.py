@@ -41,7 +41,9 @@ class Options:
     restart_s: float = 60.0
     checkpoint_s: float | None = 300.0
     residency_s: float = 300.0
-    margin: float = 0.0
+    margin: float | None = None
+    """None: `MARGIN` where scores are logarithms, else 0."""
+    large_gang_share: float = 0.25
     walltime: Walltime = "none"
     failures: bool = False
     seed: int = 0
@@ -50,6 +52,10 @@ class Options:
 
 
 DEFAULT_LOAD = 0.9
+MARGIN = 0.7
+"""Who leads by less than a factor of two stops nobody."""
+RATIOS = frozenset({"gittins", "srsf"})
+"""Policies whose scores are logarithms."""
 
 
 def scenario_of(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Scenario, Sizing]:
@@ -70,8 +76,15 @@ def pool_of(options: Options) -> PoolConfigured:
     return simulated_pool(
         time_scale=options.time_scale, base_policy=options.policy, runtime=options.runtime,
         queue_mode=options.mode, preemption=options.preemption, learned=options.learned,
-        solver=options.solver, min_residency_s=options.residency_s, preempt_margin=options.margin,
+        solver=options.solver, min_residency_s=options.residency_s,
+        preempt_margin=margin_of(options), large_gang_share=options.large_gang_share,
     )  # fmt: skip
+
+
+def margin_of(options: Options) -> float:
+    if options.margin is not None:
+        return options.margin
+    return MARGIN if options.learned or options.policy in RATIOS else 0.0
 
 
 def sized(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Sequence[WorkloadJob], Sizing]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from services.placement.core.contended import answered_now
 from shared.bus.memory import MemoryBroker
+from simulator.engine.models import models_of
 from simulator.engine.scenario import Scenario, submission
 from simulator.engine.watch import Watch
 from simulator.engine.world import BEGIN, Planner, World
@@ -72,6 +73,7 @@ def simulate(
         scenario.pool, sorted({job.tenant for job in scenario.jobs}), scenario.nodes,
         ledgers=ledgers, slow=scenario.slow,
         listeners={"placement": watch.placement, "admission": watch.admission}, planner=planner,
+        models=models_of(scenario.pool),
     )  # fmt: skip
     agenda = script(scenario)
     _play(world, agenda, watch, progress)

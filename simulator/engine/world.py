@@ -11,6 +11,7 @@ from services.placement.core.contended import answered_now, wanted
 from services.placement.core.decide import Placement
 from services.placement.core.state import Pool
 from services.priority.core.decide import Priority
+from services.priority.core.learned import Models
 from shared.bus.decider import Decider, Fact, Input
 from shared.bus.inputs import InputDecoder
 from shared.bus.log import TP
@@ -26,9 +27,14 @@ from simulator.engine.ledgers import Ledgers, position
 
 BEGIN = 1_700_000_000_000
 EXECUTOR = "simulator"
-DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (Admission, Priority, Placement)
 IDLE_MOST = 10_000
 """Wakes in a row that led to nothing: after so many the engine says that a decider is stuck."""
+
+
+def deciders(models: Models | None = None) -> tuple[Decider[Any], ...]:
+    """Those of a pool, in the order in which they speak at one instant."""
+    return Admission(), Priority(models), Placement()
+
 
 Listener = Callable[[Fact], None]
 Planner = Callable[[Pool], PlanReady | None]
@@ -43,7 +49,7 @@ class World:
 
     `ledgers` keeps all facts and inputs as records of an installation; without it nothing is
     encoded. `listeners` see each fact of their ledger as it is said. `planner` solves contended
-    rounds, where the pool asks for it.
+    rounds, where the pool asks for it; `models` are the learned policies that priority knows.
     """
 
     def __init__(
@@ -58,13 +64,14 @@ class World:
         listeners: Mapping[str, Listener] | None = None,
         tick_ms: int = 1,
         planner: Planner = answered_now,
+        models: Models | None = None,
     ) -> None:
         self.now = BEGIN
         self._planner = planner
         self.pool = pool
         self.cells = {
             cell.ledger: cell
-            for cell in (Cell(decider(), recorded=recorded) for decider in DECIDERS)
+            for cell in (Cell(each, recorded=recorded) for each in deciders(models))
         }
         self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
         self.ledgers = Ledgers(MemoryBroker()) if ledgers else None

@@ -47,7 +47,7 @@ def page(result: dict[str, Any]) -> str:
 def replay_table(replays: Sequence[dict[str, Any]]) -> str:
     head = (
         "trace", "load", "nodes", "policy", "wait h", "FCFS skip", "EASY true", "SRSF oracle",
-        "gap closed", "p99 h", "EASY p99 h", "use",
+        "gap closed", "worst seed", "p99 h", "EASY p99 h", "use",
     )  # fmt: skip
     rows = []
     for each in replays:
@@ -57,10 +57,15 @@ def replay_table(replays: Sequence[dict[str, Any]]) -> str:
             each["trace"], f"{each['load']:.3f}", sum(each["nodes"]), each["policy"],
             hours(each["mean_wait_s"]), hours(wait(rules, "fcfs/blind/skip")),
             hours(wait(rules, "fcfs/oracle/easy")), hours(wait(rules, "srsf/oracle")),
-            "-" if gap is None else f"{gap:.0%}", hours(each["p99_wait_s"]),
+            share(gap), share(each["training_seeds"]["worst_gap_closed"]),
+            hours(each["p99_wait_s"]),
             hours(each["p99_wait_s_easy_fcfs_true"]), f"{each['utilisation']:.3f}",
         ))  # fmt: skip
     return table(head, rows)
+
+
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
 
 
 def wait(rules: dict[str, Any], start: str) -> float:

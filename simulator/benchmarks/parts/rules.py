@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 
 MODELS = Path(learned.__file__).parents[1] / "models"
+SEEDS = Path(__file__).resolve().parents[3] / "training" / "seeds"
 MARGIN = 0.7
 """Who leads by less than a factor of two stops nobody."""
 
@@ -54,9 +54,14 @@ def deployed(name: str = "berth-preempt", preemption: bool = True) -> Named:
     )
 
 
-def manifest(name: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads((MODELS / f"{name}.json").read_text())
-    return found
+def seeds(name: str) -> list[Named]:
+    """The networks of every training seed, the deployed one among them."""
+    ours = deployed(name)
+    found = sorted(SEEDS.glob(f"{name}-*.onnx"))
+    return [
+        replace(ours, name=path.stem, rules=replace(ours.rules, theta=theta_of(path.read_bytes())))
+        for path in found
+    ]
 
 
 def open_gate(named: Named) -> Named:

@@ -1,0 +1,29 @@
+"""The learned policies that Berth ships, for a simulated priority."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.priority.core import learned
+from services.priority.core.learned import BadModel, Model, Models
+from shared.contracts.access import PoolConfigured
+
+FOLDER = Path(learned.__file__).parents[1] / "models"
+
+
+def models_of(pool: PoolConfigured) -> Models:
+    """Those that the pool names. ValueError for one that does not exist or may not be believed."""
+    shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
+    return {name: shipped(name) for name in (*([pool.learned] if pool.learned else []), *shadows)}
+
+
+def shipped(name: str) -> Model:
+    """Read and looked over; ValueError says what is wrong."""
+    path = FOLDER / f"{name}.onnx"
+    known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.onnx"))) or "none"
+    if not path.is_file():
+        raise ValueError(f"learned: {name!r}, must be one of {known}")
+    try:
+        return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
+    except (OSError, BadModel) as error:
+        raise ValueError(f"learned: {name!r}: {error}") from None
