@@ -28,6 +28,7 @@ dev: .venv/developed ## Add what the tests need.
 	$(PIP) install --quiet --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q $(OURS)
+	$(BIN)/python -m simulator.kernel
 	touch $@
 
 .venv/developed: .venv/installed requirements-dev.lock
