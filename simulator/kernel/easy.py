@@ -5,6 +5,7 @@ from __future__ import annotations
 from simulator.kernel import attempts, board
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import compiled
+from simulator.kernel.line import copy
 from simulator.kernel.sorting import sort
 from simulator.kernel.spans import shift_all
 from simulator.kernel.state import Job, Sim
@@ -15,8 +16,8 @@ def reserve(sim: Sim, j: int, now: int) -> None:
     """The job is the head: when does it fit, and on which nodes? The others may not delay it."""
     sim.walk.head = True
     count = find_nodes(sim, j, now)
-    sim.off_free[:] = sim.free
-    sim.off_levels[:] = sim.levels
+    copy(sim.free, sim.off_free, len(sim.free))
+    copy(sim.levels, sim.off_levels, len(sim.levels))
     for k in range(count):
         node = sim.placed[k].node
         sim.off_levels[sim.off_free[node]] -= 1

@@ -50,6 +50,13 @@ def join(sim: Sim, j: int, now: int) -> None:
 
 
 @compiled
+def copy(source: Ints, target: Ints, count: int) -> None:
+    """Slices are no choice: where there is no memory to allocate, numba has none."""
+    for at in range(count):
+        target[at] = source[at]
+
+
+@compiled
 def rank_all(sim: Sim, now: int) -> None:
     """New keys for all that wait, and their order."""
     queue, rows, count = sim.queue, sim.sorting, sim.pool.waiting
@@ -61,7 +68,7 @@ def rank_all(sim: Sim, now: int) -> None:
     sort(rows, count)
     for i in range(count):
         sim.line[i] = queue[rows[i].order]
-    queue[:count] = sim.line[:count]
+    copy(sim.line, queue, count)
 
 
 @compiled
@@ -69,7 +76,7 @@ def line_up(sim: Sim) -> None:
     """Fills `line`: who claims what its victims left goes first."""
     queue, line, jobs, count = sim.queue, sim.line, sim.jobs, sim.pool.waiting
     if sim.pool.claims == 0:
-        line[:count] = queue[:count]
+        copy(queue, line, count)
         return
     at = 0
     for i in range(count):
