@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from services.access.core.decide import Access
@@ -28,7 +30,13 @@ TOPIC = "access.commands"
 ACCESS = Access(lanes=3)
 HASH = sha256_of("s3")
 
-POOL = PoolConfigured(partition=0, pool="main")
+
+def configured(**fields: Any) -> PoolConfigured:
+    """As a wish that says no more than these fields leads to; old facts have other defaults."""
+    return PoolConfigured(solver="cpsat", large_gang_share=0.25, **fields)
+
+
+POOL = configured(partition=0, pool="main")
 TENANT = TenantRegistered(tenant="acme", default_pool="main")
 KEY = KeyCreated(key_id="k1", sha256=HASH, role="submitter", tenant="acme")
 ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=50, batch_tokens=4096)
@@ -53,7 +61,7 @@ def refusal(command: Command, *history: Event) -> str:
 
 
 def pools(*lanes: int) -> list[Event]:
-    return [PoolConfigured(partition=lane, pool=f"p{lane}") for lane in lanes]
+    return [configured(partition=lane, pool=f"p{lane}") for lane in lanes]
 
 
 def test_the_first_pool_gets_lane_0() -> None:
@@ -62,12 +70,12 @@ def test_the_first_pool_gets_lane_0() -> None:
 
 def test_a_new_pool_gets_the_lowest_free_lane() -> None:
     found = when(ConfigurePool(pool="new"), *pools(0, 2))
-    assert found[1] == PoolConfigured(partition=1, pool="new")
+    assert found[1] == configured(partition=1, pool="new")
 
 
 def test_a_changed_pool_keeps_its_lane() -> None:
     found = when(ConfigurePool(pool="p2", time_scale=60, spot_gpus=8), *pools(0, 2))
-    assert found[1] == PoolConfigured(partition=2, pool="p2", time_scale=60, spot_gpus=8)
+    assert found[1] == configured(partition=2, pool="p2", time_scale=60, spot_gpus=8)
 
 
 def test_a_pool_as_it_is_already_is_a_duplicate_wish() -> None:
@@ -80,7 +88,7 @@ def test_a_pool_is_refused_once_no_lane_is_left() -> None:
 
 def test_a_full_installation_still_changes_the_pools_it_has() -> None:
     found = when(ConfigurePool(pool="p1", round_ms=5), *pools(0, 1, 2))
-    assert found[1] == PoolConfigured(partition=1, pool="p1", round_ms=5)
+    assert found[1] == configured(partition=1, pool="p1", round_ms=5)
 
 
 def test_endpoints_have_a_numbering_of_their_own() -> None:
