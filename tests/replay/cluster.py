@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
+from services.placement.core.decide import Placement
+from services.priority.core.decide import Priority
+from shared.bus.decider import Decider
 from shared.contracts.access import PoolConfigured
 from simulator.engine.cell import LANE, Call
-from simulator.engine.world import DECIDERS, World
+from simulator.engine.world import World
 
 __all__ = ["DECIDERS", "LANE", "Call", "Cluster"]
 
+DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (Admission, Priority, Placement)
 TICK_MS = 20
 """All that is due within a tick is one batch, as in a service's window."""
 
