@@ -68,6 +68,7 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
 	$(BIN)/berth bench placement --json > docs/results/placement.json
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
+	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate
