@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from services.priority.core import learned
+from simulator.engine.models import FOLDER
+from simulator.engine.options import MARGIN
 from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats, untrained
 from training.evolution import Evolution, Options
@@ -33,7 +34,6 @@ from training.windows import (
     validation_windows,
 )
 
-MODELS = Path(learned.__file__).parents[1] / "models"
 SEEDS = Path(__file__).parent / "seeds"
 HIDDEN = 8
 LOADS = (0.85, 0.95, 1.05)
@@ -42,7 +42,6 @@ WINDOWS_PER_GENERATION = 6
 VALIDATED_EVERY = 4
 MOST = 3.0
 """A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
-MARGIN = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def main() -> None:
     parser.add_argument("--name", default="berth-preempt")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--generations", type=int, default=Options().generations)
-    parser.add_argument("--out", type=Path, default=MODELS)
+    parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     options = Options(generations=given.generations)

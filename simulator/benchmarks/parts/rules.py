@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from services.priority.core import learned
+from simulator.engine.models import FOLDER
+from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 
-MODELS = Path(learned.__file__).parents[1] / "models"
 SEEDS = Path(__file__).resolve().parents[3] / "training" / "seeds"
-MARGIN = 0.7
-"""Who leads by less than a factor of two stops nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ GITTINS = Named("gittins", "history", Rules("gittins", preemption=True, preempt_
 
 def deployed(name: str = "berth-preempt", preemption: bool = True) -> Named:
     """The committed network of that name; no oracle, no knowledge of the evaluated part."""
-    theta = theta_of((MODELS / f"{name}.onnx").read_bytes())
+    theta = theta_of((FOLDER / f"{name}.onnx").read_bytes())
     rules = Rules("learned", preemption=preemption, preempt_margin=MARGIN, theta=theta)
     return Named(
         f"learned:{name}" + ("" if preemption else " without preemption"), "history", rules
