@@ -30,7 +30,6 @@ from simulator.benchmarks.parts.rules import (
     STRICT_FCFS,
     Named,
     deployed,
-    open_gate,
     oracle,
     seeds,
 )
@@ -259,19 +258,23 @@ def batch_cells(ours: Named, quick: bool, say: Say) -> list[Cell]:
     for jobs, warm_up, count in plans:
         say(f"{count} batches of {jobs} jobs after {warm_up}")
         batches = windows.batches(work, jobs, count, warm_up)
+        bases = {
+            name: [windows.run(each, oracle(name).rules) for each in batches]
+            for name in BATCH_BASES
+        }
         protocol = f"batches-{jobs}" + (f"-after-{warm_up}" if warm_up else "-from-empty")
-        for policy in (open_gate(ours), calm):
-            found += one_protocol(batches, protocol, policy)
+        for policy in (ours, calm):
+            found += one_protocol(batches, bases, protocol, policy)
     return found
 
 
-def one_protocol(batches: list[windows.Batch], protocol: str, policy: Named) -> list[Cell]:
+def one_protocol(
+    batches: list[windows.Batch], bases: dict[str, list[Outcome]], protocol: str, policy: Named
+) -> list[Cell]:
     own = [windows.run(each, gated(policy, each).rules) for each in batches]
     side, use = windows.side_of(batches, own), np.array([windows.use_of(each) for each in own])
     found: list[Cell] = []
-    for name in BATCH_BASES:
-        base = oracle(name)
-        theirs = [windows.run(each, base.rules) for each in batches]
+    for name, theirs in bases.items():
         where: Json = {
             "trace": "helios_venus",
             "protocol": protocol,

@@ -60,8 +60,3 @@ def seeds(name: str) -> list[Named]:
         replace(ours, name=path.stem, rules=replace(ours.rules, theta=theta_of(path.read_bytes())))
         for path in found
     ]
-
-
-def open_gate(named: Named) -> Named:
-    """From an empty pool, where no job has shown yet whether gangs are large."""
-    return replace(named, rules=replace(named.rules, large_at_start=0.0))

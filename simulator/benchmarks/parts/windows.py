@@ -42,7 +42,7 @@ def batches(work: Work, jobs: int, count: int, warm_up: int, sizes: Ints = NODES
 def batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> Batch:
     begin = start - warm_up
     seen = work.part(slice(max(0, begin - GATE_JOBS), begin)).gang
-    large = float((seen > 0.25 * sizes.sum()).mean()) if len(seen) else 0.0
+    large = float((seen > Rules().large_gang_share * sizes.sum()).mean()) if len(seen) else 0.0
     counts = learnt(work.part(slice(0, begin)))
     return Batch(work.part(slice(begin, start + jobs)), warm_up, counts, large)
 
