@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results dev demo test lint check lock contracts kafka secrets \
+.PHONY: help install train results dev demo test lint check lock contracts kafka certificates secrets \
 	compose-up compose-test compose-down clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -75,6 +75,10 @@ contracts: dev ## Generate schemas, AsyncAPI and the event table from the contra
 
 kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 	$(BIN)/python -m infra.kafka --fetch
+
+certificates: install ## Make or renew the private CA and the certificates of its servers: OUT= HOST=
+	$(BIN)/python -m infra.certificates --out "$(or $(OUT),.berth/certificates)" \
+		$(foreach host,$(HOST),--host "$(host)")
 
 secrets: install ## Make the secrets of docker-compose.yml, once.
 	$(BIN)/python -m infra.compose_secrets .berth/secrets
