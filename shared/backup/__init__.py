@@ -1,0 +1,1 @@
+"""Copies of the log: taken while it is written to, put back into an empty broker."""

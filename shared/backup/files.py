@@ -1,0 +1,144 @@
+"""What a backup is: one compressed file per partition, and a manifest that names them all."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared.bus.log import TP, Entry
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+LEVEL = 3
+LENGTH_BYTES = 4
+CHUNK_BYTES = 1 << 20
+
+
+class BadBackup(ValueError):
+    """The folder holds no whole backup; says which file, and what is wrong with it."""
+
+
+class Part(BaseModel):
+    """One partition's file: offsets `first` to `next` - 1 of its topic, without a gap."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    partition: int = Field(ge=0)
+    first: int = Field(ge=0)
+    next: int = Field(ge=0)
+    file: str
+    sha256: str
+
+    @property
+    def tp(self) -> TP:
+        return TP(self.topic, self.partition)
+
+
+class Manifest(BaseModel):
+    """Written last: a folder without one is an interrupted backup."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    partitions: int = Field(ge=1, description="lanes of the installation")
+    parts: tuple[Part, ...]
+
+    @property
+    def records(self) -> int:
+        return sum(part.next - part.first for part in self.parts)
+
+
+class Writer:
+    """Appends entries to one partition's file; the file is readable once it is closed."""
+
+    def __init__(self, folder: Path, tp: TP, first: int) -> None:
+        self._tp, self._first = tp, first
+        self.next = first
+        self._path = folder / f"{tp.topic}-{tp.partition}.gz"
+        self._raw = os.fdopen(
+            os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        )
+        self._out = gzip.GzipFile(fileobj=self._raw, mode="wb", compresslevel=LEVEL, mtime=0)
+
+    def add(self, entry: Entry) -> None:
+        """Raises BadBackup where the log skipped an offset: such a log is not whole."""
+        if entry.offset != self.next:
+            raise BadBackup(f"{self._tp.key}: offset {self.next} is missing, {entry.offset} came")
+        body = msgspec.msgpack.encode(entry)
+        self._out.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+        self.next += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """On the disk when this returns."""
+        self._out.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        self._raw.close()
+
+    def part(self) -> Part:
+        """What the manifest says of the file, once it is closed."""
+        return Part(
+            topic=self._tp.topic, partition=self._tp.partition, first=self._first, next=self.next,
+            file=self._path.name, sha256=_sha256(self._path),
+        )  # fmt: skip
+
+
+def finish(folder: Path, manifest: Manifest) -> None:
+    """The last step of a backup."""
+    scratch = folder / f"{MANIFEST}.new"
+    scratch.write_text(manifest.model_dump_json(indent=1) + "\n")
+    scratch.replace(folder / MANIFEST)
+
+
+def open_backup(folder: Path) -> Manifest:
+    """The manifest, after every file's bytes were compared with it. Raises BadBackup."""
+    path = folder / MANIFEST
+    try:
+        manifest = Manifest.model_validate_json(path.read_text())
+    except OSError as error:
+        raise BadBackup(f"{path}: {error.strerror}; an interrupted backup has none") from None
+    except ValidationError as error:
+        raise BadBackup(f"{path}: {error.errors()[0]['msg']}") from None
+    if manifest.format != FORMAT:
+        raise BadBackup(f"{path}: format {manifest.format}, this version reads {FORMAT}")
+    for part in manifest.parts:
+        _check(folder, part)
+    return manifest
+
+
+def entries(folder: Path, part: Part) -> Iterator[Entry]:
+    """The records of one file, in order."""
+    with gzip.open(folder / part.file, "rb") as file:
+        while head := file.read(LENGTH_BYTES):
+            yield _entry(file, int.from_bytes(head, "big"))
+
+
+def _entry(file: BinaryIO | gzip.GzipFile, size: int) -> Entry:
+    offset, key, value, headers, timestamp = msgspec.msgpack.decode(file.read(size))
+    return Entry(offset, key, value, tuple((name, body) for name, body in headers), timestamp)
+
+
+def _check(folder: Path, part: Part) -> None:
+    path = folder / part.file
+    if path.parent != folder:
+        raise BadBackup(f"{part.file}: a part lies beside its manifest")
+    if not path.is_file():
+        raise BadBackup(f"{path}: missing")
+    if _sha256(path) != part.sha256:
+        raise BadBackup(f"{path}: its sha256 is not the manifest's")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
