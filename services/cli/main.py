@@ -11,13 +11,13 @@ from services.cli.job_commands import cancel, jobs, logs, show, submit
 from services.cli.node_commands import cordon, drain, nodes, queue, uncordon
 from services.cli.replay_command import replay
 from services.cli.simulate_commands import simulate
-from services.cli.stack_commands import access, down, status, up
+from services.cli.stack_commands import access, down, restart, status, up
 from services.cli.story_commands import events, trace, why
 from services.cli.tenant_commands import keys, tenants
 
 PLAIN = (
-    up, down, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue, cordon,
-    uncordon, drain, events, replay, simulate, verify,
+    up, down, restart, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue,
+    cordon, uncordon, drain, events, replay, simulate, verify,
 )  # fmt: skip
 PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 

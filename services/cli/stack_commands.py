@@ -1,4 +1,4 @@
-"""`berth up`, `down`, `status`, `access bootstrap`: a stack on this machine."""
+"""`berth up`, `down`, `restart`, `status`, `access bootstrap`: a stack on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from services.cli.arguments import AsJson, Data
 from services.cli.calls import report
 from services.cli.demo_command import broker_of
-from services.cli.errors import Refused
+from services.cli.errors import BadInput, Refused, Unreachable
 from services.cli.output import emit, say, table
 from services.cli.target import DATA, data_dir, keep_key, key_of
 from services.cli.times import span
@@ -20,6 +20,7 @@ from services.cli.times import span
 if TYPE_CHECKING:
     from infra.running import RunningStack
 
+READY_S = 120.0
 access = typer.Typer(no_args_is_help=True, help="The first key of an installation.")
 
 
@@ -97,6 +98,35 @@ def down(as_json: AsJson = False, data: Data = None) -> None:
     folder = data_dir(data)
     ran = supervise.down(folder)
     report(as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "nothing ran")
+
+
+def restart(
+    services: Annotated[
+        list[str] | None, typer.Argument(help="Only these; else all, one after the other.")
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Restart services while the others work; each is ready before the next one stops.
+
+    Without names all of them, who only read first: so a new version is rolled out, since a reader
+    passes over what it does not know, and a decider's new events find readers that know them.
+    """
+    from infra import supervise
+
+    folder = data_dir(data)
+    ports = supervise.load(folder).ports
+    known = list(reversed(ports))
+    if unknown := sorted(set(services or ()) - set(known)):
+        raise BadInput(f"no service {unknown[0]}; there are {', '.join(sorted(known))}")
+    if not supervise.is_running(folder):
+        raise Unreachable(f"no stack runs in {folder}")
+    for name in services or known:
+        if not as_json:
+            say(f"restarting {name}")
+        supervise.restart(folder, name)
+        supervise.wait_ready(folder, (name,), READY_S)
+    report(as_json, {"restarted": services or known}, "all ready")
 
 
 def status(as_json: AsJson = False, data: Data = None) -> None:
