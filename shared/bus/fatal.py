@@ -8,12 +8,16 @@ import os
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
-from shared.bus.errors import ProtocolViolation
+from shared.bus.errors import BusError, ProtocolViolation
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71
 
 log = logging.getLogger(__name__)
+
+
+class Died(BusError):
+    """A part of a library ended without a word."""
 
 
 def die(error: BaseException, where: str) -> NoReturn:
@@ -25,10 +29,17 @@ def die(error: BaseException, where: str) -> NoReturn:
 
 
 def supervise(work: Coroutine[Any, Any, None], where: str) -> asyncio.Task[None]:
-    """Run it in the background; whatever it raises ends the process."""
+    """Run it in the background; whatever it raises ends the process.
+
+    A CancelledError that nobody asked for counts too: aiokafka raises it where one of its own
+    tasks has died, and work that ends so would be missed by nobody.
+    """
 
     def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            if not task.cancelling():
+                die(Died("something that it waited for was cancelled"), where)
+        elif (error := task.exception()) is not None:
             die(error, where)
 
     task = asyncio.get_running_loop().create_task(work, name=where)

@@ -70,6 +70,11 @@ class Lanes(Generic[S]):
     def domains(self) -> dict[int, Domain[S]]:
         return {lane: held.domain for lane, held in self._held.items()}
 
+    async def reach(self) -> None:
+        """Returns once the broker answers; to be called before anything that will not wait."""
+        await self._client.start()
+        await self._client.stop()
+
     async def start(self) -> None:
         await self._client.start()
         self._tasks = [supervise(self._watch(), "watchdog")]
@@ -192,10 +197,14 @@ class Lanes(Generic[S]):
     async def _watch(self) -> None:
         """An input that moves while we do not follow it: a dead consumer looks alive."""
         since: dict[TP, tuple[int, float]] = {}
+        looked = time.monotonic()
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             wants = {tp: n for h in list(self._held.values()) for tp, n in h.domain.wants().items()}
             now = time.monotonic()
+            if now - looked > 2 * LOOK_EVERY_S:
+                since.clear()  # the broker was away, or this process slept
+            looked = now
             for tp, want in wants.items():
                 if since.get(tp, (-1, 0.0))[0] != want or await self._client.end(tp) <= want:
                     since[tp] = (want, now)

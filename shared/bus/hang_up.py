@@ -1,0 +1,36 @@
+"""Stops clients of aiokafka, some of which died inside or wait for a broker that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+STOP_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+async def hang_up(client: Any, within_s: float = STOP_S) -> None:
+    """Stop a consumer or a producer; returns in time, whatever state it is in.
+
+    aiokafka 0.14 raises CancelledError out of `stop` when one of its own tasks was cancelled before
+    it ran; left alone that ends the task of whoever calls it, without a word.
+    """
+    if await _ended(client.stop, within_s):
+        return
+    log.warning("a client of the broker did not stop in good order")
+    for part in (getattr(client, "_fetcher", None), getattr(client, "_client", None)):
+        if part is not None:
+            await _ended(part.close, within_s)
+
+
+async def _ended(stop: Callable[[], Awaitable[None]], within_s: float) -> bool:
+    """True if it came to a good end. A caller that is cancelled stops to wait."""
+    stopping = asyncio.ensure_future(stop())
+    await asyncio.wait({stopping}, timeout=within_s)
+    if not stopping.done():
+        stopping.cancel()
+        return False
+    return not stopping.cancelled() and stopping.exception() is None

@@ -1,0 +1,63 @@
+"""Waiting for a broker that is away: longer and longer, with one line at its begin and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 3.0
+
+log = logging.getLogger(__name__)
+
+
+class Broker:
+    """Whether the broker answers this process, as its clients have noticed."""
+
+    def __init__(self) -> None:
+        self.away_since_s: float | None = None
+
+    def missed(self, error: BaseException) -> None:
+        if self.away_since_s is None:
+            self.away_since_s = time.monotonic()
+            log.warning("the broker does not answer: waiting for it", extra={"why": repr(error)})
+
+    def answered(self) -> None:
+        if self.away_since_s is not None:
+            away_s = round(time.monotonic() - self.away_since_s, 1)
+            self.away_since_s = None
+            log.warning("the broker answers again", extra={"away_s": away_s})
+
+
+BROKER = Broker()
+
+
+def is_passing(error: BaseException) -> bool:
+    """True for what may go away by itself; a refused password or a missing right does not."""
+    if isinstance(error, KafkaError):
+        return isinstance(error, KafkaConnectionError | KafkaTimeoutError) or bool(error.retriable)
+    return isinstance(error, OSError | TimeoutError)
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], most_s: float) -> T:
+    """What `ask` answers; asked again while the broker is away, for that long at most."""
+    ends_s, pause_s = time.monotonic() + most_s, FIRST_PAUSE_S
+    while True:
+        try:
+            found = await ask()
+        except (KafkaError, OSError, TimeoutError) as error:
+            if not is_passing(error) or time.monotonic() > ends_s:
+                raise
+            BROKER.missed(error)
+        else:
+            BROKER.answered()
+            return found
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
