@@ -9,6 +9,7 @@ from uuid import uuid4
 from shared.bus import cloudevents
 from shared.bus.clock import now_ms
 from shared.bus.errors import OutcomeUnknown
+from shared.bus.failpoints import FAILPOINTS
 from shared.bus.log import TP, Log
 from shared.contracts.codec import encode
 from shared.contracts.reports import ExecutorReported, Report
@@ -69,9 +70,11 @@ class Reporter:
 
     async def _send(self, record: bytes) -> None:
         failures = 0
+        FAILPOINTS.pass_by("before_report")
         while True:
             try:
                 await self._log.append(self._tp, record)
+                FAILPOINTS.pass_by("after_report")
                 return
             except OutcomeUnknown:
                 await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])

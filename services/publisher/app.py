@@ -19,6 +19,7 @@ from services.publisher.shipper import Outgoing, Shipper
 from shared.bus.clock import now_ms
 from shared.bus.cloudevents import CONTENT_TYPE
 from shared.bus.errors import OutcomeUnknown
+from shared.bus.failpoints import FAILPOINTS
 from shared.bus.log import TP, Log
 from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
@@ -118,10 +119,13 @@ class Publisher:
             for event in self.lanes[lane].publish(accepted):
                 events[TP(EVENTS, lane)].append(_public(event))
                 await self._add_others(others, lane, event, dead)
+        FAILPOINTS.pass_by("before_publish")
         if others:
             await shipper.ship(others)
+            FAILPOINTS.pass_by("half_published")
         if events:
             await shipper.ship(events)
+            FAILPOINTS.pass_by("after_publish")
             self._count(batch, sum(map(len, events.values())))
 
     async def _add_others(

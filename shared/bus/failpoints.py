@@ -1,13 +1,28 @@
-"""Named places at which a test may have the process die, as a power cut would."""
+"""Named places at which a test may have the process die, as a power cut would.
+
+There is one on each side of every commit: of an append, of a transaction, of what is published,
+of a journal, of a snapshot.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Literal
+import sys
+from typing import Literal, get_args
 
-Place = Literal["before_send", "in_flight", "after_ack"]
+Place = Literal[
+    "before_send", "in_flight", "after_ack",
+    "before_commit", "after_commit",
+    "before_publish", "half_published", "after_publish",
+    "after_forward",
+    "before_report", "after_report",
+    "before_journal", "after_journal",
+    "half_snapshot", "after_snapshot",
+]  # fmt: skip
 
+PLACES: tuple[str, ...] = get_args(Place)
 VARIABLE = "BERTH_FAILPOINT"
+DIED = 137
 
 
 class Failpoints:
@@ -15,6 +30,8 @@ class Failpoints:
 
     def __init__(self, armed: str = "") -> None:
         name, _, count = armed.partition(":")
+        if name and name not in PLACES:
+            raise ValueError(f"{VARIABLE} = {armed!r}: there is no place of that name")
         self._name = name
         self._left = int(count or 1)
 
@@ -32,6 +49,12 @@ class Failpoints:
         if self.due(place):
             self.die()
 
-    @staticmethod
-    def die() -> None:
-        os._exit(137)
+    def die(self) -> None:
+        """One line, so that a test can tell this death from others."""
+        sys.stderr.write(f"failpoint {self._name}\n")
+        sys.stderr.flush()
+        os._exit(DIED)
+
+
+FAILPOINTS = Failpoints.from_environment()
+"""Those of this process, for parts that are not handed their own."""

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from shared.bus.failpoints import FAILPOINTS
 from shared.bus.reader import Cursor
 
 S = TypeVar("S")
@@ -52,7 +53,9 @@ class Snapshots(Generic[S]):
             file.write(packed)
             file.flush()
             os.fsync(file.fileno())
+        FAILPOINTS.pass_by("half_snapshot")
         half.replace(path)
+        FAILPOINTS.pass_by("after_snapshot")
         self._tidy()
 
     def load(self) -> Snapshot[S] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from asyncpg import Connection
 
+from shared.bus.failpoints import FAILPOINTS
 from shared.projections import answers, cursor, nodes, timeline
 from shared.projections.facts import Batch, Line
 from shared.projections.models import Model, touched
@@ -35,6 +36,8 @@ async def project(conn: Connection, batches: list[Batch], *, locked: bool = Fals
         for batch in batches:
             await cursor.advance(conn, batch)
         await write(conn, lines)
+        FAILPOINTS.pass_by("before_commit")
+    FAILPOINTS.pass_by("after_commit")
 
 
 async def write(conn: Connection, lines: list[Line]) -> None:

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from shared.bus.failpoints import FAILPOINTS
+
 COMPACT_LINES = 2_000
 
 
@@ -64,9 +66,11 @@ class Journal:
         return list(self._entries.values())
 
     def write(self, entry: Entry) -> None:
+        FAILPOINTS.pass_by("before_journal")
         self._file.write(_encoder.encode(entry) + b"\n")
         self._file.flush()
         os.fdatasync(self._file.fileno())
+        FAILPOINTS.pass_by("after_journal")
         _apply(self._entries, entry)
         self._lines += 1
         if self._lines > COMPACT_LINES and self._lines > 4 * len(self._entries):
