@@ -25,7 +25,10 @@ ZIPKIN = "io.zipkin:zipkin-server:3.6.1:jar:exec"
 DECODER = ("msgspec", "opentelemetry-proto", "protobuf")
 """What decodes a span in the stand-in of Jaeger; the versions are those of the image's lock."""
 CODE = (
-    *(f"infra/standins/{name}.py" for name in ("otlp_http", "collector", "zipkin_spans", "jaeger")),
+    *(
+        f"infra/standins/{name}.py"
+        for name in ("otlp_http", "collector", "zipkin_spans", "jaeger", "grafana")
+    ),
     *(f"shared/telemetry/{name}.py" for name in ("names", "traced", "otlp_decode")),
 )
 """Our own files that a stand-in runs; the folders are namespace packages there."""
@@ -61,6 +64,9 @@ STAND_INS = (
             "collector.Dockerfile"),
     StandIn("JAEGER_IMAGE", "Zipkin behind a small OTLP gateway, not Jaeger",
             "jaeger.Dockerfile", _zipkin),
+    StandIn("PROMETHEUS_IMAGE", "Debian's Prometheus 2.42, not 3", "prometheus.Dockerfile"),
+    StandIn("GRAFANA_IMAGE", "a page of tables over the same files, not Grafana",
+            "grafana.Dockerfile"),
 )  # fmt: skip
 """In this order: the others stand on the first."""
 

@@ -1,0 +1,101 @@
+"""The stand-in of Grafana reads what Grafana reads, and says which query fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from infra.standins import grafana
+
+BOARD = {
+    "uid": "one",
+    "title": "One <b>",
+    "panels": [
+        {"title": "row", "panels": [{"title": "up", "targets": [{"expr": "up"}]}]},
+        {"title": "rate", "targets": [{"expr": "rate(x[$__rate_interval])"}, {"expr": "bad("}]},
+    ],
+}
+
+
+class Prometheus(BaseHTTPRequestHandler):
+    """Answers every query but one, as Prometheus does."""
+
+    def do_GET(self) -> None:
+        bad = "bad" in self.path
+        row = {"metric": {"__name__": "up", "job": "<i>"}, "value": [0, "1"]}
+        told = {"error": "parse error"} if bad else {"data": {"result": [row]}}
+        self.send_response(400 if bad else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(told).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Prometheus)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def provisioning(tmp_path: Path, prometheus: str) -> Path:
+    boards = tmp_path / "boards"
+    for folder in ("datasources", "dashboards"):
+        (tmp_path / folder).mkdir()
+    boards.mkdir()
+    (boards / "one.json").write_text(json.dumps(BOARD))
+    (tmp_path / "datasources" / "p.yaml").write_text(
+        f"datasources: [{{name: p, type: prometheus, url: '{prometheus}'}}]"
+    )
+    (tmp_path / "dashboards" / "all.yaml").write_text(
+        f"providers: [{{name: all, options: {{path: '{boards}'}}}}]"
+    )
+    return tmp_path
+
+
+def test_queries_of_rows_and_panels_with_variables_filled() -> None:
+    found = [(query.panel, query.expression) for query in grafana.queries(BOARD)]
+    assert found == [("up", "up"), ("rate", "rate(x[5m])"), ("rate", "bad(")]
+
+
+def test_a_query_that_the_source_refuses_is_named(provisioning: Path) -> None:
+    boards = grafana.dashboards(provisioning)
+    said = grafana.failing(boards, grafana.source_url(provisioning))
+    assert said == ["one: rate: parse error"]
+
+
+def test_a_source_that_is_away_is_said(provisioning: Path) -> None:
+    with pytest.raises(ValueError, match="refused"):
+        grafana.ask("http://127.0.0.1:9", "up")
+
+
+def test_no_source_no_start(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no data source"):
+        grafana.source_url(tmp_path)
+
+
+def test_pages(provisioning: Path) -> None:
+    server = grafana.server(provisioning, 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        with urllib.request.urlopen(f"{url}/d/one") as answer:
+            page = answer.read().decode()
+        with urllib.request.urlopen(f"{url}/api/search") as answer:
+            assert [row["uid"] for row in json.loads(answer.read())] == ["one"]
+        with urllib.request.urlopen(f"{url}/api/health") as answer:
+            assert json.loads(answer.read())["standin"]
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert "One &lt;b&gt;" in page and "job=&lt;i&gt;" in page and "parse error" in page
