@@ -1,4 +1,5 @@
 """`python -m infra.compose up|down`: docker-compose.yml from nothing to a first key, and away.
+`prepare` and `open` are what `up` does before and after the containers, for who starts them.
 
 What it learns it keeps in `.berth/compose`, so that `BERTH_HOME=.berth/compose berth ...` works as
 it does with a stack without containers. Both Docker Compose 2 and docker-compose 1.29 are fine.
@@ -59,25 +60,36 @@ class Container:
 
 def up(say: Say) -> RunningStack:
     """Secrets, images, containers, the first key and the pools; returns once all is well."""
-    settings = variables()
     compose = compose_command()
-    compose_secrets.make(_secrets(settings))
-    for line in ensure(settings, say):
-        say(f"STAND-IN {line}")
+    prepare(say)
     say("building the image of Berth")
     # Any service builds it: they all have the same one.
     _run([*compose, "build", "access"])
     say("starting the containers")
     _run([*compose, "up", "--detach", "--no-build", "--remove-orphans"])
+    stack = open_up()
+    say("waiting until all are ready")
+    wait_well()
+    return stack
+
+
+def prepare(say: Say) -> None:
+    """What has to be there before anything is started: secrets, and the images of the parts."""
+    settings = variables()
+    compose_secrets.make(_secrets(settings))
+    for line in ensure(settings, say):
+        say(f"STAND-IN {line}")
+
+
+def open_up() -> RunningStack:
+    """The first key and the pools of started containers; where they are is written down."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
-    stack = running_stack(settings)
+    stack = running_stack(variables())
     save(stack)
     wait_well(("access", "gateway"))
     key = first_key(stack)
     for pool in POOLS:
         configure(stack, key, pool)
-    say("waiting until all are ready")
-    wait_well()
     return stack
 
 
@@ -250,6 +262,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m infra.compose", description=__doc__)
     words = parser.add_subparsers(dest="word", required=True)
     words.add_parser("up", help="start everything and say where it is")
+    words.add_parser("prepare", help="make the secrets, and the images that no registry has")
+    words.add_parser("open", help="make the first key and the pools of started containers")
     ends = words.add_parser("down", help="stop and remove the containers")
     ends.add_argument("--volumes", action="store_true", help="and all data, secrets and the key")
     options = parser.parse_args()
@@ -258,7 +272,10 @@ def main() -> None:
         if options.word == "down":
             down(options.volumes)
             return
-        stack = up(_say)
+        if options.word == "prepare":
+            prepare(_say)
+            return
+        stack = up(_say) if options.word == "up" else open_up()
     except DidNotStart as error:
         raise SystemExit(str(error)) from None
     for line in addresses(stack):

@@ -9,16 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infra import compose
+from infra.crash import kill_all
 from tests.e2e.stand import Json, Stand, a_wish, eventually
 
 WELL_S = 240.0
 """Far above what a quiet machine needs: services that lost the broker are restarted in turns."""
-CRASH = (
-    "import os, signal\n"
-    "pids = {int(name) for name in os.listdir('/proc') if name.isdigit()} - {1, os.getpid()}\n"
-    "[os.kill(pid, signal.SIGKILL) for pid in pids]"
-)
-"""Docker's init is process 1 and ends with its child; the restart policy sees a crash."""
 
 
 @dataclass(slots=True)
@@ -49,10 +44,7 @@ class Project:
     def crash(self, service: str) -> None:
         """Its processes die by SIGKILL, and Docker brings them back by itself."""
         before = self.inspect(service)["RestartCount"]
-        subprocess.run(
-            ["docker", "exec", self.named(service).id, "python", "-c", CRASH],
-            capture_output=True, check=False,
-        )  # fmt: skip
+        kill_all(self.named(service).id)
         eventually(lambda: self.inspect(service)["RestartCount"] > before, WELL_S)
 
     def well(self, *services: str) -> None:

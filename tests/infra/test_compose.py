@@ -1,4 +1,4 @@
-"""docker-compose.yml and Tiltfile say the same as the list of the stack."""
+"""docker-compose.yml says the same as the list of the stack."""
 
 from __future__ import annotations
 
@@ -95,43 +95,6 @@ def test_every_variable_of_the_compose_file_is_in_dot_env_and_the_other_way_roun
     lines = (ROOT / ".env").read_text().splitlines()
     known = {line.partition("=")[0] for line in lines if line and line[0] != "#"}
     assert known - {"COMPOSE_PROJECT_NAME"} == used
-
-
-def test_tilt_runs_what_compose_runs_in_the_same_order() -> None:
-    said = _tilt()
-    assert said["docker_compose"] == [(("docker-compose.yml",), {})]
-    found = {args[0]: set(more.get("resource_deps", ())) for args, more in said["dc_resource"]}
-    assert found == {name: set(run.get("depends_on", ())) for name, run in RUN.items()}
-
-
-def test_tilt_copies_code_to_where_the_image_has_it() -> None:
-    said = _tilt()
-    (((image, context), build),) = said["docker_build"]
-    assert f"BERTH_IMAGE={image}" in (ROOT / ".env").read_text()
-    assert context == "."
-    dockerfile = (ROOT / build["dockerfile"]).read_text()
-    for (source, target), _ in said["sync"]:
-        assert (ROOT / source).is_dir()
-        assert f"COPY {source.removeprefix('./')} {target.removeprefix('/berth/')}" in dockerfile
-
-
-def _tilt() -> dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]]:
-    """The Tiltfile is Starlark, of which Python is a superset here: run it and note its calls."""
-    calls: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
-
-    def recorder(name: str) -> Any:
-        calls[name] = []
-
-        def record(*args: Any, **more: Any) -> str:
-            calls[name].append((args, more))
-            return name
-
-        return record
-
-    known = ("docker_compose", "docker_build", "dc_resource", "sync", "fall_back_on",
-             "restart_container")  # fmt: skip
-    exec((ROOT / "Tiltfile").read_text(), {name: recorder(name) for name in known})  # noqa: S102
-    return calls
 
 
 def test_the_secrets_of_compose_are_made_once_in_a_closed_folder(tmp_path: Path) -> None:
