@@ -1,4 +1,7 @@
-"""Apache Kafka without Docker: one KRaft node on the loopback, its jars fetched by Maven once."""
+"""Apache Kafka without Docker: one KRaft node on the loopback, its jars fetched by Maven once.
+
+It takes TLS only. `root` is who may do everything on it: make users and ACLs, and run tests.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from infra import certificates
 from infra.process import DidNotStart, Running, free_ports, is_open, spawn
+from shared.bus.connection import Connection
 
 VERSION = "4.1.1"
 SLF4J = "1.7.36"
@@ -32,10 +37,8 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
+inter.broker.listener.name=INTERNAL
 log.dirs={logs}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -46,7 +49,30 @@ group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=8388608
 num.network.threads=2
 num.io.threads=4
+listeners=CLIENT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=CLIENT://127.0.0.1:{port},INTERNAL://127.0.0.1:{internal}
 """
+SECURED = """listener.security.protocol.map=CLIENT:SASL_SSL,INTERNAL:SSL,CONTROLLER:SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.client.scram-sha-512.sasl.jaas.config=\\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.internal.ssl.client.auth=required
+listener.name.controller.ssl.client.auth=required
+ssl.principal.mapping.rules=RULE:^CN=([^,]+)$/$1/
+ssl.keystore.type=PEM
+ssl.keystore.location={pems}/broker.pem
+ssl.truststore.type=PEM
+ssl.truststore.location={pems}/ca.crt
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=false
+super.users=User:broker
+"""
+"""Clients come with a password, the broker itself with its certificate: it alone may call the
+controller and is above the ACLs. `infra.acls` has the users and what they may do."""
+PLAIN = """listener.security.protocol.map=CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
+"""
+"""Only to measure against."""
+CERTIFICATES, CONFIG = "certificates", "server.properties"
 
 
 def cache_dir() -> Path:
@@ -84,12 +110,19 @@ def fetch() -> Path:
     return cache
 
 
-def prepare(data_dir: Path, port: int) -> None:
-    """Write the configuration for this port, and format the log the first time."""
-    logs, config = data_dir / "log", data_dir / "server.properties"
+def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
+    """Write the configuration for this port, and format the log the first time.
+
+    Without `pems`, the folder of certificates, everybody may do everything: for measurements only.
+    """
+    logs, config = data_dir / "log", data_dir / CONFIG
     data_dir.mkdir(parents=True, exist_ok=True)
-    (controller,) = free_ports(1)
-    config.write_text(PROPERTIES.format(port=port, controller=controller, logs=logs.resolve()))
+    internal, controller = free_ports(2)
+    text = PROPERTIES.format(
+        port=port, internal=internal, controller=controller, logs=logs.resolve()
+    )
+    text += PLAIN if pems is None else SECURED.format(pems=pems.resolve())
+    config.write_text(text)
     if not (logs / "meta.properties").exists():
         _run([*_java("64m"), "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format",
               "-t", CLUSTER, "-c", str(config)])  # fmt: skip
@@ -97,12 +130,30 @@ def prepare(data_dir: Path, port: int) -> None:
 
 def command(data_dir: Path) -> list[str]:
     """How the prepared node is run."""
-    return [*_java(f"{HEAP_MIB}m"), "kafka.Kafka", str(data_dir / "server.properties")]
+    return [*_java(f"{HEAP_MIB}m"), "kafka.Kafka", str(data_dir / CONFIG)]
 
 
-def start(data_dir: Path, port: int) -> Running:
+def root(data_dir: Path) -> Connection:
+    """The prepared node, by its own certificate: above all ACLs, for its set-up and for tests."""
+    known = dict(
+        line.split("=", 1) for line in (data_dir / CONFIG).read_text().splitlines() if "=" in line
+    )
+    listeners = dict(each.split("://", 1) for each in known["listeners"].split(","))
+    if "ssl.keystore.location" not in known:
+        return Connection(listeners["CLIENT"])
+    return Connection(
+        listeners["INTERNAL"],
+        ca=Path(known["ssl.truststore.location"]),
+        certificate=Path(known["ssl.keystore.location"]),
+    )
+
+
+def start(data_dir: Path, port: int, *, plain: bool = False) -> Running:
     """A node that answers; what it stores in `data_dir` is there again at the next start."""
-    prepare(data_dir, port)
+    folder = None if plain else data_dir / CERTIFICATES
+    if folder is not None:
+        certificates.make(folder)
+    prepare(data_dir, port, folder)
     running = spawn("kafka", command(data_dir), data_dir / "kafka.log")
     running.wait_ready(lambda: is_open(port), timeout_s=60)
     return running
@@ -138,7 +189,8 @@ def main() -> None:
     if options.fetch:
         fetch()
         return
-    prepare(options.data, options.port)
+    certificates.make(options.data / CERTIFICATES)
+    prepare(options.data, options.port, options.data / CERTIFICATES)
     run = command(options.data)
     os.execv(run[0], run)
 

@@ -12,13 +12,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra import control, kafka, postgres, tansu
+from infra import acls, certificates, control, kafka, kafka_users, postgres, tansu
 from infra.folders import make_own, socket_dir
 from infra.process import DidNotStart, is_open, tied
 from infra.running import OPERATOR_KEY, Broker, RunningStack
-from infra.stack import SERVICES, STEPS, Service, Site, Step, environment, step_environment
+from infra.stack import (
+    SERVICES,
+    STEPS,
+    Guarded,
+    Service,
+    Site,
+    Step,
+    environment,
+    step_environment,
+)
 from infra.supervisor_conf import Program, render
 from infra.supervisord import STOPPED
+from shared.bus.connection import Connection
 
 POLL_S = 0.1
 PART_S = 60.0
@@ -73,18 +83,33 @@ def launch(options: StackOptions, stack: RunningStack) -> None:
 
 def prepare(stack: RunningStack) -> None:
     """Folders and files of the parts; what belonged to a broker that forgot is thrown away."""
-    root = stack.state.parent
+    folder = stack.state.parent
     if stack.broker == "embedded":
-        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(stack.work, ignore_errors=True)
         (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
-    for folder in (root, stack.state, stack.work):
-        make_own(folder, 0o711)
+    for each in (folder, stack.state, stack.work):
+        make_own(each, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
     postgres.prepare(_postgres(stack))
-    if stack.broker == "kafka":
-        kafka.prepare(root / "kafka", _port(stack))
+    if stack.durable:
+        _prepare_kafka(stack)
+
+
+def _prepare_kafka(stack: RunningStack) -> None:
+    """Certificates and passwords are there before anybody asks for them."""
+    pems = None
+    if stack.ca is not None and stack.secrets is not None:
+        pems = stack.ca.parent
+        certificates.make(pems)
+        kafka_users.make(stack.secrets, acls.users())
+    kafka.prepare(_kafka(stack), _port(stack), pems)
+
+
+def root(stack: RunningStack) -> Connection:
+    """The broker by its own certificate, above all ACLs: for measurements and tests."""
+    return kafka.root(_kafka(stack)) if stack.durable else stack.connection("")
 
 
 def tidy(stack: RunningStack) -> None:
@@ -113,13 +138,16 @@ def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
 
 
 def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
-    root, site = stack.state.parent, _site(options, stack)
-    is_kafka = stack.broker == "kafka"
-    broker = kafka.command(root / "kafka") if is_kafka else tansu.command(_port(stack))
+    site = _site(options, stack)
+    broker = kafka.command(_kafka(stack)) if stack.durable else tansu.command(_port(stack))
     database = postgres.command(_postgres(stack))
     return [
         Program(
-            "broker", [*tied("TERM"), *broker], is_part=True, restarts=is_kafka, stop_wait_s=20
+            "broker",
+            [*tied("TERM"), *broker],
+            is_part=True,
+            restarts=stack.durable,
+            stop_wait_s=20,
         ),
         Program("postgres", database, is_part=True, stop_signal="INT"),
         *(_program(options, stack, site, service) for service in options.services),
@@ -158,7 +186,6 @@ def _supervise(options: StackOptions, stack: RunningStack) -> None:
 
 
 def _site(options: StackOptions, stack: RunningStack) -> Site:
-    is_kafka = stack.broker == "kafka"
     return Site(
         kafka=stack.kafka,
         postgres=stack.postgres,
@@ -166,10 +193,19 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         data=stack.state,
         work=stack.work,
         partitions=stack.partitions,
-        idempotent=is_kafka,
-        durable=is_kafka,
+        idempotent=stack.durable,
+        durable=stack.durable,
         window_ms=options.window_ms,
+        guarded=_guarded(stack),
     )
+
+
+def _guarded(stack: RunningStack) -> Guarded | None:
+    if stack.ca is None or stack.secrets is None:
+        return None
+    broker = root(stack)
+    assert broker.certificate is not None
+    return Guarded(stack.ca, stack.secrets, broker.certificate, broker.servers)
 
 
 def _wait_for_postgres(stack: RunningStack) -> None:
@@ -205,6 +241,10 @@ def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]])
 
 def _port(stack: RunningStack) -> int:
     return int(stack.kafka.rpartition(":")[2])
+
+
+def _kafka(stack: RunningStack) -> Path:
+    return stack.state.parent / "kafka"
 
 
 def _postgres(stack: RunningStack) -> Path:

@@ -8,7 +8,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Broker = Literal["embedded", "kafka"]
+from infra import kafka_users
+from shared.bus.connection import Connection
+
+Broker = Literal["embedded", "kafka", "kafka-plain"]
+"""`kafka-plain`, without TLS, users and ACLs, is what the price of these is measured against."""
 FILE = "stack.json"
 OPERATOR_KEY = "operator.key"
 """Kept by the command line; it is worth what the ledger of `access` remembers of it."""
@@ -34,10 +38,21 @@ class RunningStack(BaseModel):
     state: Path
     work: Path
     ports: dict[str, dict[str, int]]
+    ca: Path | None = None
+    secrets: Path | None = None
+    """Folder of the passwords of Kafka's users; None where it asks for none."""
 
     @property
-    def idempotent(self) -> bool:
-        return self.broker == "kafka"
+    def durable(self) -> bool:
+        """It keeps its data over a restart, and has idempotent producers."""
+        return self.broker != "embedded"
+
+    def connection(self, user: str) -> Connection:
+        """The broker, as one of `infra.acls.users()`."""
+        if self.secrets is None:
+            return Connection(self.kafka, self.durable)
+        password = kafka_users.password(self.secrets, user)
+        return Connection(self.kafka, user=user, password=password, ca=self.ca)
 
 
 def save(stack: RunningStack) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra import kafka_users
+
 COMMON = (
     "kafka", "partitions", "data", "otlp", "metrics_port", "instance", "idempotent", "window_ms",
 )  # fmt: skip
@@ -34,6 +36,8 @@ class Step:
     arguments: tuple[str, ...]
     takes: tuple[str, ...]
     needs: tuple[str, ...]
+    is_root: bool = False
+    """It sets up the broker, as the broker itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,23 @@ class Service:
         return "-m", self.module
 
     @property
+    def user(self) -> str:
+        """Who it is to Kafka; `infra.acls` says what that user may do."""
+        return self.module.rpartition(".")[2]
+
+    @property
     def all_ports(self) -> tuple[str, ...]:
         return "metrics", *self.ports
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A Kafka that asks who one is: files and the address for its set-up."""
+
+    ca: Path
+    secrets: Path
+    certificate: Path
+    internal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +92,14 @@ class Site:
     idempotent: bool
     durable: bool
     window_ms: int = 20
+    guarded: Guarded | None = None
 
 
 PARTS = (Part("broker", 1024), Part("postgres", 512), Part("collector", 256), Part("jaeger", 512))
 
+
 STEPS = (
-    Step("topics", ("-m", "infra.topics"), ("kafka", "partitions", "durable"), ("broker",)),
+    Step("topics", ("-m", "infra.topics"), ("kafka", "partitions", "durable"), ("broker",), True),
     Step("migrate", ("-m", "shared.projections.migrate"), ("postgres",), ("postgres",)),
 )
 
@@ -116,6 +137,8 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     if service.decides and not site.idempotent:
         lanes = 1 if service.name == "access" else site.partitions
         own["BERTH_LANES"] = ",".join(str(lane) for lane in range(lanes))
+    if site.guarded is not None:
+        own |= _credentials(service.user, site.guarded)
     if service.inventory:
         own["BERTH_EXECUTOR_ID"] = service.name
         own["BERTH_NODES"] = str(NODES / service.inventory)
@@ -125,7 +148,25 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
 def step_environment(step: Step, site: Site) -> dict[str, str]:
     """The variables of one step."""
     known = _values(site)
-    return {f"BERTH_{name.upper()}": known[name] for name in step.takes}
+    told = {f"BERTH_{name.upper()}": known[name] for name in step.takes}
+    return told if site.guarded is None or not step.is_root else told | _as_root(site.guarded)
+
+
+def _credentials(user: str, guarded: Guarded) -> dict[str, str]:
+    return {
+        "BERTH_KAFKA_USER": user,
+        "BERTH_KAFKA_PASSWORD_FILE": str(kafka_users.path_of(guarded.secrets, user)),
+        "BERTH_KAFKA_CA": str(guarded.ca),
+    }
+
+
+def _as_root(guarded: Guarded) -> dict[str, str]:
+    return {
+        "BERTH_KAFKA": guarded.internal,
+        "BERTH_KAFKA_CA": str(guarded.ca),
+        "BERTH_KAFKA_CERTIFICATE": str(guarded.certificate),
+        "BERTH_KAFKA_SECRETS": str(guarded.secrets),
+    }
 
 
 def _values(site: Site) -> dict[str, str]:

@@ -182,6 +182,8 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         state=root / "state",
         work=work_dir(root / "state"),
         ports=ports,
+        ca=data_dir / "certificates" / "ca.crt" if options.broker == "kafka" else None,
+        secrets=data_dir / "secrets" if options.broker == "kafka" else None,
     )
 
 

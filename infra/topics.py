@@ -1,4 +1,4 @@
-"""Make every topic of the contracts with its partitions and settings; running it twice is fine."""
+"""Make every topic of the contracts, the users and their rights; running it twice is fine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
+from pydantic import Field
 
+from infra import acls
+from shared.bus.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec
 from shared.settings import Settings, read
 
@@ -25,6 +28,18 @@ class TopicSettings(Settings):
 
     data: Path = Path(".")
     durable: bool = True
+    kafka_certificate: Path | None = Field(
+        default=None, description="The broker's own: who sets it up is above the ACLs"
+    )
+    kafka_secrets: Path | None = Field(
+        default=None, description="Folder of the users' passwords; empty = a plain broker"
+    )
+
+    @property
+    def connection(self) -> Connection:
+        if self.kafka_certificate is None:
+            return super().connection
+        return Connection(self.kafka, ca=self.kafka_ca, certificate=self.kafka_certificate)
 
 
 def config(spec: TopicSpec, durable: bool) -> dict[str, str]:
@@ -38,14 +53,14 @@ def config(spec: TopicSpec, durable: bool) -> dict[str, str]:
 
 
 def create(
-    kafka: str,
+    connection: Connection,
     partitions: int,
     durable: bool,
     specs: Iterable[TopicSpec] = tuple(TOPICS.values()),
 ) -> list[str]:
     """Create the topics that are missing and return their names; wait for a broker that starts."""
     wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
-    admin = connect(kafka)
+    admin = connect(connection)
     try:
         existing = _partitions(admin, wanted)
         _check(existing, wanted)
@@ -61,12 +76,12 @@ def create(
         admin.close()
 
 
-def connect(kafka: str) -> KafkaAdminClient:
+def connect(connection: Connection) -> KafkaAdminClient:
     """An administrator's connection, as soon as the broker answers."""
     ends = time.monotonic() + TIMEOUT_S
     while True:
         try:
-            return KafkaAdminClient(bootstrap_servers=kafka.split(","), client_id="berth-infra")
+            return KafkaAdminClient(**connection.kafka_python(), client_id="berth-infra")
         except KafkaError:
             if time.monotonic() > ends:
                 raise
@@ -110,7 +125,18 @@ def _create_one(admin: KafkaAdminClient, topic: NewTopic) -> None:
 def main(environ: dict[str, str]) -> None:
     """Create what is missing for the settings in the environment."""
     settings = read(TopicSettings, environ)
-    create(settings.kafka, settings.partitions, settings.durable)
+    create(settings.connection, settings.partitions, settings.durable)
+    if settings.kafka_secrets is not None:
+        secure(settings.connection, settings.kafka_secrets)
+
+
+def secure(connection: Connection, secrets: Path) -> None:
+    """Users, passwords and ACLs as `infra.acls` and the files of `secrets` say."""
+    admin = connect(connection)
+    try:
+        acls.apply(admin, secrets)
+    finally:
+        admin.close()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_core.core_schema import ValidationInfo
+
+from shared.bus.connection import Connection
 
 PREFIX = "BERTH_"
 FILE = "_FILE"
@@ -25,10 +28,26 @@ class Settings(BaseModel):
         pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$",
         description="Bootstrap servers, as host:port",
     )
+    kafka_user: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._-]{0,255}$",
+        description="Who this service is to the broker; empty = a plain embedded broker",
+    )
+    kafka_password: SecretStr = Field(default=SecretStr(""), description="From a file, please")
+    kafka_ca: Path | None = Field(
+        default=None, validate_default=True, description="Whose certificate the broker must have"
+    )
     partitions: int = Field(default=4, ge=1, le=1024, description="Lanes; fixed at creation")
     data: Path = Field(description="Folder for what is only a cache: snapshots, journals")
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"
+    )
+    trace_sample: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Share of the jobs whose spans are sent; errors, dead letters, preemptions and "
+        "missed objectives always are",
     )
     metrics_port: int = Field(
         default=0, ge=0, le=65535, description="Port of /metrics and /health; 0 = none"
@@ -48,6 +67,25 @@ class Settings(BaseModel):
     window_ms: int = Field(
         default=20, ge=0, le=10_000, description="How long inputs are gathered, in milliseconds"
     )
+
+    @field_validator("kafka_ca")
+    @classmethod
+    def _goes_together(cls, ca: Path | None, info: ValidationInfo) -> Path | None:
+        user, password = info.data.get("kafka_user", ""), info.data.get("kafka_password")
+        secret = password.get_secret_value() if password else ""
+        Connection("", user=user, password=secret, ca=ca).tls()
+        return ca
+
+    @property
+    def connection(self) -> Connection:
+        """How this service reaches the broker."""
+        return Connection(
+            self.kafka,
+            self.idempotent,
+            self.kafka_user,
+            self.kafka_password.get_secret_value(),
+            self.kafka_ca,
+        )
 
 
 S = TypeVar("S", bound=BaseModel)

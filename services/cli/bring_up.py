@@ -40,14 +40,14 @@ def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
 def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
     """The key that opens the API, with pools and tenants made; the first pool is the default."""
     # An embedded broker forgot the keys of its last life; a real one knows its pools as well.
-    if stack.broker == "kafka" and (known := key_of(stack.data_dir)):
+    if stack.durable and (known := key_of(stack.data_dir)):
         return known
     made, command = new_key("operator")
     default = pools[0].pool
     registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
     commands: list[Command] = [command, *pools, *registered]
     make_topics(stack, tenants)
-    asyncio.run(ask_access(stack.kafka, stack.idempotent, commands))
+    asyncio.run(ask_access(stack.connection("operator"), commands))
     keep_key(stack.data_dir, made)
     return made
 
@@ -61,4 +61,6 @@ def new_key(name: str) -> tuple[str, CreateKey]:
 def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:
     """Where tenants publish their jobs and read what became of them; those that were missing."""
     specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
-    return create(stack.kafka, stack.partitions, stack.broker == "kafka", specs) if specs else []
+    return (
+        create(stack.connection("admin"), stack.partitions, stack.durable, specs) if specs else []
+    )

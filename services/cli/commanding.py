@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from services.cli.errors import Refused, Unreachable
 from shared.bus.clock import now_ms
 from shared.bus.cloudevents import encode
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
@@ -21,13 +22,13 @@ TIMEOUT_S = 30.0
 POLL_S = 0.1
 
 
-async def ask_access(kafka: str, idempotent: bool, commands: Sequence[Command]) -> None:
+async def ask_access(connection: Connection, commands: Sequence[Command]) -> None:
     """Returns once access has accepted all of them; raises Refused with its reason."""
     asked = {secrets.token_hex(16): command for command in commands}
-    tail = LedgerTail(KafkaLog(kafka, idempotent=idempotent), {LEDGER: range(1)})
+    tail = LedgerTail(KafkaLog(connection), {LEDGER: range(1)})
     await tail.start()
     try:
-        async with TopicProducer(kafka, idempotent=idempotent) as producer:
+        async with TopicProducer(connection) as producer:
             for command_id, command in asked.items():
                 await producer.send(TOPIC, 0, _encoded(command_id, command))
         await asyncio.wait_for(_answers(tail, set(asked)), TIMEOUT_S)

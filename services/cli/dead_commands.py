@@ -101,7 +101,7 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
     from shared.bus.kafka import KafkaLog
     from shared.bus.log import TP, fetch
 
-    log = KafkaLog(stack.kafka, idempotent=False, client="berth-dead")
+    log = KafkaLog(stack.connection("verify"), client="berth-dead")
     place, offset = TP(str(row["topic"]), int(str(row["partition"]))), int(str(row["log_offset"]))
     await log.start()
     try:
@@ -119,5 +119,5 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
 async def _send(stack: RunningStack, row: Json, value: bytes) -> int:
     from shared.bus.producer import TopicProducer
 
-    async with TopicProducer(stack.kafka, idempotent=stack.idempotent) as producer:
+    async with TopicProducer(stack.connection("operator")) as producer:
         return await producer.send(str(row["topic"]), int(str(row["partition"])), value)

@@ -78,4 +78,4 @@ def rebuilt(stack: RunningStack, swap: bool, say: Callable[[str], None]) -> Rebu
 
 
 def _log(stack: RunningStack) -> KafkaLog:
-    return KafkaLog(stack.kafka, idempotent=stack.idempotent, client="berth-projections")
+    return KafkaLog(stack.connection("verify"), client="berth-projections")

@@ -168,6 +168,6 @@ def bootstrap(
     if key_of(folder) and not again:
         raise Refused(f"{folder} has an operator key already; --again makes another")
     key, command = new_key("operator")
-    asyncio.run(ask_access(stack.kafka, stack.idempotent, [command]))
+    asyncio.run(ask_access(stack.connection("operator"), [command]))
     path = keep_key(folder, key)
     report(as_json, {"key": key, "file": str(path)}, key, f"kept in {path}")

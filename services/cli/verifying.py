@@ -32,7 +32,7 @@ def verified(stack: RunningStack, progress: Progress = lambda _: None) -> Verifi
 async def _verified(stack: RunningStack, progress: Progress) -> Verified:
     conn = await connect(stack.postgres)
     try:
-        log = KafkaLog(stack.kafka, idempotent=stack.idempotent, client="berth-verify")
+        log = KafkaLog(stack.connection("verify"), client="berth-verify")
         report = await verify(Logs(log, stack.partitions), conn, progress)
     finally:
         await conn.close()

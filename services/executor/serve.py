@@ -34,9 +34,7 @@ async def serve(settings: ExecutorSettings) -> None:
 
 
 def _connect(settings: ExecutorSettings) -> Log:
-    return KafkaLog(
-        settings.kafka, idempotent=settings.idempotent, client=f"executor-{settings.executor_id}"
-    )
+    return KafkaLog(settings.connection, client=f"executor-{settings.executor_id}")
 
 
 def _inventory(settings: ExecutorSettings) -> tuple[Node, ...]:

@@ -10,6 +10,7 @@ from services.failslow.core.decide import FailSlow
 from services.failslow.core.evidence import Evidence
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import Watch
+from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
 from shared.bus import cloudevents
 from shared.bus.domain import Domain
@@ -19,6 +20,7 @@ from shared.bus.log import TP, Entry, Log
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import TelemetryReported
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import observer, serve
 
@@ -29,17 +31,24 @@ def run(settings: FailSlowSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("failslow", settings)
     follower = Follower(
-        lambda: KafkaLog(settings.kafka, idempotent=settings.idempotent, client="berth-failslow"),
+        lambda: KafkaLog(settings.connection, client="berth-failslow"),
         settings.limits,
         telemetry.metrics,
     )
-    serve(telemetry, settings.metrics_port, settings.data / "failslow.ready")
+    serve(telemetry, settings, "failslow")
+
+    async def follow(domain: Domain[Watch]) -> None:
+        for job_id, gang in domain.state.gangs.items():
+            telemetry.spans.knows(job_id, gang.traceparent)
+        await follower.follow(domain)
+
     try:
         run_service(
             FailSlow(settings.limits),
             settings=settings,
             on_accepted=observer(telemetry),
-            on_lane=follower.follow,
+            on_lane=follow,
+            background=lambda lanes: probe(lanes, telemetry.metrics, figures),
         )
     finally:
         telemetry.spans.shutdown()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
@@ -14,6 +15,11 @@ from services.gateway.access import Access
 from services.gateway.inbound import PREFIX, Arrived, Parcel, parcel
 from services.gateway.outbox import Ack, Letter, Outbox
 from services.gateway.problem import Refusal
+from services.gateway.progress import Progress
+from shared.bus.connection import Connection
+from shared.bus.errors import Stalled
+from shared.bus.failpoints import FAILPOINTS
+from shared.bus.hang_up import STOP_S, hang_up
 from shared.contracts.jobs import SubmitJob
 from shared.telemetry.names import AttributeKey
 from shared.telemetry.setup import Telemetry
@@ -22,6 +28,9 @@ GROUP = "berth-gateway"
 TOPIC = "commands"
 REFRESH_S = 1.0
 RETRY_S = 0.5
+LONGEST_RETRY_S = 5.0
+TURN_S = 60.0
+"""For one look at what tenants sent; longer than any request to the broker may take."""
 MAX_RECORDS = 500
 POLL_MS = 200
 
@@ -33,7 +42,7 @@ class Ingress:
 
     def __init__(
         self,
-        servers: str,
+        connection: Connection,
         instance: str,
         access: Access,
         outbox: Outbox,
@@ -46,36 +55,63 @@ class Ingress:
         group has to form, which takes the embedded broker 6 s, and again for each new tenant.
         Offsets are committed all the same. 0: a group."""
         self._alone_with = alone_with
-        self._servers = servers
+        self._connection = connection
         self._instance = instance
         self._access = access
         self._outbox = outbox
         self._telemetry = telemetry
         self._note = note
         self._topics: frozenset[str] = frozenset()
+        self._turned_s = 0.0
         self.taken = 0
 
     async def run(self) -> None:
-        """Until it is cancelled; whatever the broker does, it begins again at the commit."""
+        """Until it is cancelled; whatever the broker or its client does, it begins again at the
+        commit."""
+        pause_s, told = RETRY_S, ""
         while True:
-            try:
-                await self._consume()
-            except (KafkaError, OSError, Refusal) as error:
-                log.warning("ingress starts again", extra={"reason": repr(error)[:200]})
-            await asyncio.sleep(RETRY_S)
+            before = self.taken
+            why = await self._session()
+            if self.taken > before:
+                pause_s, told = RETRY_S, ""
+            if why != told:
+                log.warning("ingress starts again", extra={"reason": why})
+            told = why
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+
+    async def _session(self) -> str:
+        """Why it is over. It runs as a task of its own: a consumer of which a part died raises
+        CancelledError, and one that lost its broker may never answer; neither may end this one."""
+        self._turned_s = monotonic()
+        session = asyncio.ensure_future(self._consume())
+        try:
+            while not session.done() and monotonic() - self._turned_s < TURN_S:
+                await asyncio.wait({session}, timeout=REFRESH_S)
+        finally:
+            stuck = session.cancel()
+            await asyncio.wait({session}, timeout=3 * STOP_S)
+        if stuck or session.cancelled():
+            return "the client of the broker stands still" if stuck else "its client died"
+        error = session.exception()
+        if not isinstance(error, KafkaError | OSError | Refusal | Stalled):
+            raise error or RuntimeError("a session ended without a reason")
+        return repr(error)[:200]
 
     async def _consume(self) -> None:
-        consumer = self._consumer()
-        await consumer.start()
+        consumer, progress = self._consumer(), Progress()
         self._topics = frozenset()
         try:
+            await consumer.start()
             while True:
+                self._turned_s = monotonic()
                 if not await self._subscribed(consumer):
                     await asyncio.sleep(REFRESH_S)
                     continue
                 await self._take(consumer)
+                await progress.check(consumer, self._topics)
         finally:
-            await consumer.stop()
+            await hang_up(consumer)
 
     async def _take(self, consumer: AIOKafkaConsumer) -> None:
         """Reads for one refresh interval, then looks for new tenants again."""
@@ -84,6 +120,7 @@ class Ingress:
             found = await consumer.getmany(timeout_ms=POLL_MS, max_records=MAX_RECORDS)
             if found:
                 await self._forward([record for records in found.values() for record in records])
+                FAILPOINTS.pass_by("after_forward")
                 await self._commit(consumer, found)
 
     async def _subscribed(self, consumer: AIOKafkaConsumer) -> bool:
@@ -138,7 +175,7 @@ class Ingress:
 
     def _consumer(self) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
-            bootstrap_servers=self._servers,
+            **self._connection.aiokafka(),
             client_id="berth-gateway",
             group_id=GROUP,
             group_instance_id=self._instance or None,

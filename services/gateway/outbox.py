@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from services.gateway.problem import Refusal, unavailable
 from shared.bus import cloudevents
 from shared.bus.clock import now_ms
+from shared.bus.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
 
@@ -56,9 +57,8 @@ class Letter:
 class Outbox:
     """One producer; appends that come together share a batch."""
 
-    def __init__(self, servers: str, *, idempotent: bool, linger_ms: int) -> None:
-        self._servers = servers
-        self._idempotent = idempotent
+    def __init__(self, connection: Connection, *, linger_ms: int) -> None:
+        self._connection = connection
         self._linger_ms = linger_ms
         self._producer: AIOKafkaProducer | None = None
         self._failing = False
@@ -126,10 +126,10 @@ class Outbox:
 
     async def _connect(self) -> bool:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self._servers,
+            **self._connection.aiokafka(),
             client_id="berth-gateway",
             acks="all",
-            enable_idempotence=self._idempotent,
+            enable_idempotence=self._connection.idempotent,
             linger_ms=self._linger_ms,
             max_batch_size=BATCH_BYTES,
             request_timeout_ms=REQUEST_TIMEOUT_MS,

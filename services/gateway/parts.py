@@ -79,13 +79,13 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     """A gateway on a Kafka broker."""
 
     def open_log() -> Log:
-        return KafkaLog(settings.kafka, idempotent=settings.idempotent, client="berth-gateway")
+        return KafkaLog(settings.connection, client="berth-gateway")
 
     access = Access(open_log)
     recent = Recent()
-    outbox = Outbox(settings.kafka, idempotent=settings.idempotent, linger_ms=settings.linger_ms)
+    outbox = Outbox(settings.connection, linger_ms=settings.linger_ms)
     ingress = Ingress(
-        settings.kafka, settings.instance, access, outbox, telemetry, recent.note,
+        settings.connection, settings.instance, access, outbox, telemetry, recent.note,
         alone_with=0 if settings.idempotent else settings.partitions,
     )  # fmt: skip
     hub = Hub(open_log, settings.partitions, settings.stream_queue)

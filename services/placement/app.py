@@ -6,6 +6,7 @@ import asyncio
 
 from services.placement.core.decide import Placement
 from services.placement.core.state import Pool
+from services.placement.figures import figures
 from services.placement.heartbeats import watch
 from services.placement.settings import PlacementSettings
 from services.placement.solver.process import Solver
@@ -15,7 +16,9 @@ from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.contracts.base import Model, UnknownType
+from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported
+from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import observer, serve
 
@@ -30,18 +33,25 @@ def decode_report(topic: str, type_: str, data: bytes) -> Model:
 def run(settings: PlacementSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("placement", settings)
-    serve(telemetry, settings.metrics_port, settings.data / "placement.ready")
+    serve(telemetry, settings, "placement")
     observe = observer(telemetry)
-    solver, rounds = Solver(), Rounds()
+    metrics, spans = telemetry.metrics, telemetry.spans
+
+    def on_answer(answer: PlanReady) -> None:
+        metrics.rounds.labels(answer.status).inc()
+        metrics.solve_s.observe(answer.solve_ms / 1000)
+
+    solver, rounds = Solver(), Rounds(on_answer)
 
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
 
     async def listen(domain: Domain[Pool]) -> None:
+        for job in domain.state.jobs.values():
+            spans.knows(job.job_id, job.trace)
         beats = KafkaLog(
-            settings.kafka,
-            idempotent=settings.idempotent,
+            settings.connection,
             client="berth-heartbeats",
             gather_ms=500,
         )
@@ -54,6 +64,7 @@ def run(settings: PlacementSettings) -> None:
             decode=decode_report,
             on_accepted=accepted,
             on_lane=listen,
+            background=lambda lanes: probe(lanes, metrics, figures),
         )
     finally:
-        telemetry.spans.shutdown()
+        spans.shutdown()

@@ -52,8 +52,7 @@ class Projector:
         settings = self._settings
         conn = await connect(settings.postgres, settings.schema_name)
         client = KafkaLog(
-            settings.kafka,
-            idempotent=settings.idempotent,
+            settings.connection,
             client="projector",
             gather_ms=settings.gather_ms,
         )

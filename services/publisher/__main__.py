@@ -18,10 +18,8 @@ async def main() -> None:
     telemetry = telemetry_for("publisher", settings)
     publisher = Publisher(
         settings,
-        lambda: KafkaLog(
-            settings.kafka, idempotent=settings.idempotent, client="publisher", gather_ms=50
-        ),
-        lambda: KafkaShipper(settings.kafka, idempotent=settings.idempotent),
+        lambda: KafkaLog(settings.connection, client="publisher", gather_ms=50),
+        lambda: KafkaShipper(settings.connection),
         telemetry.metrics,
     )
     if settings.metrics_port:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from shared.bus.connection import Connection
 from shared.bus.errors import OutcomeUnknown, TooLarge
 from shared.bus.log import TP, Headers
 
@@ -45,12 +46,12 @@ class Shipper(Protocol):
 class KafkaShipper:
     """Builds record batches itself: a quarter of the cost of sending one by one."""
 
-    def __init__(self, servers: str, *, idempotent: bool) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=servers,
+            **connection.aiokafka(),
             client_id="berth-publisher",
             acks="all",
-            enable_idempotence=idempotent,
+            enable_idempotence=connection.idempotent,
             linger_ms=0,
             max_batch_size=BATCH_BYTES,
             max_request_size=MAX_REQUEST_BYTES,

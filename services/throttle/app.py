@@ -14,6 +14,7 @@ from aiohttp import web
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
 from services.throttle.engine import EmulatedEngine
+from services.throttle.figures import figures
 from services.throttle.followers import Followers
 from services.throttle.proxy import Proxy
 from services.throttle.settings import ThrottleSettings
@@ -28,6 +29,7 @@ from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
 from shared.contracts.registry import AccessView
+from shared.telemetry.probe import probe
 from shared.telemetry.setup import Telemetry, telemetry_for
 from shared.telemetry.shell import observer, serve
 
@@ -42,10 +44,16 @@ def run(settings: ThrottleSettings) -> None:
     telemetry = telemetry_for("throttle", settings)
     shell = Shell(
         settings,
-        lambda: KafkaLog(settings.kafka, idempotent=settings.idempotent, client="berth-throttle"),
+        lambda: KafkaLog(settings.connection, client="berth-throttle"),
         telemetry,
     )
-    serve(telemetry, settings.metrics_port, settings.data / "throttle.ready")
+    serve(telemetry, settings, "throttle")
+
+    async def beside(lanes: Lanes[Any]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(shell.serve(lanes))
+            group.create_task(probe(lanes, telemetry.metrics, figures))
+
     try:
         run_service(
             Throttle(settings.line),
@@ -53,7 +61,7 @@ def run(settings: ThrottleSettings) -> None:
             decode=requests_only,
             on_accepted=shell.accepted,
             on_lane=shell.drive,
-            background=shell.serve,
+            background=beside,
         )
     finally:
         telemetry.spans.shutdown()

@@ -58,6 +58,8 @@ class FaustHost:
     def run(self) -> None:
         self._ready_file.parent.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
+        # A Faust worker that meets no broker at its start ends at once.
+        asyncio.run(self._lanes.reach())
         worker = faust.Worker(self.app, loglevel="WARN", override_logging=False, quiet=True)
         worker.execute_from_commandline()
 
@@ -126,7 +128,7 @@ class FaustHost:
 def _app(service: str, settings: Settings, partitions: int) -> Any:
     return faust.App(
         f"berth-{service}",
-        broker=[f"kafka://{server}" for server in settings.kafka.split(",")],
+        **settings.connection.faust(),
         store="memory://",
         datadir=str(settings.data / f"faust-{service}"),
         processing_guarantee="at_least_once",

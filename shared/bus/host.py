@@ -73,7 +73,7 @@ def make_lanes(
         return Domain(
             decider,
             lane,
-            KafkaLog(settings.kafka, idempotent=settings.idempotent, client=client),
+            KafkaLog(settings.connection, client=client),
             inputs=[ACCESS, *inputs] if follows_access else inputs,
             decoder=decoder,
             snapshots=snapshots_of(decider, settings.data, lane),
@@ -81,7 +81,7 @@ def make_lanes(
             on_accepted=on_accepted,
         )
 
-    look = KafkaLog(settings.kafka, idempotent=settings.idempotent, client=client)
+    look = KafkaLog(settings.connection, client=client)
     return Lanes(make, look, on_lane=on_lane, follows_access=follows_access)
 
 

@@ -48,6 +48,11 @@ class Channel:
         if self._reader is not None and not isinstance(position, int):
             self._reader.cursor = Cursor(*position)
 
+    @property
+    def ignored(self) -> int:
+        """Records of it that the reader rule ignored."""
+        return self._reader.ignored if self._reader is not None else 0
+
     def take(self, offset: int, value: bytes | None) -> Waiting:
         self.next = offset + 1
         size = len(value or b"")
@@ -82,6 +87,11 @@ class Inbox:
     @property
     def pending_inputs(self) -> int:
         return self._inputs
+
+    @property
+    def ignored(self) -> int:
+        """Records of its ledgers that the reader rule ignored, since this inbox began."""
+        return sum(channel.ignored for channel in self._channels.values())
 
     def want(self, key: str) -> int:
         return self._channels[key].next

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import math
 import time
 from collections.abc import Mapping
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import (
-    KafkaConnectionError,
-    KafkaError,
-    OffsetOutOfRangeError,
-    RecordTooLargeError,
-)
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
 
+from shared.bus.connection import Connection
 from shared.bus.errors import OutcomeUnknown, TailLost, TooLarge
+from shared.bus.hang_up import hang_up
 from shared.bus.log import TP, Entry, Feed, Headers
+from shared.bus.patience import patiently
 
 MAX_REQUEST_BYTES = 1_048_576
 FETCH_BYTES = 4 * 1024 * 1024
@@ -27,8 +25,7 @@ BUSY_FOR_S = 0.25
 BUSY_WAIT_MS = 40
 IDLE_WAIT_MS = 400
 IDLE_AFTER_S = 2.0
-BROKER_BACK_S = 30.0
-RETRY_S = 0.2
+HANG_UP_S = 1.0
 
 
 class Pace:
@@ -90,27 +87,27 @@ class KafkaFeed:
         self._consumer.seek(TopicPartition(*tp), offset)
 
     async def close(self) -> None:
-        await _stop(self._consumer)
+        await hang_up(self._consumer)
 
 
 class KafkaLog:
     """One producer with one record in flight, and consumers as they are asked for.
 
-    `idempotent=False` is the embedded broker, which has no idempotent producer. `gather_ms` is how
-    long a busy reader lets the broker gather.
+    `gather_ms` is how long a busy reader lets the broker gather. A broker that is away is waited
+    for, `patience_s` at most; only an append is never tried again by itself.
     """
 
     def __init__(
         self,
-        servers: str,
+        connection: Connection,
         *,
-        idempotent: bool,
         client: str = "berth",
         gather_ms: int = GATHER_MS,
+        patience_s: float = math.inf,
     ) -> None:
         self._gather_ms = gather_ms
-        self._servers = servers
-        self._idempotent = idempotent
+        self._patience_s = patience_s
+        self._connection = connection
         self._client = client
         self._producer: AIOKafkaProducer | None = None
         self._looker: AIOKafkaConsumer | None = None
@@ -123,7 +120,7 @@ class KafkaLog:
         await self._drop_producer()
         if self._looker is not None:
             looker, self._looker = self._looker, None
-            await _stop(looker)
+            await hang_up(looker)
 
     async def append(
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
@@ -146,16 +143,18 @@ class KafkaLog:
         consumer.assign(list(partitions))
         for tp, offset in partitions.items():
             consumer.seek(tp, offset)
-        pace = Pace(consumer, embedded=not self._idempotent, gather_ms=self._gather_ms)
+        pace = Pace(consumer, embedded=not self._connection.idempotent, gather_ms=self._gather_ms)
         return KafkaFeed(consumer, pace)
 
     async def begin(self, tp: TP) -> int:
         there = TopicPartition(*tp)
-        return int((await self._look().beginning_offsets([there]))[there])
+        found = await patiently(lambda: self._look().beginning_offsets([there]), self._patience_s)
+        return int(found[there])
 
     async def end(self, tp: TP) -> int:
         there = TopicPartition(*tp)
-        return int((await self._look().end_offsets([there]))[there])
+        found = await patiently(lambda: self._look().end_offsets([there]), self._patience_s)
+        return int(found[there])
 
     def _look(self) -> AIOKafkaConsumer:
         if self._looker is None:
@@ -163,37 +162,36 @@ class KafkaLog:
         return self._looker
 
     async def _consumer(self, reset: str) -> AIOKafkaConsumer:
-        """A started one; a broker that restarts is waited for."""
-        ends = time.monotonic() + BROKER_BACK_S
-        while True:
-            consumer = self._new_consumer(reset)
-            try:
-                await consumer.start()
-                return consumer
-            except KafkaConnectionError:
-                await _stop(consumer)
-                if time.monotonic() > ends:
-                    raise
-                await asyncio.sleep(RETRY_S)
+        """A started one."""
+        return await patiently(lambda: self._try_consumer(reset), self._patience_s)
+
+    async def _try_consumer(self, reset: str) -> AIOKafkaConsumer:
+        consumer = self._new_consumer(reset)
+        try:
+            await consumer.start()
+        except BaseException:
+            await hang_up(consumer)
+            raise
+        return consumer
 
     def _new_consumer(self, reset: str) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
-            bootstrap_servers=self._servers,
+            **self._connection.aiokafka(),
             client_id=self._client,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset=reset,
             max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_wait_ms=FETCH_WAIT_MS if self._idempotent else BUSY_WAIT_MS,
+            fetch_max_wait_ms=FETCH_WAIT_MS if self._connection.idempotent else BUSY_WAIT_MS,
         )
 
     async def _ensure_producer(self) -> AIOKafkaProducer:
         if self._producer is None:
             producer = AIOKafkaProducer(
-                bootstrap_servers=self._servers,
+                **self._connection.aiokafka(),
                 client_id=self._client,
                 acks="all",
-                enable_idempotence=self._idempotent,
+                enable_idempotence=self._connection.idempotent,
                 linger_ms=0,
                 max_request_size=MAX_REQUEST_BYTES,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
@@ -207,13 +205,4 @@ class KafkaLog:
         if self._producer is None:
             return
         producer, self._producer = self._producer, None
-        try:
-            await asyncio.wait_for(producer.stop(), 1.0)
-        except (TimeoutError, KafkaError, OSError):
-            return
-
-
-async def _stop(consumer: AIOKafkaConsumer) -> None:
-    # A consumer without a group that is stopped before its tasks ran once raises CancelledError.
-    await asyncio.sleep(0)
-    await consumer.stop()
+        await hang_up(producer, HANG_UP_S)

@@ -100,6 +100,14 @@ class Lanes(Generic[S]):
             if tp != ACCESS
         }
 
+    async def behind(self) -> dict[TP, int]:
+        """Records of each input that no lane has read yet; it asks the broker for each."""
+        wants: dict[TP, int] = {}
+        for held in list(self._held.values()):
+            for tp, want in held.domain.wants().items():
+                wants[tp] = min(want, wants.get(tp, want))
+        return {tp: max(0, await self._client.end(tp) - want) for tp, want in wants.items()}
+
     def is_open(self, lane: int) -> bool:
         """True when `feed` would not have to wait."""
         held = self._held.get(lane)

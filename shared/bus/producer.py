@@ -9,6 +9,7 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from shared.bus.connection import Connection
 from shared.bus.errors import OutcomeUnknown
 from shared.bus.kafka import MAX_REQUEST_BYTES
 from shared.bus.log import Headers
@@ -21,13 +22,13 @@ class TopicProducer:
     """Batches what is sent within `linger_ms`; acknowledged by all replicas, in order."""
 
     def __init__(
-        self, servers: str, *, idempotent: bool, linger_ms: int = 5, client: str = "berth"
+        self, connection: Connection, *, linger_ms: int = 5, client: str = "berth"
     ) -> None:
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=servers,
+            **connection.aiokafka(),
             client_id=client,
             acks="all",
-            enable_idempotence=idempotent,
+            enable_idempotence=connection.idempotent,
             linger_ms=linger_ms,
             max_batch_size=256 * 1024,
             max_request_size=MAX_REQUEST_BYTES,

@@ -97,6 +97,37 @@ CUSTODIAN: dict[str, str] = {
 """Who says `InputRejected` of a record that nobody can decode."""
 
 
+WRITER: dict[str, str] = {
+    **{ledger: ledger for ledger in LEDGERS},
+    "access.commands": "gateway",
+    "commands": "gateway",
+    "llm.requests": "gateway",
+    "reports": "executor",
+    "heartbeats": "executor",
+    "telemetry": "executor",
+    "logs": "executor",
+    "events": "publisher",
+    "dead": "publisher",
+}
+"""The one service that may append to each topic; what lies there says nothing else of its author."""
+
+READS: dict[str, tuple[str, ...]] = {
+    "placement": ("heartbeats",),
+    "failslow": ("telemetry",),
+    "executor": ("placement",),
+    "publisher": (*LEDGERS, *CUSTODIAN, "events"),
+    "projector": LEDGERS,
+    "gateway": ("access", "logs", "events"),
+}
+"""What a service reads beside its `INPUTS`, its own ledger and, where it decides, `access`. The
+publisher looks at the end of what it wrote, and fetches the bytes of dead letters."""
+
+SUBMISSIONS_READER = "gateway"
+"""Who takes the jobs from every `submissions.<tenant>`."""
+EVENTS_WRITER = "publisher"
+"""Who writes every `events.<tenant>`."""
+
+
 def submissions(tenant: str) -> TopicSpec:
     """Where a tenant publishes its jobs: the right to write it is the tenant's identity."""
     return TopicSpec(f"submissions.{tenant}", "ledgered", 7 * DAY_MS, True)

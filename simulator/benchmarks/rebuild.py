@@ -18,6 +18,7 @@ from infra.process import Running, free_ports
 from infra.running import Broker
 from services.placement.core.decide import Placement
 from services.placement.core.state import Pool
+from shared.bus.connection import Connection
 from shared.bus.fold import Fold
 from shared.bus.kafka import KafkaLog
 from shared.bus.reader import Cursor
@@ -45,13 +46,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    kafka: str
+    connection: Connection
     dsn: str
     folder: Path
-    idempotent: bool
 
     def log(self) -> KafkaLog:
-        return KafkaLog(self.kafka, idempotent=self.idempotent, client="bench")
+        return KafkaLog(self.connection, client="bench")
 
 
 async def run(options: Options, say: Say) -> Json:
@@ -63,7 +63,7 @@ async def run(options: Options, say: Say) -> Json:
         broker = start_broker(options.broker, folder / "broker", port)
         database, dsn = postgres.start(folder / "pg")
         try:
-            parts = Parts(f"127.0.0.1:{port}", dsn, folder, options.broker == "kafka")
+            parts = Parts(reached(options.broker, folder / "broker", port), dsn, folder)
             return await measured(options, parts, say)
         finally:
             database.stop()
@@ -71,13 +71,21 @@ async def run(options: Options, say: Say) -> Json:
 
 
 def start_broker(kind: Broker, folder: Path, port: int) -> Running:
-    return kafka.start(folder, port) if kind == "kafka" else tansu.start(folder, port)
+    if kind == "embedded":
+        return tansu.start(folder, port)
+    return kafka.start(folder, port, plain=kind == "kafka-plain")
+
+
+def reached(kind: Broker, folder: Path, port: int) -> Connection:
+    if kind == "embedded":
+        return Connection(f"127.0.0.1:{port}", idempotent=False)
+    return kafka.root(folder)
 
 
 async def measured(options: Options, parts: Parts, say: Say) -> Json:
-    topics.create(parts.kafka, 1, parts.idempotent, list(TOPICS.values()))
+    topics.create(parts.connection, 1, parts.connection.idempotent, list(TOPICS.values()))
     say(f"writing a past of {options.events:,} events")
-    events = await history.write(parts.kafka, options.events, lambda n: None)
+    events = await history.write(parts.connection, options.events, lambda n: None)
     await migrate(parts.dsn)
     say("the projector's own catch-up")
     caught_up_s = await catch_up(parts, options.batch_records)

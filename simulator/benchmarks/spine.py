@@ -50,8 +50,8 @@ async def run(options: Options, say: Say) -> Json:
         memory = bench.rss_mib()
         say("a bare relay of four hops on the same broker")
         await stop_services(bench)
-        relay.make_topics(bench.stack.kafka, "bench", durable=options.broker == "kafka")
-        floor = await relay.measure(bench.stack.kafka, "bench", options.relay_s)
+        relay.make_topics(bench.stack, "bench")
+        floor = await relay.measure(bench.stack, "bench", options.relay_s)
         say("folding everything again into Postgres")
         projected = await projected_per_s(bench)
     per_s = float(str(busy["jobs_per_s"]))
@@ -70,7 +70,7 @@ async def run(options: Options, say: Say) -> Json:
 def settings(options: Options) -> Json:
     return {
         "broker": options.broker,
-        "flush_messages": 1 if options.broker == "kafka" else 0,
+        "flush_messages": 0 if options.broker == "embedded" else 1,
         "spans": "100 %",
         "records_per_job": 1,
         "outstanding": options.outstanding,

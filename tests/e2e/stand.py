@@ -94,7 +94,7 @@ class Stand:
         return asyncio.run(self._publish(topic, partition, values))
 
     async def _publish(self, topic: str, partition: int, values: tuple[bytes, ...]) -> list[int]:
-        async with TopicProducer(self.stack.kafka, idempotent=self.stack.idempotent) as producer:
+        async with TopicProducer(self.stack.connection("operator")) as producer:
             posted = [await producer.post(topic, partition, value) for value in values]
             return [await each for each in posted]
 
@@ -153,7 +153,7 @@ class Stand:
 
     def dead_topic(self) -> dict[tuple[str, int, int], str]:
         """Places of the dead letters, and the sha256 of the bytes that are kept of each."""
-        log = KafkaLog(self.stack.kafka, idempotent=self.stack.idempotent, client="e2e")
+        log = KafkaLog(self.stack.connection("operator"), client="e2e")
         return asyncio.run(reading.dead_letters(reading.Logs(log, self.stack.partitions)))
 
 

@@ -54,7 +54,7 @@ def publish(data: Path, key: str) -> None:
     value = cloudevents.encode(id=key, source="/ada", type="job.submit.v1", data=body)
 
     async def send() -> None:
-        log = KafkaLog(load(data).kafka, idempotent=True, client=TENANT)
+        log = KafkaLog(load(data).connection("operator"), client=TENANT)
         await log.start()
         await log.append(TP(f"submissions.{TENANT}", 0), value)
         await log.stop()

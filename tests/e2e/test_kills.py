@@ -79,7 +79,7 @@ async def without_postgres(stand: Stand) -> tuple[Json, Json]:
     kill_postgres(stand)
     said = await asyncio.to_thread(eventually, lambda: refused_read(stand))
     ticket = stand.submit(key="meanwhile")
-    log = KafkaLog(stand.stack.kafka, idempotent=stand.stack.idempotent, client="e2e")
+    log = KafkaLog(stand.stack.connection("operator"), client="e2e")
     tail = LedgerTail(log, {"placement": [stand.lane]})
     await tail.start()
     try:

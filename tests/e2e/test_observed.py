@@ -151,7 +151,7 @@ def test_the_proxy_answers_as_openai_does(stand: Stand) -> None:
 
 
 def test_the_read_models_are_rebuilt_beside_the_live_ones(stand: Stand) -> None:
-    log = KafkaLog(stand.stack.kafka, idempotent=stand.stack.idempotent, client="e2e")
+    log = KafkaLog(stand.stack.connection("operator"), client="e2e")
     stack = stand.stack
     result = asyncio.run(rebuild(stack.postgres, log, stack.partitions, swap=True))
     assert result.different == [] and result.swapped and result.events > 20

@@ -74,7 +74,7 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     found = {each.name: each for each in supervise.status(data_dir)}
     assert list(found) == ["broker", "postgres", "first", "second"]
     assert all(each.ready for each in found.values())
-    admin = topics.connect(stack.kafka)
+    admin = topics.connect(stack.connection("admin"))
     assert set(admin.list_topics()) >= set(TOPICS)
     admin.close()
     connection = await asyncpg.connect(stack.postgres)
@@ -203,10 +203,10 @@ def test_kafka_keeps_what_it_was_told_over_a_restart(data_dir: Path) -> None:
         pytest.skip(kafka.missing())
     stack = supervise.up(_options(data_dir, broker="kafka"))
     (stack.state / "first" / "snapshot").write_text("kept")
-    topics.create(stack.kafka, 4, True, [TopicSpec("mine", "ledger", -1, True)])
+    topics.create(stack.connection("admin"), 4, True, [TopicSpec("mine", "ledger", -1, True)])
     supervise.down(data_dir)
     again = supervise.up(_options(data_dir, broker="kafka"))
-    admin = topics.connect(again.kafka)
+    admin = topics.connect(again.connection("admin"))
     assert "mine" in admin.list_topics()
     admin.close()
     assert (again.state / "first" / "snapshot").read_text() == "kept"

@@ -2,26 +2,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from infra import kafka, tansu, topics
 from infra.process import free_ports, is_open
+from shared.bus.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec, submissions
-
-
-@dataclass(frozen=True)
-class Broker:
-    address: str
-    durable: bool
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
+) -> Iterator[Connection]:
     (port,) = free_ports(1)
     folder = tmp_path_factory.mktemp("broker")
     if request.param == "kafka":
@@ -30,47 +24,48 @@ def broker(
         running = kafka.start(folder, port)
     else:
         running = tansu.start(folder, port)
-    yield Broker(f"127.0.0.1:{port}", durable=request.param == "kafka")
+    is_kafka = request.param == "kafka"
+    yield kafka.root(folder) if is_kafka else Connection(f"127.0.0.1:{port}", idempotent=False)
     running.stop()
     assert not is_open(port)
     shutil.rmtree(folder)
 
 
-def test_every_topic_of_the_contracts_is_made_once(broker: Broker) -> None:
-    assert sorted(topics.create(broker.address, 4, broker.durable)) == sorted(TOPICS)
-    assert topics.create(broker.address, 4, broker.durable) == []
+def test_every_topic_of_the_contracts_is_made_once(broker: Connection) -> None:
+    assert sorted(topics.create(broker, 4, broker.idempotent)) == sorted(TOPICS)
+    assert topics.create(broker, 4, broker.idempotent) == []
 
 
-def test_a_topic_has_one_partition_per_lane_and_access_has_one(broker: Broker) -> None:
-    topics.create(broker.address, 4, broker.durable)
-    admin = topics.connect(broker.address)
+def test_a_topic_has_one_partition_per_lane_and_access_has_one(broker: Connection) -> None:
+    topics.create(broker, 4, broker.idempotent)
+    admin = topics.connect(broker)
     found = {t["name"]: len(t["partitions"]) for t in admin.describe_topics(list(TOPICS))}
     admin.close()
     assert found == {name: 1 if spec.single_partition else 4 for name, spec in TOPICS.items()}
 
 
-def test_the_number_of_lanes_cannot_be_changed_later(broker: Broker) -> None:
-    topics.create(broker.address, 4, broker.durable)
+def test_the_number_of_lanes_cannot_be_changed_later(broker: Connection) -> None:
+    topics.create(broker, 4, broker.idempotent)
     with pytest.raises(topics.WrongPartitions, match="has 4 partitions, not 8"):
-        topics.create(broker.address, 8, broker.durable)
+        topics.create(broker, 8, broker.idempotent)
 
 
-def test_a_topic_of_one_tenant_is_made_when_the_tenant_comes(broker: Broker) -> None:
-    assert topics.create(broker.address, 4, broker.durable, [submissions("acme")]) == [
+def test_a_topic_of_one_tenant_is_made_when_the_tenant_comes(broker: Connection) -> None:
+    assert topics.create(broker, 4, broker.idempotent, [submissions("acme")]) == [
         "submissions.acme"
     ]
 
 
-def test_only_a_broker_with_a_disk_is_told_to_flush_each_record(broker: Broker) -> None:
-    topics.create(broker.address, 4, broker.durable)
+def test_only_a_broker_with_a_disk_is_told_to_flush_each_record(broker: Connection) -> None:
+    topics.create(broker, 4, broker.idempotent)
     told = _told(broker, "placement")
     assert told["retention.ms"] == "-1"
-    assert told.get("flush.messages") == ("1" if broker.durable else None)
+    assert told.get("flush.messages") == ("1" if broker.idempotent else None)
     assert _told(broker, "heartbeats")["retention.ms"] == "86400000"
 
 
-def _told(broker: Broker, topic: str) -> dict[str, str]:
-    admin = topics.connect(broker.address)
+def _told(broker: Connection, topic: str) -> dict[str, str]:
+    admin = topics.connect(broker)
     answer = admin.describe_configs(
         [ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="dynamic"
     )

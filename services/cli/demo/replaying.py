@@ -63,9 +63,9 @@ class Replaying:
         local = [each.job_id for each in self.local]
         self.progress.expected = {*replayed, *local}
         memory = Memory(self.stack.data_dir)
-        feeder = Feeder(self.stack.kafka, self.stack.partitions, self.stack.idempotent)
+        feeder = Feeder(self.stack.connection("operator"), self.stack.partitions)
         watching = asyncio.ensure_future(
-            follow(self.progress, self.stack.kafka, self.stack.partitions)
+            follow(self.progress, self.stack.connection("verify"), self.stack.partitions)
         )
         try:
             await self._until_ready(watching)

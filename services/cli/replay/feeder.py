@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from services.cli.replay.submission import Submission
+from shared.bus.connection import Connection
 from shared.bus.errors import OutcomeUnknown
 from shared.bus.producer import TopicProducer
 from shared.contracts.topics import submissions
@@ -28,18 +29,15 @@ class Timed(NamedTuple):
 class Feeder:
     """One run over a list in order of time; `sent` counts what the broker acknowledged."""
 
-    kafka: str
+    connection: Connection
     partitions: int
-    idempotent: bool
     sent: int = 0
 
     async def run(self, due: Sequence[Timed]) -> None:
         """Returns when all are acknowledged; raises OutcomeUnknown where one never was."""
         loop = asyncio.get_running_loop()
         start_s = loop.time()
-        producer = TopicProducer(
-            self.kafka, idempotent=self.idempotent, linger_ms=LINGER_MS, client="berth-replay"
-        )
+        producer = TopicProducer(self.connection, linger_ms=LINGER_MS, client="berth-replay")
         async with producer, asyncio.TaskGroup() as group:
             for number, (at_s, submission) in enumerate(due):
                 await asyncio.sleep(max(0.0, start_s + at_s - loop.time()))

@@ -41,8 +41,10 @@ def replayed(run: Run) -> Replayed:
 
 async def _replayed(run: Run) -> Replayed:
     progress = Progress({each.submission.job_id for each in run.due})
-    feeder = Feeder(run.stack.kafka, run.stack.partitions, run.stack.idempotent)
-    watching = asyncio.ensure_future(follow(progress, run.stack.kafka, run.stack.partitions))
+    feeder = Feeder(run.stack.connection("operator"), run.stack.partitions)
+    watching = asyncio.ensure_future(
+        follow(progress, run.stack.connection("verify"), run.stack.partitions)
+    )
     feeding = asyncio.ensure_future(feeder.run(run.due))
     try:
         await _until_over(run, progress, feeder, watching, feeding)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from services.cli.replay.progress import Progress
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 
@@ -14,9 +15,9 @@ POLL_S = 0.2
 LOOK_S = 0.1
 
 
-async def follow(progress: Progress, kafka: str, partitions: int) -> None:
+async def follow(progress: Progress, connection: Connection, partitions: int) -> None:
     """Runs until it is cancelled."""
-    log = KafkaLog(kafka, idempotent=False, client="berth-watch")
+    log = KafkaLog(connection, client="berth-watch")
     tail = LedgerTail(log, {ledger: range(partitions) for ledger in LEDGERS})
     try:
         await tail.start()

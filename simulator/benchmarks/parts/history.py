@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from aiokafka import AIOKafkaProducer
 
+from shared.bus.connection import Connection
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
@@ -102,9 +103,9 @@ def done(number: int, allocation_id: str) -> Iterator[Event]:
     yield JobSucceeded(job_id=job, tenant=tenant(number), attempt=1, ran_ms=20, gpu_s=0.02)
 
 
-async def write(kafka: str, events: int, progress: Callable[[int], None]) -> int:
+async def write(connection: Connection, events: int, progress: Callable[[int], None]) -> int:
     """Fills the empty ledgers of lane 0 with about so many events; how many it became."""
-    producer = AIOKafkaProducer(bootstrap_servers=kafka, acks="all", linger_ms=5)
+    producer = AIOKafkaProducer(**connection.aiokafka(), acks="all", linger_ms=5)
     await producer.start()
     past, sent = Past(), 0
     try:

@@ -39,10 +39,10 @@ class Load:
 
     async def start(self) -> None:
         self._producer = AIOKafkaProducer(
-            bootstrap_servers=self.bench.stack.kafka,
+            **self.bench.stack.connection("operator").aiokafka(),
             acks="all",
             linger_ms=2,
-            enable_idempotence=self.bench.stack.idempotent,
+            enable_idempotence=self.bench.stack.durable,
         )
         await self._producer.start()
 

@@ -6,10 +6,14 @@ import asyncio
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from infra.launch import root
+from infra.running import RunningStack, load
 from infra.topics import create
+from shared.bus.connection import Connection
 from shared.contracts.topics import TopicSpec
 
 HOPS = 4
@@ -21,23 +25,23 @@ def topics(tag: str) -> list[str]:
     return [f"relay.{tag}.{number}" for number in range(HOPS + 1)]
 
 
-def make_topics(kafka: str, tag: str, durable: bool) -> None:
+def make_topics(stack: RunningStack, tag: str) -> None:
     specs = [TopicSpec(name, "ledgered", -1, True) for name in topics(tag)]
-    create(kafka, 1, durable, specs)
+    create(root(stack), 1, stack.durable, specs)
 
 
-async def consumer(kafka: str, topic: str) -> AIOKafkaConsumer:
-    found = AIOKafkaConsumer(bootstrap_servers=kafka, auto_offset_reset="earliest")
+async def consumer(connection: Connection, topic: str) -> AIOKafkaConsumer:
+    found = AIOKafkaConsumer(**connection.aiokafka(), auto_offset_reset="earliest")
     await found.start()
     found.assign([TopicPartition(topic, 0)])
     found.seek(TopicPartition(topic, 0), 0)
     return found
 
 
-async def relay(kafka: str, source: str, target: str) -> None:
+async def relay(connection: Connection, source: str, target: str) -> None:
     """One hop, for ever: read what is there, send each record on, wait for the acks."""
-    reader = await consumer(kafka, source)
-    writer = AIOKafkaProducer(bootstrap_servers=kafka, acks="all", linger_ms=0)
+    reader = await consumer(connection, source)
+    writer = AIOKafkaProducer(**connection.aiokafka(), acks="all", linger_ms=0)
     await writer.start()
     while True:
         found = await reader.getmany(timeout_ms=200)
@@ -50,15 +54,15 @@ async def relay(kafka: str, source: str, target: str) -> None:
             await asyncio.gather(*sent)
 
 
-async def measure(kafka: str, tag: str, seconds: float, warm_s: float = 3.0) -> float:
+async def measure(stack: RunningStack, tag: str, seconds: float, warm_s: float = 3.0) -> float:
     """Records per second that come through all hops, with OUTSTANDING of them under way."""
     names = topics(tag)
     hops = [
-        subprocess.Popen([sys.executable, "-m", __name__, kafka, a, b])
+        subprocess.Popen([sys.executable, "-m", __name__, str(stack.data_dir), a, b])
         for a, b in zip(names, names[1:], strict=False)
     ]
     try:
-        return await closed_loop(kafka, names[0], names[-1], seconds, warm_s)
+        return await closed_loop(root(stack), names[0], names[-1], seconds, warm_s)
     finally:
         for hop in hops:
             hop.terminate()
@@ -66,9 +70,11 @@ async def measure(kafka: str, tag: str, seconds: float, warm_s: float = 3.0) -> 
             hop.wait()
 
 
-async def closed_loop(kafka: str, first: str, last: str, seconds: float, warm_s: float) -> float:
-    writer = AIOKafkaProducer(bootstrap_servers=kafka, acks="all", linger_ms=2)
-    reader = await consumer(kafka, last)
+async def closed_loop(
+    connection: Connection, first: str, last: str, seconds: float, warm_s: float
+) -> float:
+    writer = AIOKafkaProducer(**connection.aiokafka(), acks="all", linger_ms=2)
+    reader = await consumer(connection, last)
     await writer.start()
     try:
         for _ in range(OUTSTANDING):
@@ -89,4 +95,5 @@ async def closed_loop(kafka: str, first: str, last: str, seconds: float, warm_s:
 
 
 if __name__ == "__main__":
-    asyncio.run(relay(*sys.argv[1:4]))
+    data_dir, *names_of_hop = sys.argv[1:4]
+    asyncio.run(relay(root(load(Path(data_dir))), *names_of_hop))

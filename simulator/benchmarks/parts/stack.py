@@ -50,7 +50,7 @@ class Bench:
     stack: RunningStack
 
     def log(self, client: str = "bench") -> KafkaLog:
-        return KafkaLog(self.stack.kafka, idempotent=self.stack.idempotent, client=client)
+        return KafkaLog(self.stack.connection("operator"), client=client)
 
     def cpu_s(self) -> dict[str, float]:
         """CPU seconds used so far, per process of the stack, children included."""

@@ -13,6 +13,7 @@ import pytest
 from infra import tansu, topics
 from infra.process import Running, free_ports, spawn
 from shared.bus import cloudevents
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
@@ -51,7 +52,7 @@ class Stage:
         return running
 
     def log(self) -> KafkaLog:
-        return KafkaLog(self.address, idempotent=False)
+        return KafkaLog(Connection(self.address, idempotent=False))
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     broker = tansu.start(tmp_path / "broker", port)
     found = Stage(f"127.0.0.1:{port}", tmp_path)
     try:
-        topics.create(found.address, LANES, durable=False)
+        topics.create(Connection(found.address, idempotent=False), LANES, durable=False)
         yield found
     finally:
         for running in found.running:
@@ -94,7 +95,9 @@ def submit(job_id: str) -> bytes:
 async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) -> None:
     stage.start("access", "0")
     admission = stage.start("admission", "0,1,2,3")
-    async with TopicProducer(stage.address, idempotent=False, client="test") as producer:
+    async with TopicProducer(
+        Connection(stage.address, idempotent=False), client="test"
+    ) as producer:
         tail = LedgerTail(stage.log(), {"admission": range(LANES)})
         await tail.start()
         await producer.send("access.commands", 0, wire(ConfigurePool(pool="main"), "c1"))

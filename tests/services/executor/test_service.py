@@ -17,6 +17,7 @@ import pytest
 from infra import tansu, topics
 from services.executor.process.group import status
 from shared.bus import cloudevents
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
 from shared.bus.record import Record, encode, new_id, pack
@@ -53,8 +54,8 @@ class Stage:
         self.folder = folder
         self.kafka = kafka
         self.reports: list[Report] = []
-        self._log = KafkaLog(kafka, idempotent=False)
-        self._tail = TopicTail(KafkaLog(kafka, idempotent=False))
+        self._log = KafkaLog(Connection(kafka, idempotent=False))
+        self._tail = TopicTail(KafkaLog(Connection(kafka, idempotent=False)))
         self._chain: dict[str, tuple[int, str]] = {}
         self._process: subprocess.Popen[bytes] | None = None
         (folder / "nodes.json").write_text(json.dumps(INVENTORY))
@@ -115,7 +116,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     broker = tansu.start(tmp_path, port)
     found = Stage(tmp_path, f"127.0.0.1:{port}")
     try:
-        await asyncio.to_thread(topics.create, found.kafka, 1, False)
+        await asyncio.to_thread(topics.create, Connection(found.kafka, idempotent=False), 1, False)
         await found.open()
         yield found
     finally:

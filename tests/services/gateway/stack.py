@@ -17,6 +17,7 @@ import asyncpg
 
 from infra import tansu, topics
 from infra.process import Running, free_ports, is_open, spawn
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP, Entry
 from shared.contracts.access import (
@@ -101,18 +102,18 @@ class Stack:
 
     async def append(self, ledger: str, partition: int, *events: Event) -> None:
         """As a decider would, on the real broker."""
-        self.ledgers.bus = KafkaLog(self.kafka, idempotent=False)
+        self.ledgers.bus = KafkaLog(Connection(self.kafka, idempotent=False))
         await self.ledgers.append(ledger, partition, *events)
         await self.ledgers.bus.stop()
 
     async def put(self, topic: str, partition: int, *values: bytes) -> None:
-        bus = KafkaLog(self.kafka, idempotent=False)
+        bus = KafkaLog(Connection(self.kafka, idempotent=False))
         for value in values:
             await bus.append(TP(topic, partition), value)
         await bus.stop()
 
     async def read(self, topic: str, partition: int) -> list[Entry]:
-        bus = KafkaLog(self.kafka, idempotent=False)
+        bus = KafkaLog(Connection(self.kafka, idempotent=False))
         feed = await bus.feed({TP(topic, partition): 0}, lossy=True)
         entries: list[Entry] = []
         while found := await feed.poll(0.7, 5000):
@@ -123,7 +124,7 @@ class Stack:
     async def command(self, command_id: str, topic: str = "commands") -> dict[str, Any] | None:
         """The envelope with that id, and the partition where it lies."""
         lanes = range(1) if TOPICS[topic].single_partition else range(LANES)
-        bus = KafkaLog(self.kafka, idempotent=False)
+        bus = KafkaLog(Connection(self.kafka, idempotent=False))
         feed = await bus.feed({TP(topic, lane): 0 for lane in lanes}, lossy=True)
         try:
             while found := await feed.poll(0.7, 5000):
@@ -155,12 +156,18 @@ class Stack:
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
+def as_gateway(dsn: str) -> str:
+    """The same database, entered as the gateway does."""
+    role = dsn.replace("//berth@", "//berth_gateway@")
+    return role.replace("/passwords/berth", "/passwords/berth_gateway")
+
+
 def start_broker(folder: Path) -> tuple[Running, str]:
     [port] = free_ports(1)
     running = tansu.start(folder, port)
     kafka = f"127.0.0.1:{port}"
     specs = (*TOPICS.values(), submissions("ada"), submissions("bob"))
-    topics.create(kafka, LANES, False, specs)
+    topics.create(Connection(kafka, idempotent=False), LANES, False, specs)
     return running, kafka
 
 
@@ -184,7 +191,7 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
 
 
 async def fill_access(kafka: str) -> Ledgers:
-    bus = KafkaLog(kafka, idempotent=False)
+    bus = KafkaLog(Connection(kafka, idempotent=False))
     ledgers = Ledgers(bus)
     await ledgers.append("access", 0, *FACTS)
     await bus.stop()

@@ -9,6 +9,7 @@ from typing import Any
 
 from infra import topics
 from shared.bus import cloudevents
+from shared.bus.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.identity import command_id_of, job_id_of
 from shared.contracts.topics import submissions
@@ -81,7 +82,9 @@ async def test_what_is_no_wish_is_rejected_and_stops_nobody(stack: Stack) -> Non
 
 async def test_a_tenant_that_comes_later_is_heard_within_seconds(stack: Stack) -> None:
     specs = (submissions("late"),)
-    await asyncio.to_thread(topics.create, stack.kafka, LANES, False, specs)
+    await asyncio.to_thread(
+        topics.create, Connection(stack.kafka, idempotent=False), LANES, False, specs
+    )
     await stack.append("access", 0, TenantRegistered(tenant="late", default_pool="main"))
     await stack.put("submissions.late", 0, wish("k", {"name": "first"}))
     async with asyncio.timeout(10):

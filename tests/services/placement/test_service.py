@@ -18,6 +18,7 @@ from infra import tansu, topics
 from infra.process import free_ports
 from shared.bus import cloudevents
 from shared.bus.clock import now_ms
+from shared.bus.connection import Connection
 from shared.bus.decider import Fact
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
@@ -43,8 +44,8 @@ class Stage:
         self.folder = folder
         self.kafka = kafka
         self.facts: list[Fact] = []
-        self._log = KafkaLog(kafka, idempotent=False)
-        self._tail = LedgerTail(KafkaLog(kafka, idempotent=False), {"placement": [0]})
+        self._log = KafkaLog(Connection(kafka, idempotent=False))
+        self._tail = LedgerTail(KafkaLog(Connection(kafka, idempotent=False)), {"placement": [0]})
         self._process: subprocess.Popen[bytes] | None = None
 
     async def open(self) -> None:
@@ -108,7 +109,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     (port,) = free_ports(1)
     broker = tansu.start(tmp_path / "broker", port)
     try:
-        topics.create(f"127.0.0.1:{port}", 1, durable=False)
+        topics.create(Connection(f"127.0.0.1:{port}", idempotent=False), 1, durable=False)
         made = Stage(tmp_path, f"127.0.0.1:{port}")
         await made.open()
         try:

@@ -15,6 +15,7 @@ import pytest
 from infra import tansu, topics
 from infra.process import Running, free_ports, spawn
 from services.publisher.shipper import KafkaShipper, Outgoing
+from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP, Entry
 from shared.bus.record import Record, encode, new_id
@@ -30,7 +31,7 @@ async def kafka(tmp_path: Path) -> AsyncIterator[str]:
     running = tansu.start(tmp_path, port)
     address = f"127.0.0.1:{port}"
     specs = (*TOPICS.values(), tenant_events("ada"))
-    await asyncio.to_thread(topics.create, address, 1, False, specs)
+    await asyncio.to_thread(topics.create, Connection(address, idempotent=False), 1, False, specs)
     yield address
     running.stop()
 
@@ -50,7 +51,7 @@ def publisher(kafka: str, tmp_path: Path) -> Running:
 
 async def fill(kafka: str, records: int) -> None:
     """One record per append, as a ledger is written."""
-    bus = KafkaShipper(kafka, idempotent=False)
+    bus = KafkaShipper(Connection(kafka, idempotent=False))
     await bus.start()
     prev = ""
     for n in range(records):
@@ -62,7 +63,7 @@ async def fill(kafka: str, records: int) -> None:
 
 
 async def read(kafka: str, topic: str) -> list[Entry]:
-    bus = KafkaLog(kafka, idempotent=False)
+    bus = KafkaLog(Connection(kafka, idempotent=False))
     feed = await bus.feed({TP(topic, 0): 0}, lossy=True)
     entries: list[Entry] = []
     while found := await feed.poll(1.0, 5000):

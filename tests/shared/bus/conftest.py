@@ -12,6 +12,7 @@ import pytest
 
 from infra import kafka, tansu, topics
 from infra.process import free_ports
+from shared.bus.connection import Connection
 from shared.bus.decider import Fact
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.inputs import InputDecoder
@@ -32,22 +33,22 @@ NAMES = ("admission", "commands", "placement", "reports", "access", "heartbeats"
 class Broker:
     """Where a broker answers, and the lanes of it that no test has used yet."""
 
-    address: str
-    idempotent: bool
+    connection: Connection
     lanes: Iterator[int] = field(default_factory=count)
     memory: MemoryBroker | None = None
 
     def log(self) -> Log:
         if self.memory is not None:
             return MemoryLog(self.memory)
-        return KafkaLog(self.address, idempotent=self.idempotent)
+        return KafkaLog(self.connection)
 
 
-def wide_topics(address: str, durable: bool) -> None:
+def wide_topics(connection: Connection) -> None:
     """Each test takes a lane of its own, so that one broker serves them all."""
     specs = [TOPICS[name] for name in NAMES if name != "access"]
-    topics.create(address, PARTITIONS, durable, specs)
-    topics.create(address, 1, durable, [TOPICS["access"], TOPICS["access.commands"]])
+    durable = connection.idempotent
+    topics.create(connection, PARTITIONS, durable, specs)
+    topics.create(connection, 1, durable, [TOPICS["access"], TOPICS["access.commands"]])
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +56,9 @@ def tansu_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     (port,) = free_ports(1)
     running = tansu.start(tmp_path_factory.mktemp("tansu"), port)
     try:
-        wide_topics(f"127.0.0.1:{port}", durable=False)
-        yield Broker(f"127.0.0.1:{port}", idempotent=False)
+        connection = Connection(f"127.0.0.1:{port}", idempotent=False)
+        wide_topics(connection)
+        yield Broker(connection)
     finally:
         running.stop()
 
@@ -66,10 +68,11 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if why := kafka.missing():
         pytest.skip(why)
     (port,) = free_ports(1)
-    running = kafka.start(tmp_path_factory.mktemp("kafka"), port)
+    folder = tmp_path_factory.mktemp("kafka")
+    running = kafka.start(folder, port)
     try:
-        wide_topics(f"127.0.0.1:{port}", durable=True)
-        yield Broker(f"127.0.0.1:{port}", idempotent=True)
+        wide_topics(kafka.root(folder))
+        yield Broker(kafka.root(folder))
     finally:
         running.stop()
 
@@ -77,7 +80,7 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(params=["memory", "tansu", pytest.param("kafka", marks=pytest.mark.kafka)])
 def broker(request: pytest.FixtureRequest) -> Broker:
     if request.param == "memory":
-        return Broker("", idempotent=True, memory=MemoryBroker())
+        return Broker(Connection(""), memory=MemoryBroker())
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     return found
 
@@ -181,6 +184,6 @@ async def bench(broker: Broker, tmp_path: Path) -> AsyncIterator[Bench]:
 @pytest.fixture
 async def twin(tmp_path: Path) -> AsyncIterator[Bench]:
     """A bench on the twin, for what no broker does on request."""
-    made = Bench(Broker("", idempotent=True, memory=MemoryBroker()), tmp_path)
+    made = Bench(Broker(Connection(""), memory=MemoryBroker()), tmp_path)
     yield made
     await made.close()

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka, tansu, topics
+from infra import kafka, kafka_users, tansu, topics
 from infra.process import Running, free_ports, spawn
+from shared.bus.connection import Connection
 from shared.bus.decider import Fact
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
@@ -28,37 +29,48 @@ ALL = ",".join(str(lane) for lane in range(LANES))
 class Stage:
     """A broker with four lanes, and services on it."""
 
-    def __init__(self, address: str, idempotent: bool, folder: Path, broker: Running) -> None:
+    def __init__(self, connection: Connection, folder: Path, broker: Running, port: int) -> None:
+        """`connection` is the test's own; services on a guarded broker come as a user."""
         self.broker = broker
-        self.address = address
-        self.idempotent = idempotent
+        self.connection = connection
+        self.port = port
         self.folder = folder
         self.running: list[Running] = []
 
     def log(self) -> KafkaLog:
-        return KafkaLog(self.address, idempotent=self.idempotent)
+        return KafkaLog(self.connection)
 
     def start(self, name: str, *, lanes: str = "", failpoint: str = "") -> Running:
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
-            "BERTH_KAFKA": self.address,
+            "BERTH_KAFKA": f"127.0.0.1:{self.port}",
             "BERTH_PARTITIONS": str(LANES),
             "BERTH_DATA": str(self.folder / name),
             "BERTH_INSTANCE": name,
-            "BERTH_IDEMPOTENT": str(int(self.idempotent)),
+            "BERTH_IDEMPOTENT": str(int(self.connection.idempotent)),
             "BERTH_LANES": lanes,
             "BERTH_FAILPOINT": failpoint,
+            **self._credentials(),
         }
         program = [sys.executable, "-m", "tests.shared.bus.seat_service"]
         running = spawn(name, program, self.folder / f"{name}.log", environment)
         self.running.append(running)
         return running
 
+    def _credentials(self) -> dict[str, str]:
+        if self.connection.ca is None:
+            return {}
+        return {
+            "BERTH_KAFKA_USER": "admission",
+            "BERTH_KAFKA_PASSWORD_FILE": str(kafka_users.path_of(self.folder, "admission")),
+            "BERTH_KAFKA_CA": str(self.connection.ca),
+        }
+
     def restart_broker(self) -> None:
         self.broker.kill()
-        port = int(self.address.rpartition(":")[2])
-        self.broker = kafka.start(self.folder / "broker", port)
+        self.broker = kafka.start(self.folder / "broker", self.port)
+        self.connection = kafka.root(self.folder / "broker")
 
     def ready(self, running: Running, timeout_s: float = 30) -> None:
         mark = self.folder / running.name / "admission.ready"
@@ -105,10 +117,16 @@ def stage(
         pytest.skip(why)
     folder = tmp_path_factory.mktemp(request.param)
     (port,) = free_ports(1)
-    broker = (kafka if request.param == "kafka" else tansu).start(folder / "broker", port)
-    stage = Stage(f"127.0.0.1:{port}", request.param == "kafka", folder, broker)
+    if request.param == "kafka":
+        broker = kafka.start(folder / "broker", port)
+        stage = Stage(kafka.root(folder / "broker"), folder, broker, port)
+    else:
+        broker = tansu.start(folder / "broker", port)
+        stage = Stage(Connection(f"127.0.0.1:{port}", idempotent=False), folder, broker, port)
     try:
-        topics.create(stage.address, LANES, stage.idempotent)
+        topics.create(stage.connection, LANES, stage.connection.idempotent)
+        if stage.connection.ca is not None:
+            topics.secure(stage.connection, folder)
         yield stage
     finally:
         stage.broker.stop()
@@ -126,7 +144,7 @@ async def answers(stage: Stage) -> AsyncIterator[Answers]:
 
 
 async def send(stage: Stage, prefix: str, count: int) -> None:
-    async with TopicProducer(stage.address, idempotent=stage.idempotent) as producer:
+    async with TopicProducer(stage.connection) as producer:
         posted = [
             await producer.post("commands", n % LANES, command(f"{prefix}{n}"))
             for n in range(count)
@@ -185,7 +203,7 @@ async def test_a_group_shares_the_lanes_and_takes_over_from_the_dead(
 async def test_a_broker_that_was_killed_and_came_back_costs_nothing(
     stage: Stage, answers: Answers
 ) -> None:
-    if not stage.idempotent:
+    if not stage.connection.idempotent:
         pytest.skip("the embedded broker forgets everything when it ends")
     service = stage.start("patient", lanes=ALL)
     stage.ready(service)
@@ -204,7 +222,7 @@ async def test_a_violation_of_the_protocol_ends_with_71_and_says_why(
 ) -> None:
     service = stage.start("violator", lanes=ALL)
     stage.ready(service)
-    async with TopicProducer(stage.address, idempotent=stage.idempotent) as producer:
+    async with TopicProducer(stage.connection) as producer:
         await producer.send("commands", 3, command("huge", reason="burst 4000"))
     assert service.process.wait(20) == 71
     assert "TooLarge: admission-3" in service.log.read_text()

@@ -1,0 +1,64 @@
+"""Passwords of Kafka's users: one file each, closed to others, made once and read by one service."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+PREFIX = "kafka_"
+SECRET_BYTES = 32
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+class NoPassword(SystemExit):
+    """A user's password is not where it should be, or cannot be used; one line says which."""
+
+
+def path_of(folder: Path, user: str) -> Path:
+    """The file of one user: what `BERTH_KAFKA_PASSWORD_FILE` of its service names."""
+    if not NAME.fullmatch(user):
+        raise NoPassword(f"{user[:100]!r} is no name of a Kafka user")
+    return folder / f"{PREFIX}{user}"
+
+
+def make(folder: Path, users: Iterable[str], mode: int = 0o600) -> list[str]:
+    """Give each user that has none a password; who got one. What is there stays."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return [user for user in users if _made(path_of(folder, user), mode)]
+
+
+def password(folder: Path, user: str) -> str:
+    """Raises NoPassword without quoting what is there."""
+    path = path_of(folder, user)
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoPassword(f"{path}: {getattr(error, 'strerror', 'not ASCII')}") from None
+    if len(text) < SECRET_BYTES:
+        raise NoPassword(f"{path}: shorter than {SECRET_BYTES} characters; remove it for a new one")
+    return text
+
+
+def new_password() -> str:
+    """256 random bits: no dictionary holds it, whatever the iterations."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def _made(path: Path, mode: int) -> bool:
+    if path.exists():
+        return False
+    # Whole or not at all: two starts at once agree on the first one's.
+    half = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+        os.fchmod(out.fileno(), mode)
+        out.write(new_password() + "\n")
+    try:
+        os.link(half, path)
+    except FileExistsError:
+        return False
+    finally:
+        half.unlink()
+    return True
