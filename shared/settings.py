@@ -52,6 +52,9 @@ class Settings(BaseModel):
     metrics_port: int = Field(
         default=0, ge=0, le=65535, description="Port of /metrics and /health; 0 = none"
     )
+    metrics_host: str = Field(
+        default="127.0.0.1", description="Where /metrics listens; whoever reaches it may read it"
+    )
     instance: str = Field(default="", description="Static member id; empty = a dynamic member")
     idempotent: bool = Field(
         default=True, description="Idempotent producer; the embedded broker has none"

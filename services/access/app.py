@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.access.core.decide import Access
 from services.access.settings import AccessSettings
 from shared.bus.host import run_service
+from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import observer, serve
 
@@ -12,8 +13,13 @@ from shared.telemetry.shell import observer, serve
 def run(settings: AccessSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("access", settings)
-    serve(telemetry, settings.metrics_port, settings.data / "access.ready")
+    serve(telemetry, settings, "access")
     try:
-        run_service(Access(settings.partitions), settings=settings, on_accepted=observer(telemetry))
+        run_service(
+            Access(settings.partitions),
+            settings=settings,
+            on_accepted=observer(telemetry),
+            background=lambda lanes: probe(lanes, telemetry.metrics, lambda state, now: ()),
+        )
     finally:
         telemetry.spans.shutdown()

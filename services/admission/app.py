@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from services.admission.core.decide import Admission
+from services.admission.figures import figures
 from services.admission.settings import AdmissionSettings
 from shared.bus.host import run_service
+from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import observer, serve
 
@@ -12,8 +14,13 @@ from shared.telemetry.shell import observer, serve
 def run(settings: AdmissionSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("admission", settings)
-    serve(telemetry, settings.metrics_port, settings.data / "admission.ready")
+    serve(telemetry, settings, "admission")
     try:
-        run_service(Admission(), settings=settings, on_accepted=observer(telemetry))
+        run_service(
+            Admission(),
+            settings=settings,
+            on_accepted=observer(telemetry),
+            background=lambda lanes: probe(lanes, telemetry.metrics, figures),
+        )
     finally:
         telemetry.spans.shutdown()

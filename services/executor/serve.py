@@ -23,7 +23,10 @@ async def serve(settings: ExecutorSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    endpoint = telemetry.metrics.serve(settings.metrics_port, executor.health)
+    telemetry.metrics.watch_disk(settings.data)
+    endpoint = telemetry.metrics.serve(
+        settings.metrics_port, executor.health, settings.metrics_host
+    )
     probe = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
     try:
         await executor.run(stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from services.placement.core.contended import answer, ask, wanted, without_plan, work_limit
 from services.placement.core.state import Open, Pool
@@ -17,11 +18,15 @@ SEARCH_SHARE = 0.8
 """Of the time that is left; the rest is for the way there and back."""
 
 
-class Rounds:
-    """Which lanes have news for their solver."""
+OnAnswer = Callable[[PlanReady], None]
 
-    def __init__(self) -> None:
+
+class Rounds:
+    """Which lanes have news for their solver; `on_answer` is told of each answer to a round."""
+
+    def __init__(self, on_answer: OnAnswer = lambda answer: None) -> None:
         self._news: dict[int, asyncio.Event] = {}
+        self.on_answer = on_answer
 
     def accepted(self, facts: list[Fact]) -> None:
         for fact in facts:
@@ -45,7 +50,9 @@ async def follow(domain: Domain[Pool], solver: Solver, rounds: Rounds) -> None:
         await solver.start()
         open_ = wanted(domain.state)
         if open_ is not None and open_.until > now_ms():
-            domain.offer(await solved(domain.state, open_, solver))
+            found = await solved(domain.state, open_, solver)
+            rounds.on_answer(found)
+            domain.offer(found)
 
 
 async def solved(state: Pool, open_: Open, solver: Solver) -> PlanReady:

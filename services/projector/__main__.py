@@ -9,18 +9,21 @@ import signal
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.settings import read
+from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import watch
 
 
 async def main(settings: ProjectorSettings) -> None:
     telemetry = telemetry_for("projector", settings)
     projector = Projector(settings, telemetry.metrics)
-    if settings.metrics_port:
-        telemetry.metrics.serve(settings.metrics_port, lambda: projector.ready)
+    watch(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
     task = asyncio.ensure_future(projector.run())
+    stalls = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, task.cancel)
     await asyncio.wait([task])
+    stalls.cancel()
     telemetry.spans.shutdown()
     if not task.cancelled():
         task.result()

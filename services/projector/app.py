@@ -18,7 +18,7 @@ from shared.projections.database import connect
 from shared.projections.facts import Batch
 from shared.projections.project import project
 from shared.projections.source import Source, ahead
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import CaughtUp, Metrics
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,7 @@ class Projector:
         self._settings = settings
         self._metrics = metrics
         self.ready = False
+        self.caught_up = CaughtUp()
         self._lag = metrics.projection_lag_s.labels("all")
         self._events: Callable[[float], None] = metrics.inputs.labels("ledgers").inc
 
@@ -75,6 +76,7 @@ class Projector:
                     self._observe(batches)
                 self.ready = True
                 if sum(len(batch.lines) for batch in batches) < most:
+                    self.caught_up.note()
                     await asyncio.sleep(self._settings.gather_ms / 1000)
 
     def _observe(self, batches: list[Batch]) -> None:

@@ -10,7 +10,9 @@ from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import KafkaShipper
 from shared.bus.kafka import KafkaLog
 from shared.settings import read
+from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import watch
 
 
 async def main() -> None:
@@ -22,9 +24,10 @@ async def main() -> None:
         lambda: KafkaShipper(settings.connection),
         telemetry.metrics,
     )
-    if settings.metrics_port:
-        telemetry.metrics.serve(settings.metrics_port, lambda: publisher.ready)
-    await publisher.run()
+    watch(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(publisher.run())
+        group.create_task(loop_stall_probe(telemetry.metrics))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from shared.bus.log import TP, Log
 from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS, tenant_events
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import CaughtUp, Metrics
 
 EVENTS = "events"
 DEAD = "dead"
@@ -53,6 +53,7 @@ class Publisher:
         self.lanes: dict[int, Lane] = {}
         self.published = 0
         self.ready = False
+        self.caught_up = CaughtUp()
 
     async def run(self) -> None:
         """Until it is cancelled. After an unknown outcome it begins again at what is written; a
@@ -86,6 +87,8 @@ class Publisher:
                 await self._refresh(shipper)
                 batch = await tail.poll(max_records=self._settings.max_records)
                 await self._publish(batch, shipper, dead)
+                if len(batch) < self._settings.max_records:
+                    self.caught_up.note()
                 if 0 < len(batch) < self._settings.max_records:
                     await asyncio.sleep(self._settings.window_ms / 1000)
         finally:

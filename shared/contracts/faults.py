@@ -24,6 +24,7 @@ class WatchedGang(Model):
     tenant: str = Field("", description="whose")
     attempt: int = Field(ge=1, description="which time it runs")
     workers: tuple[GangWorker, ...] = Field(description="in rank order")
+    traceparent: str = Field("", description="of the placement that began it")
 
 
 @command

@@ -1,4 +1,7 @@
-"""The small HTTP endpoint of every service: `/metrics` for Prometheus, `/health` for all others."""
+"""The small HTTP endpoint of every service: `/metrics` for Prometheus, `/health` for all others.
+
+Who may reach it may read it: it belongs on the loopback, or into a closed network.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,14 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 Health = Callable[[], bool | Mapping[str, object]]
 """True, or a mapping with `ready` and, if that is false, `reason`; called from a thread."""
 
+Pages = Mapping[str, Callable[[], str]]
+"""Path -> what makes its HTML; called from a thread."""
+
 REQUEST_TIMEOUT_S = 5.0
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""A page brings everything along: it loads nothing and runs nothing."""
 
 
 class Endpoint:
@@ -34,16 +43,20 @@ class Endpoint:
         self._server.server_close()
 
 
-def serve_registry(registry: CollectorRegistry, host: str, port: int, health: Health) -> Endpoint:
-    return Endpoint(_Server(registry, host, port, health))
+def serve_registry(
+    registry: CollectorRegistry, host: str, port: int, health: Health, pages: Pages
+) -> Endpoint:
+    return Endpoint(_Server(registry, host, port, health, pages))
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, registry: CollectorRegistry, host: str, port: int, health: Health) -> None:
-        self.registry, self.health = registry, health
+    def __init__(
+        self, registry: CollectorRegistry, host: str, port: int, health: Health, pages: Pages
+    ) -> None:
+        self.registry, self.health, self.pages = registry, health, pages
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -62,6 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/health":
                 said = _asked(self.server.health)
                 self._answer(200 if said["ready"] else 503, JSON, json.dumps(said).encode())
+            case path if path in self.server.pages:
+                self._answer(200, HTML, self.server.pages[path]().encode())
             case _:
                 self._answer(404, JSON, b'{"error": "there are /metrics and /health"}')
 
@@ -69,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
+        if content_type == HTML:
+            self.send_header("Content-Security-Policy", POLICY)
         self.end_headers()
         self.wfile.write(body)
 

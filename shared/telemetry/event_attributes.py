@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from shared.contracts.placement import JobPlaced
 from shared.telemetry.names import AttributeKey, AttributeValue
 
 if TYPE_CHECKING:
@@ -23,9 +25,20 @@ _FIELDS: tuple[tuple[AttributeKey, str], ...] = (
     ("decision.score", "score"),
     ("decision.waited_ms", "waited_ms"),
     ("decision.short_gpus", "short_gpus"),
+    ("decision.model_sha256", "model_sha256"),
+    ("decision.solver", "solver"),
+    ("decision.slowdown", "slowdown"),
+)
+_TERMS: tuple[tuple[AttributeKey, str], ...] = (
+    ("decision.position", "position"),
+    ("decision.waiting", "waiting"),
+    ("decision.objective", "objective"),
+    ("decision.greedy_objective", "greedy_objective"),
+    ("decision.bound", "bound"),
 )
 _MACHINE_READABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_ALLOCATES = "allocations"
+NODES_MOST = 16
+"""Of a large gang the first of its nodes; all of them are in the event."""
 
 Attributes = dict[str, AttributeValue]
 
@@ -47,8 +60,13 @@ def attributes_of(fact: Fact) -> Attributes:
         attributes["cause.id"] = fact.cause
     for key, field in _present(type(event)):
         _put(attributes, key, getattr(event, field))
-    if _ALLOCATES in type(event).model_fields:
+    if isinstance(event, JobPlaced):
         attributes["allocation.id"] = fact.place
+        nodes = dict.fromkeys(lease.node_id for lease in event.allocations)
+        attributes["decision.nodes"] = ",".join(islice(nodes, NODES_MOST))
+        for key, term in _TERMS:
+            if term in event.terms:
+                attributes[key] = event.terms[term]
     return attributes
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
-from shared.telemetry.endpoint import Endpoint, Health, serve_registry
-from shared.telemetry.names import MetricName
+from shared.telemetry.endpoint import Endpoint, Health, Pages, serve_registry
+from shared.telemetry.figures import Figure, LastFigures
+from shared.telemetry.metric_names import METRICS, MetricName
 
 FAST_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 LAG_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0)
@@ -21,38 +24,23 @@ class Metrics:
 
     def __init__(self, service: str, instance: str = "") -> None:
         self.registry = CollectorRegistry()
-        self.decisions = self._counter("berth_decisions", "Accepted events", "type")
-        self.decision_s = self._histogram(
-            "berth_decision_seconds", "From the first input of a batch to its accepted record"
-        )
-        self.append_s = self._histogram(
-            "berth_append_seconds", "From sending a record to reading it back as accepted"
-        )
-        self.inputs = self._counter("berth_inputs", "Inputs fed to the decider", "source")
-        self.queue_depth = self._gauge(
-            "berth_queue_depth", "Inputs that wait for their turn", "partition"
-        )
-        self.ignored_records = self._counter(
-            "berth_ignored_records", "Ledger records that the reader rule ignored", "reason"
-        )
-        self.dead_letters = self._counter(
-            "berth_dead_letters", "Inputs that could not be decoded", "topic"
-        )
-        self.loop_stall_s = self._histogram(
-            "berth_event_loop_stall_seconds", "How late the event loop woke a sleeper"
-        )
-        self.fold_s = self._gauge(
-            "berth_fold_seconds", "How long the last fold of the ledger took", "partition"
-        )
-        self.projection_lag_s = self._histogram(
-            "berth_projection_lag_seconds", "From a record's time to its committed rows", "view",
-            buckets=LAG_S,
-        )  # fmt: skip
-        self._exported = self._counter("berth_spans_exported", "Spans that were taken")
-        self._dropped = self._counter("berth_spans_dropped", "Spans that were lost", "reason")
-        self._gauge("berth_info", "Who this is", "service", "instance").labels(
-            service, instance or service
-        ).set(1)
+        ProcessCollector(registry=self.registry)
+        self._last = LastFigures()
+        self.registry.register(self._last)
+        self.decisions = self._counter("berth_decisions")
+        self.decision_s = self._histogram("berth_decision_seconds")
+        self.inputs = self._counter("berth_inputs")
+        self.ignored_records = self._counter("berth_ignored_records")
+        self.lost_appends = self._counter("berth_lost_appends")
+        self.dead_letters = self._counter("berth_dead_letters")
+        self.loop_stall_s = self._histogram("berth_event_loop_stall_seconds")
+        self.projection_lag_s = self._histogram("berth_projection_lag_seconds", LAG_S)
+        self.rounds = self._counter("berth_rounds")
+        self.solve_s = self._histogram("berth_solve_seconds")
+        self._exported = self._counter("berth_spans_exported")
+        self._dropped = self._counter("berth_spans_dropped")
+        self._unsampled = self._counter("berth_spans_unsampled")
+        self._gauge("berth_info").labels(service, instance or service).set(1)
 
     def spans_exported(self, spans: int) -> None:
         self._exported.inc(spans)
@@ -60,20 +48,54 @@ class Metrics:
     def spans_dropped(self, spans: int, reason: str) -> None:
         self._dropped.labels(reason).inc(spans)
 
-    def serve(self, port: int, health: Health, host: str = "127.0.0.1") -> Endpoint:
+    def spans_unsampled(self, spans: int) -> None:
+        self._unsampled.inc(spans)
+
+    def show(self, figures: Sequence[Figure]) -> None:
+        """What scrapes tell from now on, in place of what was shown before."""
+        self._last.figures = tuple(figures)
+
+    def watch_disk(self, folder: Path) -> None:
+        """The disk on which the folder is; asked at each scrape."""
+        free = self._gauge("berth_disk_free_bytes")
+        free.set_function(lambda: shutil.disk_usage(folder).free)
+        size = self._gauge("berth_disk_size_bytes")
+        size.set_function(lambda: shutil.disk_usage(folder).total)
+
+    def watch_behind(self, seconds: Callable[[], float]) -> None:
+        """How long a reader that should be at the end of the ledgers has not been there."""
+        self._gauge("berth_behind_seconds").set_function(seconds)
+
+    def serve(
+        self, port: int, health: Health, host: str = "127.0.0.1", pages: Pages | None = None
+    ) -> Endpoint:
         """Answers `/metrics` and `/health` from a thread of its own, also while the loop stalls."""
-        return serve_registry(self.registry, host, port, health)
+        return serve_registry(self.registry, host, port, health, pages or {})
 
-    def _counter(self, name: MetricName, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
+    def _counter(self, name: MetricName) -> Counter:
+        spec = METRICS[name]
+        return Counter(name, spec.text, spec.labels, registry=self.registry)
 
-    def _gauge(self, name: MetricName, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
+    def _gauge(self, name: MetricName) -> Gauge:
+        spec = METRICS[name]
+        return Gauge(name, spec.text, spec.labels, registry=self.registry)
 
-    def _histogram(
-        self, name: MetricName, text: str, *labels: str, buckets: Sequence[float] = FAST_S
-    ) -> Histogram:
-        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: MetricName, buckets: Sequence[float] = FAST_S) -> Histogram:
+        spec = METRICS[name]
+        return Histogram(name, spec.text, spec.labels, buckets=buckets, registry=self.registry)
+
+
+class CaughtUp:
+    """When a reader was last at the end of what it reads; `behind_s` since then."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+
+    def note(self) -> None:
+        self._at = time.monotonic()
+
+    def behind_s(self) -> float:
+        return time.monotonic() - self._at
 
 
 async def loop_stall_probe(metrics: Metrics, every_s: float = STALL_EVERY_S) -> None:

@@ -11,9 +11,9 @@ StartSpan = Literal["submit", "admit", "enqueue", "rank", "hold", "place", "read
 """The spans of the one short trace from a job's submission to its start."""
 
 LaterSpan = Literal[
-    "access", "answer", "cancel", "decide", "fault", "finish", "llm", "migrate", "node", "note",
-    "preempt", "quota", "rank_queue", "readmit", "reject_input", "release", "requeue", "resize",
-    "start_failed", "stop",
+    "access", "answer", "cancel", "decide", "degrade", "fault", "finish", "llm", "migrate", "node",
+    "note", "preempt", "quota", "rank_queue", "readmit", "reject_input", "release", "requeue",
+    "resize", "start_failed", "stop",
 ]  # fmt: skip
 """What is decided later: each is the root of its own trace, with a link to its cause."""
 
@@ -22,12 +22,22 @@ SpanName = Literal[StartSpan, LaterSpan]
 AttributeKey = Literal[
     "allocation.id",
     "cause.id",
+    "decision.bound",
+    "decision.greedy_objective",
     "decision.id",
+    "decision.learned",
+    "decision.model_sha256",
+    "decision.nodes",
+    "decision.objective",
     "decision.policy",
+    "decision.position",
     "decision.reason",
     "decision.score",
     "decision.short_gpus",
+    "decision.slowdown",
+    "decision.solver",
     "decision.waited_ms",
+    "decision.waiting",
     "error.type",
     "event.id",
     "event.type",
@@ -49,22 +59,6 @@ AttributeKey = Literal[
 """The messaging conventions are still in development: their names stand here and nowhere else."""
 
 AttributeValue = str | int | float | bool
-
-MetricName = Literal[
-    "berth_append_seconds",
-    "berth_dead_letters",
-    "berth_decision_seconds",
-    "berth_decisions",
-    "berth_event_loop_stall_seconds",
-    "berth_fold_seconds",
-    "berth_ignored_records",
-    "berth_info",
-    "berth_inputs",
-    "berth_projection_lag_seconds",
-    "berth_queue_depth",
-    "berth_spans_dropped",
-    "berth_spans_exported",
-]
 
 START_EVENTS: Mapping[str, StartSpan] = MappingProxyType(
     {
@@ -124,6 +118,8 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "queue.changed": "note",
         "queue.ranked": "rank_queue",
         "quota.changed": "quota",
+        "policy.degraded": "degrade",
+        "policy.restored": "degrade",
         "ranks.noted": "note",
         "shadow.ranked": "note",
         "tenant.noted": "note",

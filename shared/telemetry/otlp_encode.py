@@ -17,8 +17,11 @@ from shared.telemetry.names import AttributeKey
 
 FEW_VALUED: frozenset[AttributeKey] = frozenset(
     {
+        "decision.learned",
+        "decision.model_sha256",
         "decision.policy",
         "decision.reason",
+        "decision.solver",
         "event.type",
         "messaging.destination.name",
         "messaging.destination.partition.id",

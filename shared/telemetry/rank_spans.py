@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from shared.bus.decider import Fact
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked
 from shared.telemetry.event_attributes import Attributes, attributes_of
@@ -25,17 +27,18 @@ class RankSpans:
 
     def note(self, fact: Fact, started_ns: int, ended_ns: int) -> None:
         match fact.event:
-            case QueueRanked(ranked=ranked, base_policy=policy):
-                for job in ranked:
-                    said: Attributes = {"decision.score": job.score, "decision.policy": policy}
-                    self._emit(job.job_id, fact, said, started_ns, ended_ns)
+            case QueueRanked(ranked=ranked) as order:
+                for position, job in enumerate(ranked, start=1):
+                    if job.job_id in self._waiting:
+                        said = _said(order, position, job.score)
+                        self._emit(job.job_id, fact, said, started_ns, ended_ns)
             case QueueChanged(entered=entered, running=running, left=left):
-                self._remember(entered)
+                self.remember(entered)
                 for job_id in [*(job.job_id for job in running), *left]:
                     said = {"decision.reason": NOT_RANKED}
                     self._emit(job_id, fact, said, started_ns, ended_ns)
 
-    def _remember(self, entered: tuple[QueueEntry, ...]) -> None:
+    def remember(self, entered: Iterable[QueueEntry]) -> None:
         self._waiting |= {entry.job_id: entry for entry in entered if entry.traceparent}
         while len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
@@ -49,3 +52,17 @@ class RankSpans:
         attributes = attributes_of(fact) | {"job.id": job_id, "tenant.id": entry.tenant} | said
         own = child_of(entry.traceparent)
         self._sink.put("rank", own, entry.traceparent, attributes, started_ns, ended_ns)
+
+
+def _said(order: QueueRanked, position: int, score: float) -> Attributes:
+    """What decided, and the job's place in line."""
+    said: Attributes = {
+        "decision.policy": order.base_policy,
+        "decision.score": score,
+        "decision.position": position,
+        "decision.waiting": order.waiting,
+    }
+    if order.model_sha256:
+        said["decision.learned"] = order.learned
+        said["decision.model_sha256"] = order.model_sha256
+    return said

@@ -21,6 +21,9 @@ class TelemetrySettings(Protocol):
     @property
     def instance(self) -> str: ...
 
+    @property
+    def trace_sample(self) -> float: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
@@ -33,4 +36,5 @@ class Telemetry:
 def telemetry_for(service: str, settings: TelemetrySettings) -> Telemetry:
     log_json(service, str(getattr(settings, "log_level", DEFAULT_LEVEL)))
     metrics = Metrics(service, settings.instance)
-    return Telemetry(Spans(service, settings.otlp, settings.instance, metrics), metrics)
+    spans = Spans(service, settings.otlp, settings.instance, metrics, settings.trace_sample)
+    return Telemetry(spans, metrics)

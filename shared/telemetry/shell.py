@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from shared.bus.decider import Fact
 from shared.contracts.rejected import InputRejected
+from shared.settings import Settings
+from shared.telemetry.endpoint import Health
+from shared.telemetry.metrics import CaughtUp, Metrics
 from shared.telemetry.setup import Telemetry
 
 Observer = Callable[[list[Fact], list[str], int], None]
@@ -29,7 +31,17 @@ def observer(telemetry: Telemetry) -> Observer:
     return accepted
 
 
-def serve(telemetry: Telemetry, port: int, ready: Path) -> None:
+def serve(telemetry: Telemetry, settings: Settings, service: str) -> None:
     """`/metrics` and `/health`; healthy while the host's readiness file is there."""
-    if port:
-        telemetry.metrics.serve(port, ready.exists)
+    watch(telemetry.metrics, settings, (settings.data / f"{service}.ready").exists)
+
+
+def watch(
+    metrics: Metrics, settings: Settings, health: Health, caught_up: CaughtUp | None = None
+) -> None:
+    """The endpoint of a service, where it is told a port; `caught_up` of one that only reads."""
+    metrics.watch_disk(settings.data)
+    if caught_up is not None:
+        metrics.watch_behind(caught_up.behind_s)
+    if settings.metrics_port:
+        metrics.serve(settings.metrics_port, health, settings.metrics_host)

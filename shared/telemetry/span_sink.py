@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import NoOpMeterProvider
@@ -15,6 +15,7 @@ from shared.telemetry.event_attributes import Attributes
 from shared.telemetry.names import SpanName
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter
+from shared.telemetry.sampling import ALL, keeps
 from shared.telemetry.trace_ids import parse
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ class SpanSink:
     """Counts what it hands over and what was taken, so that a full queue refuses and says so."""
 
     def __init__(
-        self, service: str, otlp_url: str, instance: str, counters: SpanCounters | None
+        self,
+        service: str,
+        otlp_url: str,
+        instance: str,
+        counters: SpanCounters | None,
+        share: float = ALL,
     ) -> None:
         names = {
             "service.name": service,
@@ -42,6 +48,7 @@ class SpanSink:
         }
         self._resource = Resource(names)
         self._counters = counters
+        self._share = share
         self._closed = False
         self._given = self._taken = 0
         self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch)
@@ -59,10 +66,14 @@ class SpanSink:
         started_ns: int,
         ended_ns: int,
         serves: bool = False,
+        links: Sequence[str] = (),
     ) -> None:
+        """`parent` is its parent where it is of the same trace, else linked as `links` are."""
         context = _context(own, is_remote=False)
         if context is None:
             return self._dropped(1, "malformed_traceparent")
+        if not keeps(self._share, name, own, attributes):
+            return self._unsampled()
         if self._closed or self._given - self._taken >= QUEUE_SPANS:
             return self._dropped(1, "shut_down" if self._closed else "queue_full")
         cause = _context(parent, is_remote=True)
@@ -73,7 +84,7 @@ class SpanSink:
             parent=cause if within else None,
             resource=self._resource,
             attributes=attributes,
-            links=() if within or cause is None else (Link(cause),),
+            links=_links(context.trace_id, links if within else (*links, parent)),
             kind=SpanKind.SERVER if serves else SpanKind.CONSUMER,
             status=FAILED if "error.type" in attributes else OK,
             start_time=started_ns,
@@ -95,9 +106,23 @@ class SpanSink:
         elif self._counters is not None:
             self._counters.spans_exported(spans)
 
+    def _unsampled(self) -> None:
+        if self._counters is not None:
+            self._counters.spans_unsampled(1)
+
     def _dropped(self, spans: int, reason: str) -> None:
         if self._counters is not None:
             self._counters.spans_dropped(spans, reason)
+
+
+def _links(own_trace: int, traceparents: Sequence[str]) -> tuple[Link, ...]:
+    """One per other trace, to the span of it that is named first."""
+    found: dict[int, Link] = {}
+    for traceparent in traceparents:
+        context = _context(traceparent, is_remote=True)
+        if context is not None and context.trace_id != own_trace:
+            found.setdefault(context.trace_id, Link(context))
+    return tuple(found.values())
 
 
 def _context(traceparent: str, *, is_remote: bool) -> SpanContext | None:

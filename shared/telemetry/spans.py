@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from shared.telemetry.event_attributes import attributes_of
+from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.names import (
     BOOKKEEPING,
     AttributeKey,
@@ -15,10 +16,12 @@ from shared.telemetry.names import (
     SpanName,
     span_of,
 )
+from shared.telemetry.sampling import ALL
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
     from shared.bus.decider import Fact
+    from shared.contracts.ranking import QueueEntry
     from shared.telemetry.rank_spans import RankSpans
     from shared.telemetry.span_sink import SpanSink
 
@@ -31,6 +34,8 @@ class SpanCounters(Protocol):
     def spans_exported(self, spans: int) -> None: ...
 
     def spans_dropped(self, spans: int, reason: str) -> None: ...
+
+    def spans_unsampled(self, spans: int) -> None: ...
 
 
 class OpenSpan:
@@ -50,15 +55,22 @@ class Spans:
     """One per process. Calls cost microseconds, never block and never raise for bad ids."""
 
     def __init__(
-        self, service: str, otlp_url: str, instance: str, counters: SpanCounters | None = None
+        self,
+        service: str,
+        otlp_url: str,
+        instance: str,
+        counters: SpanCounters | None = None,
+        share: float = ALL,
     ) -> None:
+        """`share` of the jobs, 0 to 1, whose spans are sent; see `sampling`."""
         self._sink: SpanSink | None = None
         self._ranks: RankSpans | None = None
+        self._jobs = JobTraces()
         if otlp_url:  # the SDK costs 0.2 s and 10 MiB
             from shared.telemetry.rank_spans import RankSpans
             from shared.telemetry.span_sink import SpanSink
 
-            self._sink = SpanSink(service, otlp_url, instance, counters)
+            self._sink = SpanSink(service, otlp_url, instance, counters, share)
             self._ranks = RankSpans(self._sink)
 
     def decided(
@@ -66,17 +78,30 @@ class Spans:
     ) -> None:
         """One span per accepted fact; `parents[i]` is the traceparent of what caused `facts[i]`.
 
-        In the same trace the cause is the parent, in another it is linked. A fact without a
-        traceparent, and one that only keeps the books, has no span.
+        In the same trace the cause is the parent, in another it is linked, and so are the last
+        decision about the job and its start. A fact without a traceparent, and one that only keeps
+        the books, has no span.
         """
         if self._sink is None or self._ranks is None:
             return
         for fact, parent in zip(facts, parents, strict=True):
-            name = span_of(fact.event.TYPE)
+            name, links = span_of(fact.event.TYPE), self._jobs.links(fact, parent)
             if fact.traceparent and name not in BOOKKEEPING:
                 attributes = attributes_of(fact)
-                self._sink.put(name, fact.traceparent, parent, attributes, started_ns, ended_ns)
+                self._sink.put(
+                    name, fact.traceparent, parent, attributes, started_ns, ended_ns, links=links
+                )
             self._ranks.note(fact, started_ns, ended_ns)
+
+    def knows(self, job_id: str, traceparent: str) -> None:
+        """A job of an earlier life of this process, and where its first trace is."""
+        if self._sink is not None:
+            self._jobs.tell(job_id, traceparent)
+
+    def waits(self, entries: Iterable[QueueEntry]) -> None:
+        """Jobs in line that may not have been ranked yet: each has a `rank` span with the next."""
+        if self._ranks is not None:
+            self._ranks.remember(entries)
 
     @contextmanager
     def span(

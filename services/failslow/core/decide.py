@@ -53,7 +53,7 @@ class FailSlow:
             case GangsNoted() as event:
                 apply(state, event)
             case FaultSuspected() as event:
-                open_fault(state, event)
+                open_fault(state, event, fact.traceparent)
             case FaultCleared(fault_id=fault_id):
                 close_in_gang(state, fault_id, mute=False)
                 state.close(fault_id, "cleared")
@@ -79,17 +79,18 @@ class FailSlow:
             verdict = judge(windows_of(gang, own), self.limits)
             for rank, slow in verdict.slow.items():
                 if is_new(gang, rank):
-                    yield item.leads_to(suspected(job_id, gang, rank, slow))
+                    event = suspected(job_id, gang, rank, slow)
+                    yield Decision(event, item.id, gang.traceparent)
             for rank in verdict.healthy:
                 if rank in gang.open:
-                    yield item.leads_to(cleared(state.faults[gang.open[rank]], "recovered"))
+                    yield ended(state.faults[gang.open[rank]], "recovered", item.id)
 
 
 def end_watch(state: Watch, changes: Changes) -> Iterator[Decision]:
     """Faults end before the watch of their gang does."""
     for job_id in changes.ended:
         for fault_id in list(state.gangs[job_id].open.values()):
-            yield Decision(cleared(state.faults[fault_id], "job_ended"))
+            yield ended(state.faults[fault_id], "job_ended")
     if changes:
         yield Decision(noted(state, changes))
 
@@ -110,6 +111,11 @@ def suspected(job_id: str, gang: Gang, rank: int, slow: Slow) -> FaultSuspected:
     )
 
 
+def ended(fault: Fault, reason: str, cause: str = "") -> Decision:
+    """The end of a suspicion follows from the suspicion."""
+    return Decision(cleared(fault, reason), cause, fault.traceparent)
+
+
 def cleared(fault: Fault, reason: str) -> FaultCleared:
     return FaultCleared(
         fault_id=fault.fault_id,
@@ -120,11 +126,12 @@ def cleared(fault: Fault, reason: str) -> FaultCleared:
     )
 
 
-def open_fault(state: Watch, event: FaultSuspected) -> None:
+def open_fault(state: Watch, event: FaultSuspected, traceparent: str) -> None:
     _, attempt, rank, count = event.fault_id.split("/")
     fault = Fault(
         event.fault_id, event.job_id, event.tenant, event.node_id, int(attempt), int(rank)
     )
+    fault.traceparent = traceparent
     state.faults[event.fault_id] = fault
     gang = gang_of(state, fault)
     if gang is not None:

@@ -51,7 +51,7 @@ class Changes:
             case JobPlaced(job_id=job_id, allocations=allocations) as placed:
                 self.end(state, job_id)
                 if len(allocations) > 1:
-                    self.started[job_id] = watched(placed, item.place)
+                    self.started[job_id] = watched(placed, item)
             case message if isinstance(message, ENDS):
                 self.end(state, message.job_id)
 
@@ -61,17 +61,18 @@ class Changes:
             self.ended[job_id] = None
 
 
-def watched(placed: JobPlaced, place: str) -> WatchedGang:
+def watched(placed: JobPlaced, item: Input) -> WatchedGang:
     return WatchedGang(
         job_id=placed.job_id,
         tenant=placed.tenant,
         attempt=placed.attempt,
         workers=tuple(
             GangWorker.model_construct(
-                rank=lease.rank, node_id=lease.node_id, allocation_id=f"{place}/{lease.rank}"
+                rank=lease.rank, node_id=lease.node_id, allocation_id=f"{item.place}/{lease.rank}"
             )
             for lease in placed.allocations
         ),
+        traceparent=item.traceparent,
     )
 
 
@@ -87,4 +88,4 @@ def apply(state: Watch, event: GangsNoted) -> None:
         state.gangs.pop(job_id, None)
     for gang in event.started:
         workers = {worker.rank: worker for worker in gang.workers}
-        state.gangs[gang.job_id] = Gang(gang.tenant, gang.attempt, workers)
+        state.gangs[gang.job_id] = Gang(gang.tenant, gang.attempt, workers, gang.traceparent)

@@ -25,6 +25,8 @@ class Fault:
     attempt: int
     rank: int
     status: Status = "open"
+    traceparent: str = ""
+    """Of the suspicion."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,8 @@ class Gang:
     tenant: str
     attempt: int
     workers: dict[int, GangWorker]
+    traceparent: str = ""
+    """Of the placement that began it: verdicts are linked to it."""
     open: dict[int, str] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     muted: set[int] = field(default_factory=set)
@@ -43,7 +47,7 @@ class Gang:
 class Watch:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-1"
+    SCHEMA: ClassVar[str] = "failslow-2"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, Gang] = field(default_factory=dict)

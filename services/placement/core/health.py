@@ -29,33 +29,39 @@ def noted(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[Decisio
     match message:
         case FaultSuspected(slowdown=slowdown):
             if node_id in pool.board.nodes:
-                yield said(pool, node_id, fault_id, slowdown, item.id)
+                yield said(pool, node_id, fault_id, slowdown, item)
         case FaultCleared(reason="job_ended") if fault_id in known:
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            yield said(pool, node_id, fault_id, known[fault_id], item.id, until)
+            yield said(pool, node_id, fault_id, known[fault_id], item, until)
         case FaultCleared(reason="recovered"):
             for other in [f for f in known if f == fault_id or f in pool.board.fading]:
-                yield said(pool, node_id, other, HEALTHY, item.id)
+                yield said(pool, node_id, other, HEALTHY, item)
         case FaultDismissed() if fault_id in known:
-            yield said(pool, node_id, fault_id, HEALTHY, item.id)
+            yield said(pool, node_id, fault_id, HEALTHY, item)
 
 
 def said(
-    pool: Pool, node_id: str, fault_id: str, slowdown: float, cause: str, until: int | None = None
+    pool: Pool,
+    node_id: str,
+    fault_id: str,
+    slowdown: float,
+    item: Input | None,
+    until: int | None = None,
 ) -> Decision:
+    """`item` is what fail-slow said, if it is that from which this follows."""
     others = pool.board.slow.get(node_id, {})
     worst = max([slowdown, *(s for f, s in others.items() if f != fault_id)])
     event = NodeHealthNoted(
         node_id=node_id, fault_id=fault_id, slowdown=slowdown, health=1 / worst, until=until
     )
-    return Decision(event, cause)
+    return item.leads_to(event) if item else Decision(event)
 
 
 def forget(pool: Pool, now: int) -> Iterator[Decision]:
     """Suspicions whose time is over; `next_wake` is due until none is left."""
     over = [f for f, fading in pool.board.fading.items() if fading.until <= now]
     for fault_id in over[:FORGOTTEN_PER_STEP]:
-        yield said(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, "")
+        yield said(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, None)
 
 
 def due_at(pool: Pool) -> int | None:

@@ -8,12 +8,10 @@ from typing import get_args
 
 import shared.contracts
 from shared.contracts.base import EVENTS
-from shared.telemetry.metrics import Metrics
 from shared.telemetry.names import (
     LATER_EVENTS,
     START_EVENTS,
     LaterSpan,
-    MetricName,
     StartSpan,
     continues_trace,
     span_of,
@@ -43,8 +41,3 @@ def test_a_new_version_keeps_its_span() -> None:
 def test_an_unknown_event_is_a_decision_of_its_own_trace() -> None:
     assert span_of("moon.risen.v1") == "decide"
     assert not continues_trace("moon.risen.v1")
-
-
-def test_every_metric_of_the_list_is_registered_and_no_other() -> None:
-    families = {family.name for family in Metrics("placement").registry.collect()}
-    assert families == set(get_args(MetricName))

@@ -58,6 +58,7 @@ def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
         "allocation.id": "2/7/0",
         "cause.id": "admission/2/4/0",
         "decision.id": "placement/2/7",
+        "decision.nodes": "n1",
         "decision.policy": "best_fit",
         "decision.score": 0.5,
         "decision.waited_ms": 40,
@@ -263,7 +264,7 @@ def entry(job_id: str, traceparent: str) -> QueueEntry:
 
 def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) -> None:
     trace = new_traceparent()
-    ranked = QueueRanked(base_policy="fcfs", ranked=(Ranked(job_id="j1", score=3.5),))
+    ranked = QueueRanked(base_policy="fcfs", ranked=(Ranked(job_id="j1", score=3.5),), waiting=7)
     facts = [
         priority(QueueChanged(entered=(entry("j1", trace),)), 1),
         priority(ranked, 2),
@@ -277,6 +278,22 @@ def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) 
     assert rank.parent_span_id.hex() == trace[36:52]
     assert rank.trace_id.hex() == trace[3:35]
     assert (said["job.id"], said["decision.score"], said["decision.policy"]) == ("j1", 3.5, "fcfs")
+    assert (said["decision.position"], said["decision.waiting"]) == (1, 7)
+
+
+def test_a_rank_says_which_model_decided(sink: Sink) -> None:
+    ranked = QueueRanked(
+        base_policy="fcfs", learned="berth", model_sha256="ab" * 32,
+        ranked=(Ranked(job_id="j0", score=4), Ranked(job_id="j1", score=3.5)),
+    )  # fmt: skip
+    spans = Spans("priority", sink.url, "r1")
+    spans.waits([entry("j1", new_traceparent())])
+    spans.decided([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)
+    spans.shutdown()
+    [rank] = [span for span in sink.spans() if span.name == "rank"]
+    said = attributes(rank)
+    assert (said["decision.learned"], said["decision.model_sha256"]) == ("berth", "ab" * 32)
+    assert said["decision.position"] == 2
 
 
 def test_a_job_that_runs_before_it_was_ranked_says_so(sink: Sink) -> None:

@@ -1,0 +1,72 @@
+"""What placement's state says of a pool in numbers, for dashboards and alerts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import get_args
+
+from services.placement.core.board import Node
+from services.placement.core.shape import GPU
+from services.placement.core.state import Phase, Pool
+from shared.contracts.base import Millis
+from shared.telemetry.figures import Figure
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+
+
+def figures(pool: Pool, now: Millis) -> Iterator[Figure]:
+    """Of one lane; nothing of a lane without a pool."""
+    if pool.settings is None:
+        return
+    label = (pool.name,)
+    yield from jobs(pool, label, now)
+    yield from gpus(pool, label)
+    yield from nodes(pool, label)
+
+
+def jobs(pool: Pool, label: tuple[str], now: Millis) -> Iterator[Figure]:
+    phases = Counter(job.phase for job in pool.jobs.values())
+    for phase in PHASES:
+        yield Figure("berth_jobs", phases[phase], (*label, phase))
+    waiting = pool.waiting.values()
+    oldest = min((job.since for job in waiting), default=now)
+    wanted = sum(job.shape.min_workers * job.shape.worker_milli for job in waiting) / GPU
+    yield Figure("berth_queue_gpus", wanted, label)
+    yield Figure("berth_queue_oldest_wait_seconds", max(0, now - oldest) / 1000, label)
+    since = pool.first_change if pool.changed and pool.waiting else now
+    yield Figure("berth_undecided_seconds", max(0, now - since) / 1000, label)
+
+
+def gpus(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
+    """Held is what is not free of the nodes that are there, in thousandths of a GPU."""
+    there: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    free_milli = partly_milli = 0
+    for node in present(pool):
+        kind, free = node.kind.gpu_type, sum(node.free)
+        there[kind] += node.kind.gpus
+        held[kind] += node.kind.gpus * GPU - free
+        free_milli += free
+        partly_milli += free if free < node.kind.gpus * GPU else 0
+    for kind, count in sorted(there.items()):
+        yield Figure("berth_gpus", count, (*label, kind))
+        yield Figure("berth_gpus_held", held[kind] / GPU, (*label, kind))
+    total = sum(there.values())
+    used = sum(held.values()) / GPU
+    yield Figure("berth_gpu_utilization_ratio", used / total if total else 0.0, label)
+    apart = partly_milli / free_milli if free_milli else 0.0
+    yield Figure("berth_fragmentation_ratio", apart, label)
+
+
+def nodes(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
+    alive = list(present(pool))
+    cordoned = sum(node.node_id in pool.cordons for node in alive)
+    yield Figure("berth_nodes", len(alive) - cordoned, (*label, "alive"))
+    yield Figure("berth_nodes", cordoned, (*label, "cordoned"))
+    yield Figure("berth_nodes", len(pool.lost), (*label, "lost"))
+    yield Figure("berth_nodes_suspected", len(pool.board.slow), label)
+
+
+def present(pool: Pool) -> Iterator[Node]:
+    return (node for node in pool.board.nodes.values() if node.lost_at is None)

@@ -1,0 +1,42 @@
+"""What priority's state says of a pool in numbers, for dashboards and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from services.priority.core.fair_share import used_gpu_s
+from services.priority.core.state import Queue
+from shared.contracts.base import Millis
+from shared.telemetry.figures import Figure
+
+TENANTS_MOST = 50
+"""A label may not have any number of values: of more tenants those that used most are shown."""
+
+
+def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
+    """Of one lane; nothing of a lane without a pool."""
+    if queue.pool is None:
+        return
+    label = (queue.name,)
+    use = shares(used_gpu_s(queue, now))
+    weight = shares({name: queue.weights.get(name, 1.0) for name in queue.tenants})
+    for tenant in sorted(use, key=lambda name: (-use[name], name))[:TENANTS_MOST]:
+        yield Figure("berth_tenant_use_ratio", use[tenant], (*label, tenant))
+        yield Figure("berth_tenant_weight_ratio", weight.get(tenant, 0.0), (*label, tenant))
+    yield Figure("berth_fairness_gap_ratio", gap(queue, use), label)
+    yield Figure("berth_policies_degraded", len(queue.degraded), label)
+    age_ms = now - queue.ranked_at if queue.waiting and queue.ranked_at else 0
+    yield Figure("berth_order_age_seconds", max(0, age_ms) / 1000, label)
+
+
+def shares(amounts: Mapping[str, float]) -> dict[str, float]:
+    total = sum(amounts.values())
+    return {name: amount / total if total else 0.0 for name, amount in amounts.items()}
+
+
+def gap(queue: Queue, use: Mapping[str, float]) -> float:
+    """How far a tenant is above its fair part, among those that have jobs here now."""
+    active = {job.tenant for job in queue.jobs.values()}
+    weight = shares({name: queue.weights.get(name, 1.0) for name in active})
+    used = shares({name: use.get(name, 0.0) for name in active})
+    return max((used[name] - weight[name] for name in active), default=0.0)

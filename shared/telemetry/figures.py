@@ -1,0 +1,39 @@
+"""Gauges that are read off a service's state: a scrape tells the last list, and nothing older."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from shared.telemetry.metric_names import METRICS, MetricName
+
+
+class Figure(NamedTuple):
+    """One gauge; `labels` are the values of `METRICS[name].labels`, in that order."""
+
+    name: MetricName
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+class LastFigures(Collector):
+    """A tenant or pool that is gone is gone from the next scrape as well."""
+
+    def __init__(self) -> None:
+        self.figures: tuple[Figure, ...] = ()
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: which ones there will be depends on the service."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[MetricName, GaugeMetricFamily] = {}
+        for name, value, labels in self.figures:
+            if name not in families:
+                spec = METRICS[name]
+                families[name] = GaugeMetricFamily(name, spec.text, labels=spec.labels)
+            families[name].add_metric(labels, value)
+        yield from families.values()

@@ -1,0 +1,101 @@
+"""Beside a decider's lanes: how late the loop is, how far it lags, and what its states say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from aiokafka.errors import KafkaError
+
+from shared.bus.clock import now_ms
+from shared.bus.domain import Domain
+from shared.bus.errors import BusError
+from shared.bus.lanes import Lanes
+from shared.bus.log import TP
+from shared.contracts.base import Millis
+from shared.telemetry.figures import Figure
+from shared.telemetry.metrics import Metrics, loop_stall_probe
+
+S = TypeVar("S")
+
+LOOK_EVERY_S = 1.0
+LAG_EVERY_LOOKS = 5
+
+OfState = Callable[[S, Millis], Iterable[Figure]]
+"""A pure function of one lane's state and the time in ms."""
+
+log = logging.getLogger(__name__)
+
+
+async def probe(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
+    """For `run_service(background=...)`: runs until it is cancelled."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(loop_stall_probe(metrics))
+        group.create_task(Looks(lanes, metrics, of_state).run())
+
+
+class Looks:
+    """Looks at the lanes once a second, at the ends of their inputs every five."""
+
+    def __init__(self, lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
+        self._lanes = lanes
+        self._metrics = metrics
+        self._of_state = of_state
+        self._lags: list[Figure] = []
+        self._ignored: dict[str, int] = {}
+        self._lost: dict[str, int] = {}
+
+    async def run(self) -> None:
+        looks = 0
+        while True:
+            if looks % LAG_EVERY_LOOKS == 0:
+                self._lags = await self._lag()
+            looks += 1
+            self.look(now_ms())
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def look(self, now: Millis) -> None:
+        domains = list(self._lanes.domains.values())
+        found = [Figure("berth_lanes_held", len(domains)), *self._lags]
+        for domain in domains:
+            found.append(inbox(domain))
+            found.extend(self._told(domain, now))
+            self._count(domain)
+        self._metrics.show(found)
+
+    def _told(self, domain: Domain[Any], now: Millis) -> list[Figure]:
+        """A figure that cannot be computed must not end a service that can decide."""
+        try:
+            return list(self._of_state(domain.state, now))
+        except Exception:
+            log.exception("figures are missing", extra={"lane": domain.tp.key})
+            return []
+
+    def _count(self, domain: Domain[Any]) -> None:
+        """Domains count from their own beginning, a counter of this process never goes back."""
+        lane = domain.name
+        ignored, lost = domain.inbox.ignored, domain.lost_appends
+        self._metrics.ignored_records.labels("reader_rule").inc(
+            ignored - self._ignored.get(lane, 0)
+        )
+        self._metrics.lost_appends.inc(lost - self._lost.get(lane, 0))
+        self._ignored[lane], self._lost[lane] = ignored, lost
+
+    async def _lag(self) -> list[Figure]:
+        """None while the broker is away: an old lag would look like a true one."""
+        try:
+            return list(lags(await self._lanes.behind()))
+        except (KafkaError, BusError, OSError):
+            return []
+
+
+def inbox(domain: Domain[Any]) -> Figure:
+    return Figure("berth_inbox_inputs", domain.inbox.pending_inputs, (str(domain.partition),))
+
+
+def lags(behind: Mapping[TP, int]) -> Iterator[Figure]:
+    """By topic and partition; of a topic that several lanes read the one that is behind most."""
+    for (topic, partition), records in sorted(behind.items()):
+        yield Figure("berth_consumer_lag_records", records, (topic, str(partition)))
