@@ -139,6 +139,9 @@ class QueueRanked(Event):
     )
     waiting: int = Field(0, ge=0, description="jobs waiting in all")
     terms: dict[str, float] = Field(default_factory=dict, description="what decided, by name")
+    context: tuple[float, ...] = Field(
+        (), max_length=16, description="what networks are told of the pool, if looked at anew"
+    )
 
 
 @event

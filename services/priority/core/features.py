@@ -32,6 +32,9 @@ SCHEMA = FeatureSchema(
     context=("ln_pressure", "used_share", "ln_service_waiting/10", "ln_service_running/10"),
 )
 LEAST_GPUS = 0.01
+CONTEXT_S = 3600.0
+"""Cluster s for which the context holds. It bears on the scores of all jobs alike: looked at anew
+at every ranking it would have jobs overtake each other, and stop each other, at every change."""
 _LEVELS = np.array([level_s(b) for b in range(BINS)], np.float64)
 _EDGES = _LEVELS[1:]
 

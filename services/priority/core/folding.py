@@ -53,6 +53,8 @@ def fold_places(state: Queue, event: QueueChanged) -> None:
 
 
 def note_node(state: Queue, node: NodeGpus) -> None:
+    """What a network was told of the pool is no longer so."""
+    state.context = ()
     if node.gpus:
         state.nodes[node.node_id] = node.gpus
     else:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from services.priority.core.features import features
-from services.priority.core.learned import BadModel, BadOutput, Model, Models
+from services.priority.core.features import CONTEXT_S, features
+from services.priority.core.learned import Array, BadModel, BadOutput, Model, Models
 from services.priority.core.ordering import Order, is_classic, order_by
 from services.priority.core.queue_view import QueueView
 from services.priority.core.sorting import first_of, lowest_running
@@ -17,6 +18,7 @@ from services.priority.core.table import Floats
 from shared.bus.decider import Decision
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
+from shared.contracts.checkpoint import wall_ms
 from shared.contracts.ranking import (
     RANKED_MOST,
     RUNNING_MOST,
@@ -33,6 +35,15 @@ SHADOW_MS = 10_000
 LEARNED = "learned:"
 
 
+class Seen(NamedTuple):
+    """What networks are given: features of the jobs [n, F] and of the pool [C]."""
+
+    jobs: Array
+    context: Array
+    is_new: bool
+    """Was the context looked at for this ranking?"""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """What there is to rank, and by which models."""
@@ -42,6 +53,7 @@ class Line:
     view: QueueView
     models: Models
     now: int
+    seen: Seen | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +76,10 @@ class Advice:
 def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
     """The order, behind what is new about the policies that made it."""
     assert queue.pool is not None
-    line = Line(queue, queue.pool, queue.view(now), models, now)
-    base = order_by(queue.pool.base_policy, queue, line.view, now, queue.pool.runtime)
-    line.view.base_score[:] = base.scores
+    view = queue.view(now)
+    base = order_by(queue.pool.base_policy, queue, view, now, queue.pool.runtime)
+    view.base_score[:] = base.scores
+    line = Line(queue, queue.pool, view, models, now, seen(queue, queue.pool, view, now))
     advice = None
     if learned := queue.pool.learned:
         found = by_model(line, learned)
@@ -79,6 +92,16 @@ def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
     if queue.pool.shadows and now - queue.shadowed_at >= SHADOW_MS:
         for name in queue.pool.shadows:
             yield from shadowed(line, name, advice)
+
+
+def seen(queue: Queue, pool: PoolConfigured, view: QueueView, now: int) -> Seen | None:
+    """None where no network is asked. The context holds for a while, see `CONTEXT_S`."""
+    if not (pool.learned or any(name.startswith(LEARNED) for name in pool.shadows)):
+        return None
+    jobs, context = features(view)
+    if queue.context and now - queue.context_at < wall_ms(CONTEXT_S, pool.time_scale):
+        return Seen(jobs, np.array(queue.context, np.float32), False)
+    return Seen(jobs, context, True)
 
 
 def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
@@ -97,6 +120,7 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
             "running": named(line.view, advice.scores, running),
             "waiting": line.view.waiting,
             "terms": base.terms | line.queue.accuracy.terms(),
+            "context": line.seen.context.tolist() if line.seen and line.seen.is_new else (),
         }
     )
 
@@ -117,8 +141,9 @@ def by_model(line: Line, name: str) -> Advice | Problem:
         case BadModel() as error:
             return Problem("bad_model", str(error)[:512])
         case Model() as model:
+            assert line.seen is not None, "features of a pool that asks a network"
             try:
-                scores = model.scores(*features(line.view)).astype(np.float64)
+                scores = model.scores(line.seen.jobs, line.seen.context).astype(np.float64)
             except BadOutput as error:
                 return Problem("bad_output", str(error)[:512])
             first = first_of(line.view, scores, RANKED_MOST)
@@ -200,8 +225,10 @@ def is_degraded(queue: Queue, name: str, shadow: bool) -> bool:
 
 def fold_ranking(queue: Queue, event: Event, at: int) -> None:
     match event:
-        case QueueRanked(ranked=first):
+        case QueueRanked(ranked=first, context=context):
             queue.ranked_at = at
+            if context:
+                queue.context, queue.context_at = context, at
             queue.head = first[0].job_id if first else ""
             queue.dirty = False
         case ShadowRanked():

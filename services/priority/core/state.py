@@ -46,7 +46,7 @@ class Usage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-2"
+    SCHEMA: ClassVar[str] = "priority-3"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
@@ -69,6 +69,9 @@ class Queue:
     degraded: dict[str, str] = field(default_factory=dict)
     """Why a learned or shadow policy says nothing, by its name; said once."""
     shadowed_at: int = 0
+    context: tuple[float, ...] = ()
+    """What networks are told of the pool, see `features`; empty: look at it."""
+    context_at: int = 0
 
     @property
     def name(self) -> str:

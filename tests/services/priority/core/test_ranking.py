@@ -75,6 +75,18 @@ def test_it_scores_waiting_and_running_jobs_on_one_scale() -> None:
     assert four.score < min(job.score for job in found.ranked)
 
 
+def test_what_a_network_is_told_of_the_pool_holds_for_an_hour_unless_nodes_change() -> None:
+    state = a_pool(learned="small")
+    first = only(run(LEARNED, state, JOBS), QueueRanked)
+    more = [admitted("five", gpus=8)]
+    assert len(first.context) == len(SCHEMA.context)
+    assert only(run(LEARNED, state, more, AT + 3_599_000), QueueRanked).context == ()
+    again = only(run(LEARNED, state, [], AT + 3_604_000), QueueRanked)
+    assert again.context[0] > first.context[0], "there are more waiting now"
+    grown = only(run(LEARNED, state, [node("n9", 64)], AT + 3_605_000), QueueRanked)
+    assert grown.context[0] < again.context[0], "and more GPUs"
+
+
 def test_a_class_still_goes_first_under_a_learned_policy() -> None:
     state = a_pool(learned="small")
     jobs = [admitted("low", cls="low"), admitted("high", cls="high", gpus=8)]
@@ -141,7 +153,9 @@ def test_what_nobody_asks_for_any_more_is_not_degraded() -> None:
 def test_shadows_rank_the_same_line_and_do_not_act() -> None:
     plain, watched = a_pool(), a_pool(shadows=("smallest_first", "learned:big", "fcfs"))
     alone, beside = (run(LEARNED, state, JOBS) for state in (plain, watched))
-    assert only(beside, QueueRanked) == only(alone, QueueRanked)
+    told = only(beside, QueueRanked)
+    assert told.context, "a network is among the shadows"
+    assert told.model_copy(update={"context": ()}) == only(alone, QueueRanked)
     shadows = [event for event in beside if isinstance(event, ShadowRanked)]
     assert [(e.policy, e.top, e.agreement) for e in shadows] == [
         ("smallest_first", ("one", "two", "four"), pytest.approx(-1 / 3, abs=1e-6)),
