@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -50,8 +51,16 @@ TENANT, SITE = "tenant.", "site."
 """Tenants' users begin with the one. The other is the installation's own, a monitor for example:
 nobody here makes or removes them, or their ACLs."""
 ADMIN, OPERATOR, VERIFY = "admin", "operator", "verify"
+RESTORE = "restore"
 MECHANISM = ScramMechanism.SCRAM_SHA_512
 HOST = "*"
+
+
+_IMPLIED: dict[str, tuple[str, ...]] = {
+    "describe": ("read", "write", "delete", "alter"),
+    "describe_configs": ("alter_configs",),
+}
+"""What Kafka takes for granted with another right."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,8 +74,8 @@ class Grant:
     prefixed: bool = False
 
     def covers(self, operation: Operation, kind: Kind, name: str) -> bool:
-        """As Kafka judges: who may read, write, delete or alter may also describe."""
-        implied = operation == "describe" and self.operation in ("read", "write", "delete", "alter")
+        """As Kafka judges."""
+        implied = self.operation in _IMPLIED.get(operation, ())
         if kind != self.kind or not (operation == self.operation or implied):
             return False
         if self.prefixed:
@@ -189,6 +198,21 @@ def shut_out(admin: KafkaAdminClient, tenant: str) -> bool:
     was_known = user in scram_users(admin)
     forget(admin, [user] if was_known else [])
     return was_known
+
+
+@contextmanager
+def restorer(admin: KafkaAdminClient) -> Iterator[str]:
+    """A user that writes ledgers back from a backup: `RESTORE`, for as long as the block lasts;
+    yields its password. Nobody else may write what a decider wrote."""
+    password = kafka_users.new_password()
+    rights = {Grant(RESTORE, "read", "topic", ANY), Grant(RESTORE, "write", "topic", ANY)}
+    set_passwords(admin, {RESTORE: password})
+    _add(admin, rights)
+    try:
+        yield password
+    finally:
+        _remove(admin, rights)
+        forget(admin, [RESTORE])
 
 
 def scram_users(admin: KafkaAdminClient) -> list[str]:

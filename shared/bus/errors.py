@@ -31,6 +31,10 @@ class TooLarge(ProtocolViolation):
     """One input, or one wake, leads to more events than one record can hold."""
 
 
+class Forbidden(BusError):
+    """The broker knows who we are and refuses, or does not believe it: trying again is no use."""
+
+
 class OutcomeUnknown(BusError):
     """The append may or may not have happened, or may yet happen; only the log can tell."""
 

@@ -7,13 +7,19 @@ import time
 from collections.abc import Mapping
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError, RecordTooLargeError
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+)
 
 from shared.bus.connection import Connection
-from shared.bus.errors import OutcomeUnknown, TailLost, TooLarge
+from shared.bus.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
 from shared.bus.hang_up import hang_up
 from shared.bus.log import TP, Entry, Feed, Headers
 from shared.bus.patience import patiently
+from shared.bus.refused import NOT_ALLOWED, check_let_in
 
 MAX_REQUEST_BYTES = 1_048_576
 FETCH_BYTES = 4 * 1024 * 1024
@@ -132,6 +138,9 @@ class KafkaLog:
             )
         except RecordTooLargeError as error:
             raise TooLarge(f"{tp.key}: {len(value)} bytes are more than a record holds") from error
+        except NOT_ALLOWED as error:
+            await self._drop_producer()
+            raise Forbidden(f"{tp.key}: {self._connection.user} may not append") from error
         except (TimeoutError, KafkaError, OSError) as error:
             await self._drop_producer()
             raise OutcomeUnknown(f"{tp.key}: {error!r}") from error
@@ -169,8 +178,10 @@ class KafkaLog:
         consumer = self._new_consumer(reset)
         try:
             await consumer.start()
-        except BaseException:
+        except BaseException as error:
             await hang_up(consumer)
+            if isinstance(error, KafkaConnectionError):
+                await check_let_in(self._connection)
             raise
         return consumer
 
