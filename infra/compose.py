@@ -99,7 +99,7 @@ def down(volumes: bool) -> None:
     if not volumes:
         return
     secrets = _secrets(variables())
-    names = (compose_secrets.PASSWORD, compose_secrets.DSN)
+    names = compose_secrets.NAMES
     gone = [secrets / name for name in names] + [FOLDER / FILE, FOLDER / OPERATOR_KEY]
     for path in gone:
         path.unlink(missing_ok=True)

@@ -8,18 +8,30 @@ import secrets
 from pathlib import Path
 
 PASSWORD, DSN = "postgres_password", "postgres_dsn"
+ROLES = ("projector", "gateway")
+"""Services that have a role of their own in Postgres, and so an address of their own."""
+NAMES = (PASSWORD, DSN, *(f"{DSN}_{role}" for role in ROLES))
 
 
 def make(folder: Path) -> bool:
-    """Write password and address; what is there already stays, for the database knows it."""
-    if (folder / DSN).exists():
+    """Write what is missing; what is there already stays, for the database knows it."""
+    if all((folder / name).exists() for name in NAMES):
         return False
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    password = secrets.token_urlsafe(32)
-    _write(folder / PASSWORD, password)
-    _write(folder / DSN, f"postgresql://berth:{password}@postgres:5432/berth")
+    if not (folder / DSN).exists():
+        password = secrets.token_urlsafe(32)
+        _write(folder / PASSWORD, password)
+        _write(folder / DSN, _address("berth", password))
+    for role in ROLES:
+        path = folder / f"{DSN}_{role}"
+        if not path.exists():
+            _write(path, _address(f"berth_{role}", secrets.token_urlsafe(32)))
     return True
+
+
+def _address(user: str, password: str) -> str:
+    return f"postgresql://{user}:{password}@postgres:5432/berth"
 
 
 def _write(path: Path, text: str) -> None:

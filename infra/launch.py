@@ -189,6 +189,8 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
     return Site(
         kafka=stack.kafka,
         postgres=stack.postgres,
+        postgres_projector=postgres.dsn(_postgres(stack), user=postgres.PROJECTOR),
+        postgres_gateway=postgres.dsn(_postgres(stack), user=postgres.GATEWAY),
         otlp=stack.otlp,
         data=stack.state,
         work=stack.work,

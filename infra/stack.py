@@ -93,14 +93,18 @@ class Site:
     durable: bool
     window_ms: int = 20
     guarded: Guarded | None = None
+    postgres_projector: str = ""
+    postgres_gateway: str = ""
+    """Addresses for the roles that services have there; `postgres` is the installation's own."""
 
 
 PARTS = (Part("broker", 1024), Part("postgres", 512), Part("collector", 256), Part("jaeger", 512))
 
+TABLES = ("postgres", "postgres_projector", "postgres_gateway")
 
 STEPS = (
     Step("topics", ("-m", "infra.topics"), ("kafka", "partitions", "durable"), ("broker",), True),
-    Step("migrate", ("-m", "shared.projections.migrate"), ("postgres",), ("postgres",)),
+    Step("migrate", ("-m", "shared.projections.migrate"), TABLES, ("postgres",)),
 )
 
 WITH_POSTGRES = (*COMMON, "postgres")
@@ -132,6 +136,7 @@ BY_NAME = {service.name: service for service in SERVICES}
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
     """The variables of one service: its own, and no other's."""
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
+    known["postgres"] = known.get(f"postgres_{service.name}", "")
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
     if service.decides and not site.idempotent:
@@ -173,6 +178,8 @@ def _values(site: Site) -> dict[str, str]:
     return {
         "kafka": site.kafka,
         "postgres": site.postgres,
+        "postgres_projector": site.postgres_projector,
+        "postgres_gateway": site.postgres_gateway,
         "otlp": site.otlp,
         "work": str(site.work),
         "partitions": str(site.partitions),

@@ -1,18 +1,27 @@
-"""Reads of the read models; while Postgres is away they are refused, and nothing else is."""
+"""Reads of the read models; while Postgres is away they are refused, and nothing else is.
+
+Each read is a transaction of its own that says whose rows it may see: Postgres itself, by row-level
+security, shows no other, whatever a query forgot to ask.
+"""
 
 from __future__ import annotations
+
+import re
 
 import asyncpg
 import msgspec
 
 from services.gateway.problem import unavailable
+from shared.contracts.registry import Bearer
+from shared.projections.database import EVERYBODY, SCHEMA
 
-SCHEMA = "berth"
 CONNECT_S = 2.0
 COMMAND_S = 5.0
 CONNECTIONS = 8
 JSON_COLUMNS = frozenset({"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms"})
 """Kept as text, so that equal rows are equal bytes; they leave as the JSON that they are."""
+
+A_TENANT = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
 Row = dict[str, object]
 
@@ -24,18 +33,22 @@ class Database:
         self._dsn = dsn
         self._pool: asyncpg.Pool | None = None
 
-    async def rows(self, sql: str, *values: object) -> list[Row]:
-        """Raises a 503 Refusal where Postgres cannot be asked."""
+    async def rows(self, bearer: Bearer, sql: str, *values: object) -> list[Row]:
+        """What this bearer may see of it; raises a 503 Refusal where Postgres cannot be asked."""
         if not self._dsn:
             raise unavailable("reads_unavailable", "this gateway has no read models")
+        seen = seen_by(bearer)
         try:
-            found = await (await self._connected()).fetch(sql, *values)
+            pool = await self._connected()
+            async with pool.acquire() as conn, conn.transaction(readonly=True):
+                await conn.execute(f"SET LOCAL app.tenant = '{seen}'")
+                found = await conn.fetch(sql, *values)
         except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as e:
             raise unavailable("reads_unavailable", f"Postgres: {type(e).__name__}") from None
         return [{name: _shown(name, value) for name, value in row.items()} for row in found]
 
-    async def row(self, sql: str, *values: object) -> Row | None:
-        found = await self.rows(sql, *values)
+    async def row(self, bearer: Bearer, sql: str, *values: object) -> Row | None:
+        found = await self.rows(bearer, sql, *values)
         return found[0] if found else None
 
     async def stop(self) -> None:
@@ -52,6 +65,16 @@ class Database:
                 server_settings={"search_path": SCHEMA, "application_name": "berth-gateway"},
             )  # fmt: skip
         return self._pool
+
+
+def seen_by(bearer: Bearer) -> str:
+    """The tenant whose rows a session of this bearer sees; only an operator's sees all."""
+    if bearer.tenant is None and bearer.may("operator"):
+        return EVERYBODY
+    tenant = bearer.tenant or ""
+    if not A_TENANT.fullmatch(tenant):
+        raise ValueError("a session is a tenant's or an operator's")
+    return tenant
 
 
 def _shown(name: str, value: object) -> object:

@@ -44,14 +44,10 @@ ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 
 PLACE_IN_LINE = """
-SELECT q.base_policy, q.learned, q.runtime, q.model_sha256, q.waiting, q.at AS ranked_at, q.terms,
-       e.position, (e.value ->> 'score')::float8 AS score,
-       (q.ranked::jsonb -> 0 ->> 'score')::float8 AS best_score,
-       CASE WHEN e.position > 1
-            THEN (q.ranked::jsonb -> (e.position - 2)::int ->> 'score')::float8 END AS score_ahead
-FROM job_placement p JOIN queue_rank q ON q.partition = p.partition
-LEFT JOIN LATERAL jsonb_array_elements(q.ranked::jsonb) WITH ORDINALITY AS e (value, position)
-    ON e.value ->> 'job_id' = p.job_id
+SELECT h.base_policy, h.learned, h.runtime, h.model_sha256, h.waiting, h.at AS ranked_at, h.terms,
+       r.position, r.score, h.best_score, r.score_ahead
+FROM job_placement p JOIN rank_head h ON h.partition = p.partition
+LEFT JOIN ranked_job r ON r.job_id = p.job_id AND r.job_id = $2
 WHERE ($1::text IS NULL OR p.tenant = $1) AND p.job_id = $2 AND p.phase = 'waiting'
 """
 

@@ -6,6 +6,8 @@ import asyncpg
 from asyncpg import Connection
 
 SCHEMA = "berth"
+EVERYBODY = "*"
+"""What an operator's transaction names as `app.tenant`; no tenant can be called so."""
 
 
 async def connect(dsn: str, schema: str = SCHEMA) -> Connection:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from alembic import command
 from alembic.config import Config
@@ -13,6 +15,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from shared.projections import roles
 from shared.projections.database import SCHEMA
 from shared.settings import read
 
@@ -25,35 +28,49 @@ def engine_url(dsn: str) -> str:
     return dsn.replace("postgresql://", "postgresql+asyncpg://", 1)
 
 
-def upgrade(connection: Connection, schema: str) -> None:
+def upgrade(connection: Connection, schema: str, logins: Mapping[str, str]) -> None:
     connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
-    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
+    roles.make_roles(connection)
+    roles.allow_logins(connection, logins)
+    roles.take_over(connection, schema)
+    connection.execute(text(f'SET LOCAL ROLE "{roles.OWNER}"'))
     connection.execute(text(f'SET LOCAL search_path TO "{schema}"'))
     config = Config()
     config.set_main_option("script_location", str(HERE))
     config.attributes["connection"] = connection
     config.attributes["schema"] = schema
     command.upgrade(config, "head")
+    roles.secure(connection, schema)
 
 
-async def migrate(dsn: str, schema: str = SCHEMA) -> None:
-    """Idempotent; all of it, or nothing."""
+async def migrate(
+    dsn: str, schema: str = SCHEMA, logins: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Idempotent; all of it, or nothing. `dsn` is of an account that may make roles.
+
+    `logins` are addresses of the services' roles, whose passwords they are given.
+    """
     engine = create_async_engine(engine_url(dsn), poolclass=NullPool)
     try:
         async with engine.begin() as connection:
-            await connection.run_sync(upgrade, schema)
+            await connection.run_sync(upgrade, schema, logins)
     finally:
         await engine.dispose()
 
 
 class MigrateSettings(BaseModel):
-    """Compose gives the address as a file, because it holds a password."""
+    """The installation's own account, and what the services will be told of theirs."""
 
     postgres: str
+    postgres_projector: str = ""
+    postgres_gateway: str = ""
 
 
 def main() -> None:
-    asyncio.run(migrate(read(MigrateSettings, os.environ).postgres))
+    settings = read(MigrateSettings, os.environ)
+    told = {roles.PROJECTOR: settings.postgres_projector, roles.GATEWAY: settings.postgres_gateway}
+    logins = {role: dsn for role, dsn in told.items() if dsn}
+    asyncio.run(migrate(settings.postgres, logins=logins))
 
 
 if __name__ == "__main__":

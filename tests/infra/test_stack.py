@@ -19,6 +19,8 @@ SITE = Site(
     partitions=4,
     idempotent=False,
     durable=False,
+    postgres_projector="postgresql://berth_projector@/berth?host=/run",
+    postgres_gateway="postgresql://berth_gateway@/berth?host=/run",
 )
 PORTS = {"metrics": 9100, "http": 8080}
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -59,6 +61,12 @@ def test_only_who_reads_tables_is_told_where_postgres_is() -> None:
     }
 
 
+def test_each_of_them_enters_postgres_as_its_own_role() -> None:
+    for service in SERVICES:
+        told = environment(service, SITE, PORTS).get("BERTH_POSTGRES", "")
+        assert told == getattr(SITE, f"postgres_{service.name}", "")
+
+
 def test_two_executors_are_two_members_with_two_folders() -> None:
     virtual, local = (
         environment(service, SITE, PORTS)
@@ -76,4 +84,8 @@ def test_a_step_is_told_no_more_than_it_takes() -> None:
         "BERTH_PARTITIONS": "4",
         "BERTH_DURABLE": "0",
     }
-    assert migrate == {"BERTH_POSTGRES": SITE.postgres}
+    assert migrate == {
+        "BERTH_POSTGRES": SITE.postgres,
+        "BERTH_POSTGRES_PROJECTOR": SITE.postgres_projector,
+        "BERTH_POSTGRES_GATEWAY": SITE.postgres_gateway,
+    }

@@ -67,7 +67,7 @@ async def list_tenants(request: Request, after: PageToken = None, limit: Limit =
     """Tenants with what they used, in GPU-milliseconds, and how their jobs ended."""
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
-    rows = await parts.database.rows(queries.TENANTS, bearer.tenant, after, limit)
+    rows = await parts.database.rows(bearer, queries.TENANTS, bearer.tenant, after, limit)
     return shown(page(rows, limit, "tenant"))
 
 
@@ -78,10 +78,10 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
     if bearer.tenant not in (None, tenant):
         raise not_found("tenant")
-    rows = await parts.database.rows(queries.TENANTS, tenant, None, 1)
+    rows = await parts.database.rows(bearer, queries.TENANTS, tenant, None, 1)
     if not rows:
         raise not_found("tenant")
-    return shown({**rows[0], "quota": await parts.database.rows(queries.QUOTAS, tenant)})
+    return shown({**rows[0], "quota": await parts.database.rows(bearer, queries.QUOTAS, tenant)})
 
 
 @router.post(
@@ -192,7 +192,7 @@ async def answer(
     """The answer of the command's owner; 404 while there is none."""
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
-    row = await parts.database.row(queries.COMMAND, bearer.tenant, command_id)
+    row = await parts.database.row(bearer, queries.COMMAND, bearer.tenant, command_id)
     if row is None:
         raise not_found("answer, or not yet")
     return shown(row)
@@ -204,7 +204,9 @@ async def dead(request: Request, after: PageToken = None, limit: Limit = 100) ->
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
     place = TimePage.read(after)
-    rows = await parts.database.rows(queries.DEAD, bearer.tenant, place.at, place.key, limit)
+    rows = await parts.database.rows(
+        bearer, queries.DEAD, bearer.tenant, place.at, place.key, limit
+    )
     return shown(page(rows, limit, "at", "dead_id"))
 
 
@@ -239,5 +241,5 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
 
 async def _all(request: Request, sql: str) -> Response:
     parts = gateway(request)
-    parts.access.bearer(request.headers.get("authorization"), "viewer")
-    return shown({"items": await parts.database.rows(sql), "next": None})
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    return shown({"items": await parts.database.rows(bearer, sql), "next": None})

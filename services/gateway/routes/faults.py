@@ -17,6 +17,7 @@ from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import not_found
 from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.faults import DismissFault, MarkFalseAlarm
+from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/faults", tags=["faults"])
 FaultId = Annotated[
@@ -46,7 +47,7 @@ async def list_faults(
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
     place = TimePage.read(after)
     rows = await parts.database.rows(
-        queries.FAULTS, bearer.tenant, pool, node, state, place.at, place.key, limit
+        bearer, queries.FAULTS, bearer.tenant, pool, node, state, place.at, place.key, limit
     )
     return shown(page(rows, limit, "suspected_at", "fault_id"))
 
@@ -75,18 +76,18 @@ async def _order(
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
     body = checked(FaultOrder, await json_body(request))
-    lane = await _lane(parts, fault_id, body.pool)
+    lane = await _lane(parts, bearer, fault_id, body.pool)
     command: Command = kind(fault_id=fault_id, reason=body.reason)
     return accepted(
         await order(request, parts, bearer, command, lane=lane, subject=fault_id, span="fault")
     )
 
 
-async def _lane(parts: Gateway, fault_id: str, pool: str | None) -> int:
+async def _lane(parts: Gateway, bearer: Bearer, fault_id: str, pool: str | None) -> int:
     """As told, or as Postgres knows."""
     if pool is not None:
         return lane_of_pool(parts, pool)
-    row = await parts.database.row(queries.LANE_OF_FAULT, fault_id)
+    row = await parts.database.row(bearer, queries.LANE_OF_FAULT, fault_id)
     if row is None:
         raise not_found("fault")
     return int(str(row["partition"]))

@@ -118,7 +118,7 @@ async def list_jobs(
     whose = scope(bearer, tenant)
     place = TimePage.read(after)
     rows = await parts.database.rows(
-        queries.JOBS, whose, phase, name, pool, array, place.at, place.key, limit
+        bearer, queries.JOBS, whose, phase, name, pool, array, place.at, place.key, limit
     )
     return shown(page(rows, limit, "submitted_at", "job_id"))
 
@@ -134,7 +134,7 @@ async def visible(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]
     """The job, where the sender may see it."""
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
-    row = await parts.database.row(queries.JOB, bearer.tenant, job_id)
+    row = await parts.database.row(bearer, queries.JOB, bearer.tenant, job_id)
     if row is None:
         raise not_found("job")
     return parts, bearer, row
@@ -168,8 +168,8 @@ async def why(request: Request, job_id: Job) -> Response:
     """
     parts, bearer, _ = await visible(request, job_id)
     found = await _told(parts, bearer, job_id, queries.WHY)
-    line = await parts.database.row(queries.PLACE_IN_LINE, bearer.tenant, job_id)
-    placed = await parts.database.row(queries.LAST_PLACING, bearer.tenant, job_id)
+    line = await parts.database.row(bearer, queries.PLACE_IN_LINE, bearer.tenant, job_id)
+    placed = await parts.database.row(bearer, queries.LAST_PLACING, bearer.tenant, job_id)
     return shown({**found, "line": line, "placing": placing(placed)})
 
 
@@ -189,7 +189,7 @@ async def _history(request: Request, job_id: str, sql: str) -> Response:
 
 async def _told(parts: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
     """Events of the job; whose job it made room for is for operators."""
-    rows = await parts.database.rows(sql, bearer.tenant, job_id)
+    rows = await parts.database.rows(bearer, sql, bearer.tenant, job_id)
     if bearer.tenant is not None:
         for data in (row["data"] for row in rows):
             if isinstance(data, dict):
@@ -239,7 +239,7 @@ async def _lane(parts: Gateway, bearer: Bearer, job_id: str, pool: str | None) -
     if known is not None:
         return known
     try:
-        row = await parts.database.row(queries.LANE_OF_JOB, bearer.tenant, job_id)
+        row = await parts.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
     except Refusal:
         return _default_lane(parts, bearer)
     if row is None:

@@ -66,6 +66,6 @@ async def list_requests(request: Request, after: PageToken = None, limit: Limit 
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
     place = TimePage.read(after)
     rows = await parts.database.rows(
-        queries.LLM_REQUESTS, bearer.tenant, place.at, place.key, limit
+        bearer, queries.LLM_REQUESTS, bearer.tenant, place.at, place.key, limit
     )
     return shown(page(rows, limit, "queued_at", "request_id"))

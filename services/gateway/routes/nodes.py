@@ -17,6 +17,7 @@ from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import Refusal, not_found
 from shared.contracts.base import Command, JobId, Model, Name, Text
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
 Node = Annotated[Name, Path(description="the node")]
@@ -37,8 +38,8 @@ async def list_nodes(
 ) -> Response:
     """Nodes with their GPUs; `used_milli` says of each GPU how many thousandths are taken."""
     parts = gateway(request)
-    parts.access.bearer(request.headers.get("authorization"), "viewer")
-    rows = await parts.database.rows(queries.NODES, pool, after, limit)
+    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    rows = await parts.database.rows(bearer, queries.NODES, pool, after, limit)
     return shown(page(rows, limit, "node_id"))
 
 
@@ -51,7 +52,7 @@ async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
     body = checked(NodeOrder, await json_body(request))
-    lane = await _lane(parts, node_id, body.pool)
+    lane = await _lane(parts, bearer, node_id, body.pool)
     command = _command(node_id, verb, body.reason)
     return accepted(
         await order(request, parts, bearer, command, lane=lane, subject=node_id, span="node")
@@ -68,12 +69,12 @@ def _command(node_id: str, verb: Verb, reason: str) -> Command:
             return UncordonNode(node_id=node_id)
 
 
-async def _lane(parts: Gateway, node_id: str, pool: str | None) -> int:
+async def _lane(parts: Gateway, bearer: Bearer, node_id: str, pool: str | None) -> int:
     """As told, as Postgres knows, or the only one there is."""
     if pool is not None:
         return lane_of_pool(parts, pool)
     try:
-        row = await parts.database.row(queries.LANE_OF_NODE, node_id)
+        row = await parts.database.row(bearer, queries.LANE_OF_NODE, node_id)
     except Refusal:
         lanes = set(parts.access.pools().values())
         if len(lanes) != 1:
@@ -89,7 +90,7 @@ async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Resp
     """Jobs that wait for GPUs, in the order that priority advises."""
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
-    rows = await parts.database.rows(queries.QUEUE, bearer.tenant, pool, limit)
+    rows = await parts.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
     return shown({"items": rows, "next": None})
 
 
@@ -106,6 +107,6 @@ async def allocations(
     parts = gateway(request)
     bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
     rows = await parts.database.rows(
-        queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
+        bearer, queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
     )
     return shown(page(rows, limit, "allocation_id"))

@@ -11,14 +11,22 @@ import pytest
 
 from infra import postgres
 from shared.projections.migrate import migrate
-from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
+from shared.projections.roles import GATEWAY
+from tests.services.gateway.stack import (
+    Stack,
+    as_gateway,
+    fill_access,
+    ready,
+    start_broker,
+    start_gateway,
+)
 
 
 @pytest.fixture(scope="session")
 def gateway_dsn(postgres_dir: Path) -> str:
     postgres.create_database(postgres_dir, "gateway")
     dsn = postgres.dsn(postgres_dir, "gateway")
-    asyncio.run(migrate(dsn))
+    asyncio.run(migrate(dsn, logins={GATEWAY: as_gateway(dsn)}))
     return dsn
 
 
@@ -28,7 +36,7 @@ def stack(gateway_dsn: str) -> Iterator[Stack]:
         folder = Path(name)
         broker, kafka = start_broker(folder)
         ledgers = asyncio.run(fill_access(kafka))
-        running, url = start_gateway(folder, kafka, gateway_dsn)
+        running, url = start_gateway(folder, kafka, as_gateway(gateway_dsn))
         try:
             asyncio.run(ready(url))
             yield Stack(kafka, url, gateway_dsn, folder, ledgers, broker)

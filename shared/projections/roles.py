@@ -1,0 +1,140 @@
+"""Who may touch the read models, and which rows each of them sees.
+
+The schema belongs to a role that nobody logs in as. The projector writes. The gateway selects, and
+sees only the rows of the tenant that its transaction names: a route that forgets its WHERE leaks
+nothing, and a session that names nobody sees nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from sqlalchemy import Connection, text
+
+from shared.projections.database import EVERYBODY
+
+OWNER, PROJECTOR, GATEWAY = "berth_owner", "berth_projector", "berth_gateway"
+ROLES = (OWNER, PROJECTOR, GATEWAY)
+SCRAM_ROUNDS = 8192
+SESSION = "(SELECT current_setting('app.tenant', true))"
+"""Asked once per statement, not once per row."""
+
+OWN_ROWS = f"{SESSION} = '{EVERYBODY}' OR tenant = {SESSION}"
+FOR_OPERATORS = f"{SESSION} = '{EVERYBODY}'"
+FOR_ALL = f"{SESSION} <> ''"
+SHARED: dict[str, str] = {
+    "node": FOR_ALL,
+    "pool": FOR_ALL,
+    "endpoint": FOR_ALL,
+    "queue_rank": FOR_OPERATORS,
+}
+"""Tables without a tenant that the gateway reads; no other table of that kind is granted to it."""
+SPECIAL = {
+    # Some events of a job do not repeat whose it is.
+    "job_event": f"{OWN_ROWS} OR tenant = '' AND EXISTS "
+    "(SELECT FROM job_admission a WHERE a.job_id = job_event.job_id)"
+}
+OWNERS_VIEWS = frozenset({"gpu", "rank_head", "ranked_job"})
+"""They run with the owner's rights, and hold nothing of a tenant that the session may not see."""
+
+MAKE_ROLE = """
+DO $$ BEGIN
+    CREATE ROLE "{role}" NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION {passes};
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+END $$
+"""
+COLUMNS = """
+SELECT c.relname, bool_or(a.attname = 'tenant')
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r'
+GROUP BY c.relname ORDER BY c.relname
+"""
+RELATIONS = """
+SELECT c.relname, c.relkind = 'v' FROM pg_class c
+WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'v') ORDER BY c.relname
+"""
+
+
+def make_roles(connection: Connection) -> None:
+    """Those that are missing, without a password: nobody can log in as them yet."""
+    for role in ROLES:
+        # The projector folds all tenants' events: it has no rows to hide, and COPY needs it.
+        passes = "BYPASSRLS" if role == PROJECTOR else "NOBYPASSRLS"
+        connection.exec_driver_sql(MAKE_ROLE.format(role=role, passes=passes))
+
+
+def take_over(connection: Connection, schema: str) -> None:
+    """The schema and what an installation of before made in it belong to the owner."""
+    connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    connection.exec_driver_sql(f'ALTER SCHEMA "{schema}" OWNER TO "{OWNER}"')
+    for name, is_view in connection.execute(text(RELATIONS), {"schema": f'"{schema}"'}).all():
+        kind = "VIEW" if is_view else "TABLE"
+        connection.exec_driver_sql(f'ALTER {kind} "{schema}"."{name}" OWNER TO "{OWNER}"')
+
+
+def secure(connection: Connection, schema: str) -> None:
+    """Grants and policies of every table and view there is: a new one cannot be forgotten."""
+    named = {"schema": f'"{schema}"'}
+    for table, has_tenant in connection.execute(text(COLUMNS), named).all():
+        for statement in _of_table(f'"{schema}"."{table}"', table, has_tenant):
+            connection.exec_driver_sql(statement)
+    for name, is_view in connection.execute(text(RELATIONS), named).all():
+        if is_view:
+            invoker = str(name not in OWNERS_VIEWS).lower()
+            view = f'"{schema}"."{name}"'
+            connection.exec_driver_sql(f"ALTER VIEW {view} SET (security_invoker = {invoker})")
+            connection.exec_driver_sql(f'GRANT SELECT ON {view} TO "{GATEWAY}", "{PROJECTOR}"')
+    connection.exec_driver_sql(f'REVOKE ALL ON SCHEMA "{schema}" FROM PUBLIC')
+    connection.exec_driver_sql(f'GRANT USAGE ON SCHEMA "{schema}" TO "{PROJECTOR}", "{GATEWAY}"')
+
+
+def _of_table(table: str, name: str, has_tenant: bool) -> Iterator[str]:
+    yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
+    yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
+    for policy in ("writer", "reader"):
+        yield f"DROP POLICY IF EXISTS {policy} ON {table}"
+    yield (f'CREATE POLICY writer ON {table} TO "{OWNER}" USING (true) WITH CHECK (true)')
+    yield f'GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO "{PROJECTOR}"'
+    seen = SPECIAL.get(name, OWN_ROWS) if has_tenant else SHARED.get(name)
+    if seen is not None:
+        yield f'CREATE POLICY reader ON {table} FOR SELECT TO "{GATEWAY}" USING ({seen})'
+        yield f'GRANT SELECT ON {table} TO "{GATEWAY}"'
+
+
+def allow_logins(connection: Connection, addresses: Mapping[str, str]) -> None:
+    """Roles log in with the password of their address. The server gets its SCRAM verifier alone,
+    so that not even a log of statements could tell it."""
+    for role, dsn in addresses.items():
+        user, password = credentials(dsn)
+        if user != role:
+            raise ValueError(f"the address of {role} names the user {user!r}")
+        verifier = scram_verifier(password, secrets.token_bytes(16))
+        connection.exec_driver_sql(f"ALTER ROLE \"{role}\" LOGIN PASSWORD '{verifier}'")
+
+
+def credentials(dsn: str) -> tuple[str, str]:
+    """User and password of an address; the password may stand in the file that `passfile` names."""
+    parts = urlsplit(dsn)
+    if parts.password is not None:
+        return unquote(parts.username or ""), unquote(parts.password)
+    passfile = parse_qs(parts.query).get("passfile", [""])[0]
+    line = Path(passfile).read_text(encoding="utf-8") if passfile else ""
+    return unquote(parts.username or ""), line.strip().rpartition(":")[2]
+
+
+def scram_verifier(password: str, salt: bytes, rounds: int = SCRAM_ROUNDS) -> str:
+    """What Postgres keeps of an ASCII password (RFC 5803)."""
+    if not password or not password.isascii():
+        raise ValueError("a role's password is missing, or not ASCII")
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    server_key = hmac.digest(salted, b"Server Key", "sha256")
+    stored_key = hashlib.sha256(client_key).digest()
+    told = [base64.b64encode(each).decode() for each in (salt, stored_key, server_key)]
+    return f"SCRAM-SHA-256${rounds}:{told[0]}${told[1]}:{told[2]}"

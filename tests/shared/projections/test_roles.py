@@ -1,0 +1,285 @@
+"""Row-level security: what each role can do to the read models, whatever a query asks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.access import EndpointConfigured, PoolConfigured, TenantRegistered
+from shared.contracts.faults import FaultSuspected
+from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
+from shared.contracts.llm import LlmRequestQueued
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.placement import (
+    Allocation,
+    AllocationReleased,
+    JobEnqueued,
+    JobHeld,
+    JobPlaced,
+    JobSucceeded,
+)
+from shared.contracts.ranking import QueueRanked, Ranked
+from shared.contracts.rejected import InputRejected
+from shared.projections.database import connect
+from shared.projections.migrate import migrate
+from shared.projections.project import project
+from shared.projections.rebuild import rebuild
+from shared.projections.roles import GATEWAY, OWNER, PROJECTOR, ROLES, credentials, scram_verifier
+from shared.projections.source import Source
+from shared.testing.ledgers import LedgerPen
+
+TENANTS = ("ada", "bob")
+ALL = "SELECT t::text AS t FROM {} t"
+RELATIONS = """
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'berth'::regnamespace
+AND c.relkind IN ('r', 'v') AND has_table_privilege('berth_gateway', c.oid, 'SELECT')
+ORDER BY c.relname
+"""
+
+
+def two_tenants() -> MemoryBroker:
+    """Every kind of row that is somebody's; each id and each text says whose."""
+    broker = MemoryBroker()
+    names = ("access", "admission", "priority", "placement", "failslow", "throttle")
+    pens = {name: LedgerPen(broker, name) for name in names}
+    pens["access"].write([
+        PoolConfigured(pool="p", partition=0),
+        EndpointConfigured(endpoint="llama", partition=0, tokens_per_s=9, batch_tokens=99),
+        *(TenantRegistered(tenant=name, default_pool="p") for name in TENANTS),
+    ])  # fmt: skip
+    pens["placement"].write([
+        NodeJoined(node_id="n1", incarnation="i", executor_id="e", backend="virtual",
+                   gpu_type="a100", gpus=8, cpus=8, mem_gib=64),
+    ])  # fmt: skip
+    for tenant in TENANTS:
+        write_of(tenant, pens)
+    ranked = [Ranked(job_id=f"{name}-waits", score=n) for n, name in enumerate(TENANTS)]
+    pens["priority"].write([QueueRanked(base_policy="fcfs", waiting=2, ranked=tuple(ranked))])
+    return broker
+
+
+def write_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
+    done, waits, spec = f"{tenant}-done", f"{tenant}-waits", JobSpec(name=f"{tenant}-name")
+    admitted = [
+        JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec) for job in (done, waits)
+    ]
+    pens["admission"].write([
+        CommandAccepted(command_id=f"{tenant}-c", command_type="t", of=done, tenant=tenant),
+        *admitted,
+        QuotaChanged(tenant=tenant, guaranteed_gpus=8),
+        InputRejected(topic=f"submissions.{tenant}", partition=0, offset=3, reason="no JSON",
+                      sha256="0" * 64, tenant=tenant),
+    ])  # fmt: skip
+    entered = [
+        JobEnqueued(job_id=j, tenant=tenant, submitted_at=1, spec=spec) for j in (done, waits)
+    ]
+    lease = Allocation(rank=0, node_id="n1", gpus=(0,))
+    pens["placement"].write(entered)
+    place = pens["placement"].write([
+        JobPlaced(job_id=done, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=1,
+                  policy="fcfs"),
+    ])  # fmt: skip
+    pens["placement"].write([
+        JobHeld(job_id=waits, tenant=tenant, reason="no_capacity", short_gpus=2),
+        AllocationReleased(job_id=done, tenant=tenant, attempt=1, allocation_id=f"{place}/0",
+                           node_id="n1", reason="exited", exit_code=0),
+        JobSucceeded(job_id=done, tenant=tenant, attempt=1, ran_ms=40, gpu_s=1),
+    ])  # fmt: skip
+    pens["failslow"].write([
+        FaultSuspected(fault_id=f"{tenant}-f", job_id=done, tenant=tenant, node_id="n1",
+                       allocation_id="a", slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3),
+    ])  # fmt: skip
+    pens["throttle"].write([
+        LlmRequestQueued(request_id=f"{tenant}-r", tenant=tenant, endpoint="llama",
+                         application="app", prompt_tokens=1, max_output_tokens=1),
+    ])  # fmt: skip
+
+
+@pytest.fixture
+async def filled(database: str) -> str:
+    await migrate(database)
+    await fold(database, two_tenants())
+    return database
+
+
+async def fold(dsn: str, broker: MemoryBroker) -> None:
+    source = Source(MemoryLog(broker), 1)
+    await source.start()
+    async with session(dsn, PROJECTOR, None) as conn:
+        while batches := await source.poll(0.05, 100):
+            await project(conn, batches)
+    await source.stop()
+
+
+@asynccontextmanager
+async def session(dsn: str, role: str, tenant: str | None) -> AsyncIterator[asyncpg.Connection]:
+    """What this role can do; outside a transaction the setting would not be there."""
+    conn = await connect(dsn)
+    try:
+        await conn.execute(f"SET ROLE {role}")
+        if tenant is None:
+            yield conn
+        else:
+            async with conn.transaction():
+                await conn.execute(f"SET LOCAL app.tenant = '{tenant}'")
+                yield conn
+    finally:
+        await conn.close()
+
+
+async def everything(dsn: str, tenant: str | None) -> dict[str, list[str]]:
+    """All that the gateway can select, without a WHERE: rows as text by table and view."""
+    async with session(dsn, GATEWAY, tenant) as conn:
+        names = [row["relname"] for row in await conn.fetch(RELATIONS)]
+        return {
+            name: [str(row["t"]) for row in await conn.fetch(ALL.format(name))] for name in names
+        }
+
+
+@pytest.mark.parametrize(("own", "foreign"), [TENANTS, TENANTS[::-1]])
+async def test_a_query_that_forgot_its_where_shows_a_tenant_its_own_rows_alone(
+    filled: str, own: str, foreign: str
+) -> None:
+    found = await everything(filled, own)
+    for name, rows in found.items():
+        assert not [row for row in rows if foreign in row], name
+    own_tables = {name for name, rows in found.items() if any(own in row for row in rows)}
+    assert own_tables >= {
+        "job_admission", "job_placement", "job_event", "allocation", "tenant", "tenant_usage",
+        "quota", "command", "dead_letter", "fault", "llm_request", "job", "queue", "ranked_job",
+        "why_waiting", "usage_by_tenant",
+    }  # fmt: skip
+    assert found["queue_rank"] == [] and found["node"] and found["pool"] and found["gpu"]
+
+
+async def test_a_session_that_names_nobody_sees_nothing_of_anybody(filled: str) -> None:
+    for tenant in (None, "", "carol"):
+        found = await everything(filled, tenant)
+        assert not [r for rows in found.values() for r in rows if "ada" in r or "bob" in r]
+
+
+async def test_an_operators_session_sees_every_row_by_saying_so(filled: str) -> None:
+    found = await everything(filled, "*")
+    async with session(filled, OWNER, None) as conn:
+        for name, rows in found.items():
+            if name not in ("ranked_job", "queue"):
+                assert len(rows) == len(await conn.fetch(ALL.format(name))), name
+    for name in ("queue", "ranked_job", "queue_rank"):
+        assert all(tenant in str(found[name]) for tenant in TENANTS)
+
+
+async def test_what_one_transaction_named_is_forgotten_by_the_next(filled: str) -> None:
+    conn = await connect(filled)
+    await conn.execute(f"SET ROLE {GATEWAY}")
+    async with conn.transaction():
+        await conn.execute("SET LOCAL app.tenant = 'ada'")
+        assert await conn.fetchval("SELECT count(*) FROM job") == 2
+    assert await conn.fetchval("SELECT count(*) FROM job") == 0
+    await conn.close()
+
+
+async def test_every_table_forces_its_policies_upon_its_owner_too(filled: str) -> None:
+    conn = await connect(filled)
+    rows = await conn.fetch(
+        "SELECT relname, relrowsecurity AND relforcerowsecurity AS guarded, "
+        "pg_get_userbyid(relowner) AS owner FROM pg_class "
+        "WHERE relnamespace = 'berth'::regnamespace AND relkind = 'r'"
+    )
+    await conn.close()
+    assert len(rows) > 15
+    assert {(row["guarded"], row["owner"]) for row in rows} == {(True, OWNER)}
+
+
+async def test_a_new_table_is_closed_until_somebody_says_whose_its_rows_are(filled: str) -> None:
+    async with session(filled, OWNER, None) as conn:
+        await conn.execute("CREATE TABLE of_nobody AS SELECT 1 AS secret")
+        await conn.execute("CREATE TABLE of_tenants AS SELECT 'ada' AS tenant")
+    await migrate(filled)
+    found = await everything(filled, "bob")
+    assert "of_nobody" not in found and found["of_tenants"] == []
+    assert (await everything(filled, "ada"))["of_tenants"]
+
+
+async def test_roles_have_no_rights_beyond_their_work(filled: str) -> None:
+    conn = await connect(filled)
+    rows = await conn.fetch(
+        "SELECT rolname, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication AS more, "
+        "rolbypassrls FROM pg_roles WHERE rolname = ANY($1)", list(ROLES)
+    )  # fmt: skip
+    await conn.close()
+    assert [row["more"] for row in rows] == [False] * 3
+    assert [row["rolname"] for row in rows if row["rolbypassrls"]] == [PROJECTOR]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO tenant VALUES ('eve', 'p', 1, true, 1)", "UPDATE job_admission SET tenant = 'x'",
+     "DELETE FROM job_event", "TRUNCATE allocation", "CREATE TABLE berth.mine (a int)",
+     "CREATE SCHEMA mine", "CREATE ROLE mine", "SELECT * FROM cursor", "DROP VIEW job",
+     "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY", "SELECT * FROM schema_version",
+     "SELECT rolpassword FROM pg_authid", "COPY tenant TO PROGRAM 'cat'"],
+)  # fmt: skip
+async def test_the_gateway_can_only_select(filled: str, statement: str) -> None:
+    async with session(filled, GATEWAY, None) as conn:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await conn.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE berth.mine (a int)", "CREATE SCHEMA mine", "DROP TABLE tenant",
+     "TRUNCATE tenant", "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY", "CREATE ROLE mine"],
+)  # fmt: skip
+async def test_the_projector_can_only_write_rows(filled: str, statement: str) -> None:
+    async with session(filled, PROJECTOR, None) as conn:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await conn.execute(statement)
+
+
+async def test_what_a_rebuild_swaps_in_is_guarded_as_before(filled: str) -> None:
+    before = await everything(filled, "ada")
+    result = await rebuild(filled, MemoryLog(two_tenants()), 1, swap=True)
+    assert result.swapped and not result.different
+    assert await everything(filled, "ada") == before
+    assert not [row for rows in before.values() for row in rows if "bob" in row]
+    async with session(filled, PROJECTOR, None) as conn:
+        await conn.execute("UPDATE tenant SET weight = 2")
+    await migrate(filled)
+
+
+async def test_tables_of_before_there_were_roles_are_taken_over(database: str) -> None:
+    conn = await connect(database)
+    await migrate(database)
+    tables = [r[0] for r in await conn.fetch("SELECT relname FROM pg_class WHERE relkind = 'r' "
+              "AND relnamespace = 'berth'::regnamespace")]  # fmt: skip
+    for name in tables:
+        await conn.execute(f"ALTER TABLE berth.{name} OWNER TO CURRENT_USER")
+    await conn.close()
+    await migrate(database)
+    await fold(database, two_tenants())
+
+
+def test_a_password_is_read_from_the_address_or_from_the_file_it_names(tmp_path: Path) -> None:
+    assert credentials("postgresql://u:p%40ss@h/d") == ("u", "p@ss")
+    (tmp_path / "u").write_text("*:*:*:u:secret\n")
+    assert credentials(f"postgresql://u@/d?host=/r&passfile={tmp_path}/u") == ("u", "secret")
+    assert credentials("postgresql://u@h/d?host=/run") == ("u", "")
+    with pytest.raises(ValueError, match="missing"):
+        scram_verifier("", b"salt")
+
+
+async def test_a_role_logs_in_with_the_password_of_its_address_alone(database: str) -> None:
+    address = database.replace("//berth@", f"//{GATEWAY}:right%21@").partition("&passfile")[0]
+    await migrate(database, logins={GATEWAY: address})
+    conn = await asyncpg.connect(address)
+    assert await conn.fetchval("SELECT current_user") == GATEWAY
+    await conn.close()
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await asyncpg.connect(address.replace("right", "wrong"))
+    with pytest.raises(ValueError, match="names the user"):
+        await migrate(database, logins={PROJECTOR: address})
