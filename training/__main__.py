@@ -1,8 +1,9 @@
-"""`python -m training`: train the learned priority on the compiled kernel, export the best seed.
+"""`python -m training [NAME ...]`: train learned priorities on the compiled kernel, export the best.
 
 Every seed sees the same windows of real traces (the first 45 % of their time), is validated on what
 comes next (45 % to 60 %) and never sees the rest. The seed that validates best is exported; all of
-them are in the manifest, with what each gained over the untrained network, so the worst is known.
+them are in the manifest, with what each gained over the base that it re-ranks, so the worst is
+known. `first` comes first: the networks that ship begin with its seeds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -19,17 +20,21 @@ from pathlib import Path
 import numpy as np
 
 from simulator.engine.models import FOLDER
-from simulator.engine.options import MARGIN
+from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats, untrained
 from training.evolution import Evolution, Options
 from training.export import export
+from training.variants import BASES, FIRST, SHIPPED, VARIANTS, Variant
 from training.windows import (
+    BATCH_SOURCE,
     FLOOR_S,
     SOURCES,
     TRAIN,
     VALIDATION,
+    Batches,
     Window,
+    batches_of,
     training_windows,
     validation_windows,
 )
@@ -38,8 +43,11 @@ SEEDS = Path(__file__).parent / "seeds"
 HIDDEN = 8
 LOADS = (0.85, 0.95, 1.05)
 VALIDATED_AT = 0.9
-WINDOWS_PER_GENERATION = 6
-VALIDATED_EVERY = 4
+OPTIONS = {
+    True: (Options(), 6, 4),
+    False: (Options(generations=3, pairs=6, rate=0.04), 3, 1),
+}
+"""By whether it is the first: the evolution, windows per generation, generations per validation."""
 MOST = 3.0
 """A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
 
@@ -56,63 +64,100 @@ class Trained:
     cpu_s: float
 
 
-def rules_of(theta: Floats) -> Rules:
-    return Rules("learned", preemption=True, preempt_margin=MARGIN, large_at_start=0.0, theta=theta)
-
-
 class Judge:
-    """Delays of candidates beside those of the untrained network, window by window."""
+    """Delays of candidates beside those of what they re-rank, window by window.
 
-    def __init__(self, windows: list[Window]) -> None:
+    Each window has a base of its own, which neither stops jobs nor knows history if the variant
+    does not; the first variant is held against the untrained network instead.
+    """
+
+    def __init__(self, variant: Variant, windows: Sequence[Window | Batches]) -> None:
+        self.variant = variant
         self.windows = windows
-        base = rules_of(untrained(0, 0))
-        self._base_s = [window.delay_s(base) + FLOOR_S for window in windows]
+        self.bases = [BASES[at % len(BASES)] for at in range(len(windows))]
+        self._base_s = [self.delay_s(at, self.base_rules(base)) for at, base in self.pairs()]
+
+    def pairs(self) -> Iterable[tuple[int, str]]:
+        return enumerate(self.bases)
+
+    def base_rules(self, base: str) -> Rules:
+        if self.variant == FIRST:
+            return self.variant.rules(untrained(0, 0))
+        return Rules(base)
+
+    def delay_s(self, at: int, rules: Rules) -> float:
+        return self.windows[at].delay_s(rules) + FLOOR_S
 
     def ratio(self, at: int, theta: Floats) -> float:
-        delay_s = self.windows[at].delay_s(rules_of(theta)) + FLOOR_S
+        delay_s = self.delay_s(at, self.variant.rules(theta, self.bases[at]))
         return min(MOST, delay_s / self._base_s[at])
 
-    def mean_ratio(self, drawn: Iterable[int], theta: Floats) -> float:
-        return float(np.mean([self.ratio(at, theta) for at in drawn]))
+    def loss(self, drawn: Iterable[int], theta: Floats) -> float:
+        """Mean of the logarithms: ten percent count alike wherever they are won."""
+        return float(np.mean([np.log(self.ratio(at, theta)) for at in drawn]))
 
     def ratios(self, theta: Floats) -> dict[str, float]:
-        return {each.name: self.ratio(at, theta) for at, each in enumerate(self.windows)}
+        return {
+            f"{self.windows[at].name} over {base}": self.ratio(at, theta)
+            for at, base in self.pairs()
+        }
 
 
-def train(seed: int, options: Options) -> Trained:
-    """One run from one seed; progress goes to stderr."""
+def begin(variant: Variant, seed: int) -> Floats:
+    if variant == FIRST:
+        return untrained(HIDDEN, seed)
+    return theta_of((SEEDS / f"{FIRST.name}-{seed}.onnx").read_bytes())
+
+
+def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:
+    """One run from each seed; progress goes to stderr."""
+    training = Judge(variant, [*training_windows(LOADS), *[batches_of(TRAIN)] * 4])
+    validation = Judge(variant, [*validation_windows(VALIDATED_AT), batches_of(VALIDATION)])
+    return [one(variant, seed, training, validation) for seed in seeds]
+
+
+def one(variant: Variant, seed: int, training: Judge, validation: Judge) -> Trained:
     began = time.process_time()
-    training, validation = Judge(training_windows(LOADS)), Judge(validation_windows(VALIDATED_AT))
+    options, windows, every = OPTIONS[variant == FIRST]
     random = np.random.default_rng(seed)
-    evolution = Evolution(untrained(HIDDEN, seed), options, random)
-    best = Trained(seed, evolution.theta, 1.0, validation.ratios(evolution.theta), 0, 0.0)
+    evolution = Evolution(begin(variant, seed), options, random)
+    best = judged(seed, evolution.theta, 0, validation)
     for number in range(1, options.generations + 1):
-        drawn = random.choice(len(training.windows), WINDOWS_PER_GENERATION, replace=False)
-        loss = evolution.generation(partial(training.mean_ratio, drawn))
-        line = f"seed {seed} generation {number}: {loss:.3f}"
-        if number % VALIDATED_EVERY == 0:
-            ratios = validation.ratios(evolution.theta)
-            ratio = float(np.exp(np.mean(np.log(list(ratios.values())))))
-            line += f", validated {ratio:.3f}"
-            if ratio < best.ratio:
-                best = Trained(seed, evolution.theta.copy(), ratio, ratios, number, 0.0)
+        drawn = random.choice(len(training.windows), windows, replace=False)
+        loss = evolution.generation(partial(training.loss, drawn))
+        line = f"{variant.name} seed {seed} generation {number}: {np.exp(loss):.3f}"
+        if number % every == 0:
+            found = judged(seed, evolution.theta, number, validation)
+            line += f", validated {found.ratio:.3f}"
+            best = min(best, found, key=lambda each: each.ratio)
         sys.stderr.write(line + "\n")
     return replace(best, cpu_s=time.process_time() - began)
 
 
-def about(runs: list[Trained], options: Options) -> dict[str, object]:
+def judged(seed: int, theta: Floats, generation: int, validation: Judge) -> Trained:
+    ratios = validation.ratios(theta)
+    ratio = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    return Trained(seed, theta.copy(), ratio, ratios, generation, 0.0)
+
+
+def about(variant: Variant, runs: list[Trained]) -> dict[str, object]:
     """What the manifest says of the training."""
+    options, windows, _ = OPTIONS[variant == FIRST]
     return {
         "role": "priority of waiting and running jobs, over any base policy",
-        "base": "-(ln gittins_s + ln left_s) / 2 - ln gpus, of the tenant's history",
+        "band": variant.band,
+        "for": {"preemption": variant.preemption, "history": variant.history},
         "training": {
             "method": "evolution strategy on simulator.kernel, antithetic, Adam",
-            "options": asdict(options),
+            "begins_with": "nothing learnt" if variant == FIRST else "training/seeds/first-SEED",
+            "options": {**asdict(options), "windows_per_generation": windows},
             "hidden": HIDDEN,
+            "bases": BASES,
             "traces": [name if part is None else f"{name}/{part}" for name, part in SOURCES],
+            "batches": BATCH_SOURCE,
             "share_of_time": TRAIN,
             "loads": LOADS,
-            "cpu_hours": round(sum(run.cpu_s for run in runs) / 3600, 2),
+            "cpu_hours": round(sum(run.cpu_s for run in runs) / 3600, 3),
         },
         "validation": {
             "share_of_time": VALIDATION,
@@ -130,23 +175,33 @@ def about(runs: list[Trained], options: Options) -> dict[str, object]:
     }
 
 
+def write(variant: Variant, runs: list[Trained], folder: Path) -> None:
+    """All seeds, and the best of them as what is shipped."""
+    best = min(runs, key=lambda run: run.ratio)
+    if variant != FIRST:
+        export(folder, variant.name, best.theta, about(variant, runs))
+    for run in runs:
+        export(SEEDS, f"{variant.name}-{run.seed}", run.theta, {"seed": run.seed})
+    worst = max(run.ratio for run in runs)
+    said = f"{variant.name}: seed {best.seed}, {best.ratio:.3f} of the base's delay"
+    sys.stdout.write(f"{said}; the worst seed {worst:.3f}\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--name", default="berth-preempt")
+    everything = [each.name for each in (FIRST, *SHIPPED)]
+    parser.add_argument("names", nargs="*", choices=[*VARIANTS, []], default=everything)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--generations", type=int, default=Options().generations)
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    options = Options(generations=given.generations)
     with ProcessPoolExecutor(given.processes) as pool:
-        runs = list(pool.map(train, range(given.seeds), [options] * given.seeds))
-    best = min(runs, key=lambda run: run.ratio)
-    path = export(given.out, given.name, best.theta, about(runs, options))
-    every = {f"{run.seed}": run.theta.tolist() for run in runs}
-    sys.stdout.write(f"{path}: seed {best.seed}, {best.ratio:.3f} of the base's delay\n")
-    for seed in every:
-        export(SEEDS, f"{given.name}-{seed}", np.array(every[seed]), {"seed": seed})
+        for name in given.names:
+            parts = [[seed] for seed in range(given.seeds)]
+            if given.processes == 1:
+                parts = [list(range(given.seeds))]
+            found = pool.map(train, [VARIANTS[name]] * len(parts), parts)
+            write(VARIANTS[name], [run for runs in found for run in runs], given.out)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simulator.benchmarks.parts.windows import NODES, Batch, batches, side_of
+from simulator.benchmarks.parts.windows import run as run_batch
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Ints, Work, work_of
 from simulator.workload.rows import NODE_GPUS
@@ -28,6 +30,7 @@ SOURCES: tuple[tuple[str, str | None], ...] = (
     ("alibaba_pai_2020", None),
 )
 """Trace and, where its tenants are clusters of their own, the cluster."""
+BATCH_SOURCE, BATCH_JOBS, BATCH_COUNT = "helios_venus", 256, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,18 @@ class Window:
         return float((outcome.jct_s - outcome.duration_s)[self.counted].mean())
 
 
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Short queues that begin on an empty cluster, as RLTune's protocol has them."""
+
+    name: str
+    each: Sequence[Batch]
+
+    def delay_s(self, rules: Rules) -> float:
+        ran = [run_batch(batch, replace(rules, large_at_start=batch.large)) for batch in self.each]
+        return float(side_of(list(self.each), ran).delay_s.mean())
+
+
 def training_windows(loads: Sequence[float]) -> list[Window]:
     begin, end = TRAIN
     warm = begin + WARM_UP * (end - begin)
@@ -53,6 +68,12 @@ def training_windows(loads: Sequence[float]) -> list[Window]:
 
 def validation_windows(load: float) -> list[Window]:
     return [window(source, VALIDATION, load) for source in SOURCES]
+
+
+def batches_of(period: tuple[float, float]) -> Batches:
+    work = work_of(read_columns(BATCH_SOURCE))
+    found = batches(work, BATCH_JOBS, BATCH_COUNT, 0, NODES, period)
+    return Batches(f"{BATCH_SOURCE}/batches-{BATCH_JOBS}", found)
 
 
 def window(source: tuple[str, str | None], counted: tuple[float, float], load: float) -> Window:

@@ -15,6 +15,8 @@ MAX_AGE_S = 43_200.0
 WEIGHT_AGE = 1000.0
 WEIGHT_SIZE = 1000.0
 WEIGHT_SHARE = 1000.0
+TILT = 0.01
+"""Of a band: by so much at most the base moves a score inside it."""
 
 
 def fcfs(submit_s: float) -> float:
@@ -76,3 +78,12 @@ def srtf(left_s: float) -> float:
 def srsf(left_s: float, gpus: float) -> float:
     """Shortest remaining service first, in GPU-seconds."""
     return left_s * gpus
+
+
+def banded(score: float, base_score: float, band: float) -> float:
+    """A learned score in steps of `band`, and inside a step the order of the base policy.
+
+    A network knows a job's rest by a factor at best: what it cannot tell apart goes as the base
+    says. asinh keeps the order of any scores, and is below 30 for all that occur.
+    """
+    return (math.floor(score / band) + TILT * (0.5 + math.asinh(base_score) / 64.0)) * band

@@ -16,8 +16,11 @@ from onnxruntime.capi import onnxruntime_pybind11_state
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from services.priority.core.features import SCHEMA
+from services.priority.core.keys import TILT
 from services.priority.core.onnx_opset import opset_of
 from services.priority.core.schema import FeatureSchema
+from services.priority.core.table import Floats
+from shared.contracts.access import PoolConfigured
 
 Array: TypeAlias = NDArray[np.float32]
 
@@ -56,6 +59,9 @@ class Manifest(BaseModel):
     sha256: str = Field(description="of the network's bytes")
     opset: int = Field(description="version of ONNX's operators that it uses")
     schema_: SchemaSaid = Field(alias="schema", description="its features")
+    band: float = Field(
+        0.0, ge=0, description="score within which the base policy decides; 0: nowhere"
+    )
 
 
 class Model:
@@ -83,9 +89,30 @@ class Model:
         scores: Array = found
         return scores
 
+    def over(self, scores: Floats, base_scores: Floats) -> Floats:
+        """Its scores in steps of its band, and inside a step the base's order: `keys.banded`."""
+        band = self.manifest.band
+        if band <= 0.0:
+            return scores
+        inside = TILT * (0.5 + np.arcsinh(base_scores) / 64.0)
+        found: Floats = (np.floor(scores / band) + inside) * band
+        return found
+
 
 Models: TypeAlias = Mapping[str, Model | BadModel]
 """By name; one that could not be loaded says why."""
+
+
+def variant(family: str, pool: PoolConfigured) -> str:
+    """The model of a family for a pool that is run like this: may rank stop jobs, may the tenants'
+    history be looked at?"""
+    kind = "preempt" if pool.preemption == "ranked" else "queue"
+    return f"{family}-{kind}" + ("" if looks_back(pool) else "-blind")
+
+
+def looks_back(pool: PoolConfigured) -> bool:
+    """A pool that believes its users' limits alone has no history; none believes the oracle."""
+    return pool.runtime != "user"
 
 
 def load(manifest_bytes: bytes, model_bytes: bytes, schema: FeatureSchema = SCHEMA) -> Model:

@@ -14,7 +14,7 @@ from simulator.metrics.outcome import Floats, Outcome
 
 NODES = np.full(17, 8, np.int64)
 """RLTune's Helios cluster."""
-EVALUATED_FROM = 0.6
+EVALUATED = (0.6, 1.0)
 """Batches are taken from the last 40 % of a trace's time."""
 GATE_JOBS = 300
 """Jobs before a batch by which it is known how many gangs are large."""
@@ -30,12 +30,22 @@ class Batch:
     large: float
 
 
-def batches(work: Work, jobs: int, count: int, warm_up: int, sizes: Ints = NODES) -> list[Batch]:
-    """Evenly over the evaluated part; jobs that could never fit are left out for everybody."""
+def batches(
+    work: Work,
+    jobs: int,
+    count: int,
+    warm_up: int,
+    sizes: Ints = NODES,
+    period: tuple[float, float] = EVALUATED,
+) -> list[Batch]:
+    """Evenly over that part of the trace's time; jobs that never fit are left out for everybody."""
     fits = work.part(work.gang <= int(sizes.sum()))
     first, last = fits.submit_ms[0], fits.submit_ms[-1]
-    low = int(np.searchsorted(fits.submit_ms, first + EVALUATED_FROM * (last - first)))
-    starts = np.linspace(max(low, warm_up), len(fits) - jobs, count).astype(np.int64)
+    edges = [first + share * (last - first) for share in period]
+    low, high = np.searchsorted(fits.submit_ms, edges, side="left")
+    if period[1] >= 1.0:
+        high = len(fits)
+    starts = np.linspace(max(low, warm_up), high - jobs, count).astype(np.int64)
     return [batch(fits, int(start), jobs, warm_up, sizes) for start in np.unique(starts)]
 
 

@@ -1,0 +1,44 @@
+"""The networks that Berth ships: one for each way in which a pool may be run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.engine.options import MARGIN
+from simulator.kernel.run import Rules
+from simulator.kernel.weights import Floats
+
+BASES = ("fcfs", "multifactor", "smallest_first", "sjf", "f1", "wfp3", "unicep")
+"""What is re-ranked in training, window by window in turn; run times are never the true ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What the pool allows: to stop jobs by rank, to look at the tenants' history.
+
+    `band`: score within which the base decides. Without history run times are bounded by what
+    people said at most, which the traces of the training do not tell.
+    """
+
+    name: str
+    preemption: bool
+    history: bool
+    band: float
+
+    def rules(self, theta: Floats, base: str = "fcfs") -> Rules:
+        return Rules(
+            "learned", base=base, band=self.band, preemption=self.preemption,
+            runtime="history" if self.history else "none",
+            preempt_margin=MARGIN, large_at_start=0.0, theta=theta,
+        )  # fmt: skip
+
+
+FIRST = Variant("first", preemption=True, history=True, band=0.0)
+"""Where every other begins: trained for longer, without a base."""
+SHIPPED = (
+    Variant("berth-preempt", preemption=True, history=True, band=0.5),
+    Variant("berth-queue", preemption=False, history=True, band=1.0),
+    Variant("berth-preempt-blind", preemption=True, history=False, band=0.5),
+    Variant("berth-queue-blind", preemption=False, history=False, band=1.0),
+)
+VARIANTS = {each.name: each for each in (FIRST, *SHIPPED)}
