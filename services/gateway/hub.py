@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
@@ -17,6 +18,7 @@ TOPIC = "events"
 POLL_S = 2.0
 RETRY_S = 1.0
 ENDED: bytes | None = None
+LINE_BREAK = re.compile(rb"[\r\n]")
 
 log = logging.getLogger(__name__)
 
@@ -163,16 +165,19 @@ async def _until(
 
 
 def framed(entry: Entry, vector: list[int]) -> tuple[Head, bytes] | None:
-    """The event as the stream says it; None for bytes that are no event."""
-    if entry.value is None:
+    """The event as the stream says it; None for bytes that are no event, or not on one line."""
+    if entry.value is None or LINE_BREAK.search(entry.value):
         return None
     try:
         head = _heads.decode(entry.value)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        entry.value.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if not head.type.isprintable():
         return None
     return head, frame(encode_vector(vector), head.type, entry.value)
 
 
 def frame(id: str, name: str, data: bytes) -> bytes:
-    """One server-sent event; JSON on the wire has no line breaks of its own."""
+    """One server-sent event; none of the three may hold a line break."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (id.encode(), name.encode(), data)

@@ -51,7 +51,7 @@ class JobLog:
             return
         try:
             printed = msgspec.json.decode(decode(entry.value).body, type=Printed)
-        except (Malformed, msgspec.MsgspecError):
+        except (Malformed, msgspec.MsgspecError, UnicodeDecodeError):
             return
         if (printed.job_id, printed.tenant) == (self._job_id, self._tenant):
             yield from self._fresh(printed)

@@ -103,8 +103,16 @@ def decode_input(value: bytes | None) -> CloudEvent:
     """As `decode`, and refuses data that no read model could keep: for inputs of a decider."""
     found = decode(value)
     if NUL in found.body:
-        _check_text(msgspec.json.decode(found.data), "data")
+        _check_text(_whole(found.data), "data")
     return found
+
+
+def _whole(data: msgspec.Raw) -> object:
+    """The envelope's reader only passed over the data: text and numbers may yet be none."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"data: {_reason(error)}") from None
 
 
 def _check_attribute(name: str, text: str) -> None:

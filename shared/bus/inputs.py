@@ -15,6 +15,7 @@ from shared.bus.reader import Accepted
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.contracts.upcast import NotLifted
 
 Decode: TypeAlias = Callable[[str, str, bytes], Model]
 """(topic, type, data) -> the model of a plain topic's record; raises as `decode_event` does.
@@ -65,7 +66,7 @@ class InputDecoder:
             if self._is_for_others(tp.topic, envelope.type):
                 return []
             message = self._message(tp.topic, envelope)
-        except (cloudevents.Malformed, UnknownType, ValidationError) as error:
+        except (cloudevents.Malformed, UnknownType, ValidationError, NotLifted) as error:
             return self._undecodable(tp, offset, value or b"", _reason(error))
         return [
             Input(

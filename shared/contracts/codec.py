@@ -13,7 +13,8 @@ MODULES = (access, faults, jobs, llm, nodes, placement, ranking, rejected, repor
 def decode_event(type_: str, data: bytes) -> Event:
     """The event of that wire name; old versions are lifted to the newest first.
 
-    Raises UnknownType for a name of no contract, pydantic.ValidationError for bad data.
+    Raises UnknownType for a name of no contract, pydantic.ValidationError for bad data, NotLifted
+    for bad data of an old version.
     """
     type_, data = upcast(type_, data)
     cls = EVENTS.get(type_)

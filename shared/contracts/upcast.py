@@ -13,14 +13,25 @@ UPCASTERS: dict[str, tuple[str, Upcaster]] = {}
 """Old wire name -> (next wire name, how its data changes)."""
 
 
+class NotLifted(ValueError):
+    """An old message that its upcaster cannot read."""
+
+
 def upcast(
     type_: str, data: bytes, upcasters: dict[str, tuple[str, Upcaster]] = UPCASTERS
 ) -> tuple[str, bytes]:
-    """Name and data in the newest version; unchanged, and not even parsed, when it is that."""
+    """Name and data in the newest version; unchanged, and not even parsed, when it is that.
+
+    Raises NotLifted for old data that are none.
+    """
     if type_ not in upcasters:
         return type_, data
-    payload = msgspec.json.decode(data, type=dict[str, object])
-    while type_ in upcasters:
-        type_, lift = upcasters[type_]
-        payload = lift(payload)
-    return type_, msgspec.json.encode(payload)
+    old = type_
+    try:
+        payload = msgspec.json.decode(data, type=dict[str, object])
+        while type_ in upcasters:
+            type_, lift = upcasters[type_]
+            payload = lift(payload)
+        return type_, msgspec.json.encode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
+        raise NotLifted(f"{old}: its data cannot be lifted to {type_}") from None

@@ -1,0 +1,230 @@
+"""What a stranger's bytes meet: each target takes any bytes and lets no surprise escape.
+
+A target fails by an exception: one that its decoder does not declare, or a broken invariant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from services.failslow.app import decode as decode_telemetry
+from services.gateway.core.faults import Invalid, NotJson
+from services.gateway.core.strict import checked, parse_object
+from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, job_body
+from services.gateway.core.vector import decode_vector, encode_vector
+from services.gateway.hub import framed
+from services.gateway.inbound import PREFIX, Arrived, parcel
+from services.gateway.loglines import JobLog
+from services.placement.heartbeats import decoded as decode_heartbeat
+from services.publisher.core.place import decode as decode_place
+from services.throttle.openai import Answer, BadBody, Kind, read
+from shared.bus import cloudevents, record
+from shared.bus.decider import Input, Undecodable
+from shared.bus.errors import ProtocolViolation
+from shared.bus.inputs import InputDecoder
+from shared.bus.log import TP, Entry
+from shared.bus.reader import Cursor, Reader
+from shared.contracts.access import KeyCreated
+from shared.contracts.codec import decode_command, encode
+from shared.contracts.jobs import RejectSubmission
+from shared.contracts.keys import compose, parse, sha256_of
+from shared.contracts.registry import AccessView
+from shared.contracts.reports import ExecutorReported
+from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.telemetry import trace_ids
+from shared.telemetry.ring import OtlpRing
+
+Target = Callable[[bytes], None]
+READERS = tuple(
+    (InputDecoder(service), topic)
+    for service, topics in INPUTS.items()
+    for topic in topics
+    if topic in CUSTODIAN
+)
+SENDER, POOLS = Sender("ada", "main"), {"main": 1, "side": 2}
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+PARTITIONS = 4
+HALF_A_CHARACTER = "\ud800"
+
+
+def record_(data: bytes) -> None:
+    """A record of a ledger: what is no envelope is passed over, a broken chain is said."""
+    for value in (data, _wrapped(data)):
+        found = record.decode(value)
+        with suppress(ProtocolViolation):
+            reader = Reader("admission", 0)
+            accepted = reader.offer(0, value)
+            assert (accepted is not None) == (
+                found is not None and found.seq == 1 and found.prev == ""
+            )
+        if found is None:
+            continue
+        assert record.decode(record.encode(found)) == found
+        cursor = Cursor(1, found.seq, found.id, 0, found.at, found.inputs)
+        assert Cursor.from_json(cursor.to_json()) == cursor
+
+
+def _wrapped(data: bytes) -> bytes:
+    """The bytes as the events of an envelope that is in order: most random envelopes are not."""
+    return b'{"id":"a","seq":1,"prev":"","w":"w","at":1,"in":{},"ev":' + data + b"}"
+
+
+def cloudevent(data: bytes) -> None:
+    """A message of a plain topic: every reader of it has one answer, its custodian a reason."""
+    with suppress(cloudevents.Malformed):
+        found = cloudevents.decode(data)
+        assert isinstance(found.at, int)
+        assert found.body.strip()
+    for decoder, topic in READERS:
+        heard = decoder.of_plain(TP(topic, 0), 7, data)
+        assert len(heard) <= 1
+        for item in heard:
+            _check_input(item)
+
+
+def _check_input(item: Input) -> None:
+    if isinstance(item.message, Undecodable):
+        assert item.message.reason
+        item.message.reason.encode()
+        return
+    again = encode(item.message)  # type: ignore[arg-type]
+    assert b"\\u0000" not in again.replace(b"\\\\", b"")
+
+
+def soft(data: bytes) -> None:
+    """Heartbeats, telemetry, log lines, published events: what nobody can read is passed over."""
+    decode_heartbeat(data)
+    decode_telemetry(data)
+    entry = Entry(3, None, data)
+    for line in JobLog("j", "ada").lines(entry):
+        msgspec.json.encode(line)
+    told = framed(entry, [1, 2])
+    if told is not None:
+        head, frame = told
+        text = frame.decode()
+        assert text.startswith(f"id: 1.2\nevent: {head.type}\ndata: ")
+        assert text.count("\n") == 4, "an event that looks like several"
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        decode_place(data)
+
+
+def submission(data: bytes) -> None:
+    """A record of a tenant's own topic: one command, the same each time, that admission reads."""
+    arrived = Arrived(f"{PREFIX}ada", 1, 5, data)
+    made = parcel(arrived, SENDER, POOLS, True)
+    assert made == parcel(arrived, SENDER, POOLS, True)
+    assert made.lane in (*POOLS.values(), 0)
+    wire = encode(made.command)
+    assert decode_command(made.command.TYPE, wire) == made.command
+    if isinstance(made.command, RejectSubmission):
+        assert made.command.reason
+    else:
+        assert getattr(made.command, "tenant", "ada") == "ada"
+
+
+def body(data: bytes) -> None:
+    """A body of the API: a command, or a list of faults that can be said."""
+    try:
+        found = parse_object(data)
+    except NotJson as error:
+        assert str(error)
+        return
+    for reading in (job_body, lambda body: checked(CancelBody, body)):
+        try:
+            reading(found).model_dump_json()
+        except Invalid as error:
+            assert error.faults
+            for fault in error.faults:
+                fault.model_dump_json()
+        except TenantMismatch as error:
+            error.fault.model_dump_json()
+
+
+def traceparent(data: bytes) -> None:
+    text = data.decode("latin-1")
+    found = trace_ids.parse(text)
+    if found is not None:
+        assert trace_ids.parse(str(found)) == found
+        assert trace_ids.child_of(text)[3:35] == found.trace_id
+    assert trace_ids.parse(trace_ids.child_of(text)) is not None
+    assert trace_ids.parse(data.decode("utf-8", "surrogateescape")) is None or data.isascii()
+
+
+VIEW = AccessView()
+VIEW.apply(KeyCreated(key_id="k.1", sha256=sha256_of("secret"), role="viewer", tenant="ada"))
+
+
+def api_key(data: bytes) -> None:
+    """A key as it comes in a header: the right one opens, no other does, nothing raises."""
+    for text in (data.decode("latin-1"), data.decode("utf-8", "surrogateescape")):
+        found = parse(text)
+        if found is not None:
+            assert compose(*found) == text
+            assert found.secret not in repr(found) or found.secret in f"Key({found.key_id!r})"
+        assert (VIEW.authenticate(text) is not None) == (text == "k.1.secret")
+
+
+def last_event_id(data: bytes) -> None:
+    text = data.decode("latin-1")
+    place = decode_vector(text, PARTITIONS)
+    if place is not None:
+        assert len(place) == PARTITIONS
+        assert decode_vector(encode_vector(place), PARTITIONS) == place
+
+
+def otlp(data: bytes) -> None:
+    """Spans of a stranger: taken or refused, and whatever is taken can be shown."""
+    kinds = (("application/x-protobuf", ""), ("application/json", ""), ("application/json", "gzip"))
+    for media, encoding in kinds:
+        ring = OtlpRing(1000)
+        try:
+            taken = ring.ingest(data, media, encoding)
+        except ValueError as error:
+            assert str(error)
+            continue
+        assert taken == ring.spans
+        for needle in (data[:16].hex(), "0af7651916cd43dd8448eb211c80319c"):
+            msgspec.json.encode(ring.to_json(ring.trace(needle)))
+        msgspec.json.encode(ring.to_json(ring.by_job("j")))
+
+
+def llm_body(data: bytes) -> None:
+    """The body of an OpenAI client: a request with bounded counts, or a reason."""
+    kinds: tuple[Kind, ...] = ("chat", "text")
+    for kind in kinds:
+        try:
+            ask = read(kind, data)
+        except BadBody as error:
+            str(error).encode()
+            continue
+        assert ask.prompt_tokens >= 1
+        assert 1 <= ask.output_tokens <= 10_000_000
+        json.dumps(Answer(kind, ask, "id", 1).whole(3)).encode()
+
+
+def report(data: bytes) -> None:
+    """An executor's report in a fair envelope."""
+    envelope = (
+        b'{"specversion":"1.0","id":"r","source":"/x","type":"'
+        + ExecutorReported.TYPE.encode() + b'","data":' + data + b"}"
+    )  # fmt: skip
+    cloudevent(envelope)
+
+
+TARGETS: dict[str, Target] = {
+    "record": record_,
+    "cloudevent": cloudevent,
+    "soft": soft,
+    "submission": submission,
+    "body": body,
+    "traceparent": traceparent,
+    "api-key": api_key,
+    "last-event-id": last_event_id,
+    "otlp": otlp,
+    "llm-body": llm_body,
+    "report": report,
+}

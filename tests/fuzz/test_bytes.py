@@ -1,0 +1,45 @@
+"""Any bytes: kept ones of every bug, hostile ones, and some of a fuzzer's own making."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.corpus import SEEDS, corpus
+from tests.fuzz.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+RUNS = 1500
+"""Of each target; `make fuzz` goes on for as long as one wants."""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kept_and_hostile_bytes_surprise_nobody(target: str) -> None:
+    for name, value in corpus(target):
+        try:
+            TARGETS[target](value)
+        except BaseException as error:
+            raise AssertionError(f"{target}: {name}") from error
+
+
+def test_every_seed_belongs_to_a_target() -> None:
+    assert {path.name for path in SEEDS.iterdir()} <= TARGETS.keys()
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="no atheris for this Python")
+def test_bytes_that_a_fuzzer_makes_surprise_nobody() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.bytes_fuzzer", "--runs", str(RUNS)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["target"] for each in told} == set(TARGETS)
+    for each in told:
+        assert not each["failed"], (each["target"], each["input"], each["said"])
+        assert each["runs"] >= RUNS
+    assert done.returncode == 0
