@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.cli.app import BerthApp
+from services.cli.backup_commands import backup, restore
 from services.cli.check_commands import bench, projections, verify
 from services.cli.dead_commands import dead
 from services.cli.demo_command import demo
@@ -17,7 +18,7 @@ from services.cli.tenant_commands import keys, tenants
 
 PLAIN = (
     up, down, restart, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue,
-    cordon, uncordon, drain, events, replay, simulate, verify,
+    cordon, uncordon, drain, events, replay, simulate, verify, backup, restore,
 )  # fmt: skip
 PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 

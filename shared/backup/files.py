@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from shared.bus.log import TP, Entry
 
 MANIFEST = "manifest.json"
+SUBMISSIONS = "submissions."
 FORMAT = 1
 LEVEL = 3
 LENGTH_BYTES = 4
@@ -54,6 +55,12 @@ class Manifest(BaseModel):
     @property
     def records(self) -> int:
         return sum(part.next - part.first for part in self.parts)
+
+    @property
+    def tenants(self) -> list[str]:
+        """Whose submissions are in it."""
+        topics = {part.topic for part in self.parts if part.topic.startswith(SUBMISSIONS)}
+        return sorted(topic.removeprefix(SUBMISSIONS) for topic in topics)
 
 
 class Writer:

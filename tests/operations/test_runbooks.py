@@ -1,0 +1,75 @@
+"""Each runbook is executed as it stands: its `sh` blocks, in order, with the faults they cause."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import kafka, supervise
+
+PAGES = Path(__file__).parents[2] / "docs" / "operations"
+ORDER = ("deploy", "poison-record", "stuck-consumer", "lost-postgres", "backup", "lost-broker-disk")
+"""The first starts the stack that the others work on."""
+ELSEWHERE = {
+    "README": "has no block",
+    "capacity": "is made by benchmarks",
+    "compose": "tests/compose",
+    "observability": "tests/infra/observability",
+    "security": "tests/infra and tests/services/gateway",
+    "tilt": "tests/infra/test_tiltfile.py",
+    "upgrade": "tests/operations/test_upgrade.py",
+}
+"""Pages whose blocks run in other tests."""
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGE_S = 300
+
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.kafka,
+    pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
+]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="berth-runbook-", ignore_cleanup_errors=True) as root:
+        folder = Path(root) / "data"
+        try:
+            yield folder
+        finally:
+            if folder.exists():
+                supervise.down(folder)
+
+
+def test_every_page_is_run_somewhere() -> None:
+    assert {page.stem for page in PAGES.glob("*.md")} <= {*ORDER, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("page", ORDER)
+def test_the_page_does_what_it_says(page: str, home: Path) -> None:
+    blocks = BLOCK.findall((PAGES / f"{page}.md").read_text())
+    assert blocks
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-x", "-c", "\n".join(blocks)],
+        env=_environment(home),
+        cwd=home.parent,
+        capture_output=True,
+        text=True,
+        timeout=PAGE_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """A person's shell with the virtual environment on; nothing of the tests' own."""
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"PATH": path, "BERTH_HOME": str(home), "BACKUP": str(home.parent / "backup")}

@@ -1,0 +1,166 @@
+"""The release before this one is upgraded to this one under traffic, and rolled back again."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.operations.asking import ask
+
+ROOT = Path(__file__).parents[2]
+PREVIOUS = "0ddd002"
+"""The last commit of the release before this one."""
+CODE = ("services", "shared", "simulator", "infra", "training")
+EVERY_S = 0.25
+ROLL = """
+import sys
+from pathlib import Path
+from infra import supervise
+folder = Path(sys.argv[1])
+for name in reversed(supervise.load(folder).ports):
+    supervise.restart(folder, name)
+    supervise.wait_ready(folder, (name,), 120)
+"""
+"""`berth restart`, which the release before this one did not have yet."""
+TENANT = "ada"
+
+pytestmark = pytest.mark.stack
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, check=False)
+
+
+def _previous() -> bytes:
+    """Its code, as a tar; nothing where this clone does not reach so far back."""
+    return _git("archive", PREVIOUS, *CODE).stdout
+
+
+class Site:
+    """One machine: a folder of code that is replaced in place, and a stack that runs from it."""
+
+    def __init__(self, root: Path) -> None:
+        self.code, self.data = root / "code", root / "data"
+
+    def install_previous(self, archive: bytes) -> None:
+        shutil.rmtree(self.code, ignore_errors=True)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(self.code, filter="data")
+
+    def install_this(self) -> None:
+        shutil.rmtree(self.code)
+        for name in CODE:
+            skipped = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, self.code / name, ignore=skipped)
+
+    def run(self, *words: str, timeout_s: float = 240, **env: str) -> str:
+        """A program of the code that is in place now."""
+        told = {"PYTHONPATH": str(self.code), "BERTH_HOME": str(self.data)}
+        done = subprocess.run(
+            [sys.executable, "-P", *words],
+            env=os.environ | told | env,
+            cwd=self.code.parent,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        assert done.returncode == 0, (words, done.stdout[-2000:], done.stderr[-2000:])
+        return done.stdout
+
+    def berth(self, *words: str) -> str:
+        return self.run("-m", "services.cli", *words)
+
+    def migrate(self) -> None:
+        dsn = json.loads((self.data / "stack.json").read_text())["postgres"]
+        self.run("-m", "shared.projections.migrate", BERTH_POSTGRES=dsn)
+
+    def roll(self) -> None:
+        self.run("-c", ROLL, str(self.data))
+
+
+class Traffic:
+    """Submits jobs by REST until it is stopped; `taken` are those that were acknowledged."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url, self._key = url, key
+        self._stop = threading.Event()
+        self.taken: list[str] = []
+        self._thread = threading.Thread(target=self._submit)
+
+    def __enter__(self) -> Traffic:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _submit(self) -> None:
+        number = 0
+        while not self._stop.wait(EVERY_S):
+            number += 1
+            body = {
+                "tenant": TENANT, "pool": "virtual", "idempotency_key": f"job-{number}",
+                "spec": {"name": "n", "gang": {"gpus_per_worker": 1},
+                         "simulated": {"duration_s": 0.2}},
+            }  # fmt: skip
+            status, told = ask(self._url, self._key, "POST", "/v1/jobs", body)
+            # 0 and 503: the gateway restarts, or starts; nothing was acknowledged.
+            assert status in (202, 0, 503), (status, told)
+            if status == 202:
+                self.taken.append(told["job_id"])
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    archive = _previous()
+    if not archive:
+        pytest.skip(f"this clone does not hold {PREVIOUS}, the release before this one")
+    with tempfile.TemporaryDirectory(prefix="berth-upgrade-", ignore_cleanup_errors=True) as root:
+        Path(root).chmod(0o755)
+        made = Site(Path(root))
+        made.install_previous(archive)
+        made.berth("up", "--detach")
+        try:
+            made.berth("tenants", "add", TENANT, "--pool", "virtual")
+            yield made
+        finally:
+            made.berth("down")
+
+
+def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
+    url = json.loads((site.data / "stack.json").read_text())["gateway"]
+    key = (site.data / "operator.key").read_text().strip()
+    with Traffic(url, key) as traffic:
+        time.sleep(2)
+        site.install_this()
+        site.migrate()
+        site.roll()
+        upgraded = len(traffic.taken)
+        time.sleep(2)
+        assert len(traffic.taken) > upgraded
+        site.install_previous(_previous())
+        site.roll()
+        time.sleep(2)
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        phases = [ask(url, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken]
+        if set(phases) == {"succeeded"}:
+            break
+        time.sleep(0.5)
+    assert set(phases) == {"succeeded"} and len(phases) > 20
+    site.install_this()
+    assert "0 violations" in site.berth("verify")
