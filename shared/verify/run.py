@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from asyncpg import Connection
@@ -27,6 +27,7 @@ from shared.verify.rules import Bounds, Rule, Violation
 Progress = Callable[[str], None]
 READERS_MS = 200
 CHAIN = "the chain of accepted records is whole"
+ACKED = "what was acknowledged is in its topic"
 
 
 @dataclass(slots=True)
@@ -43,9 +44,15 @@ class Report:
 
 
 async def verify(
-    logs: Logs, conn: Connection | None, progress: Progress = lambda _: None
+    logs: Logs,
+    conn: Connection | None,
+    progress: Progress = lambda _: None,
+    *,
+    acked: Collection[str] = (),
 ) -> Report:
     """Judges what lies in the logs now; without `conn` the read models are left out.
+
+    `acked` are the ids of commands that somebody was told are taken: each must be in its topic.
 
     Two passes over the ledgers: the first finds how far each service has read its inputs, so that
     what is still on its way is no violation.
@@ -56,7 +63,7 @@ async def verify(
     except ProtocolViolation as error:
         report.violations.append(Violation(CHAIN, "ledgers", str(error)))
         return report
-    rules = await rules_for(logs, conn, consumption, report, progress)
+    rules = await rules_for(logs, conn, consumption, report, progress, acked)
     progress("judging every event")
     async for batch in reading.ledgers(logs):
         for line in lines_of(batch):
@@ -99,15 +106,25 @@ def check_inputs(report: Report, place: Place, cursor: Cursor) -> None:
         report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
 
 
+def check_acked(report: Report, acked: Collection[str], asks: reading.Asks) -> None:
+    if acked:
+        report.rules.append(ACKED)
+    for command_id in acked:
+        if command_id not in asks.asked:
+            report.violations.append(Violation(ACKED, command_id, "was acknowledged and is lost"))
+
+
 async def rules_for(
     logs: Logs,
     conn: Connection | None,
     consumption: reading.Consumption,
     report: Report,
     progress: Progress,
+    acked: Collection[str],
 ) -> list[Rule]:
     progress("reading commands, dead letters and events")
     asks = await reading.asks(logs, consumption)
+    check_acked(report, acked, asks)
     report.counts["commands"] = len(asks.asked)
     report.counts["undecodable"] = len(asks.poison)
     read = {

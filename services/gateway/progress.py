@@ -1,0 +1,61 @@
+"""Notices a consumer that stands still while its topics go on: aiokafka does not say so itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from shared.bus.errors import Stalled
+
+LOOK_EVERY_S = 5.0
+STALLED_S = 15.0
+
+
+class Progress:
+    """Of one consumer, from its start."""
+
+    def __init__(self) -> None:
+        self._looked_s = monotonic()
+        self._stands: dict[TopicPartition, tuple[int, float]] = {}
+        """Where it stood when it was first seen to be behind, and since when."""
+
+    async def check(self, consumer: AIOKafkaConsumer, topics: Iterable[str]) -> None:
+        """Call it often: it asks the broker now and then. Raises Stalled."""
+        now_s = monotonic()
+        if now_s - self._looked_s < LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        for tp, (at, end) in (await _places(consumer, topics)).items():
+            self._note(tp, at, end, now_s)
+
+    def _note(self, tp: TopicPartition, at: int, end: int, now_s: float) -> None:
+        if at >= end:
+            self._stands.pop(tp, None)
+            return
+        where, since_s = self._stands.setdefault(tp, (at, now_s))
+        if where != at:
+            self._stands[tp] = at, now_s
+        elif now_s - since_s > STALLED_S:
+            raise Stalled(f"{tp.topic}-{tp.partition} goes on to {end}, and we stand at {at}")
+
+
+async def _places(
+    consumer: AIOKafkaConsumer, topics: Iterable[str]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Position and end of what it holds. Who holds nothing may be the spare of a group at work, or
+    have been left out of it: then the group's commits tell whether anybody reads."""
+    held = consumer.assignment()
+    places = held or {
+        TopicPartition(topic, partition)
+        for topic in topics
+        for partition in consumer.partitions_for_topic(topic) or ()
+    }
+    ends = await consumer.end_offsets(places)
+    return {tp: (await _at(consumer, tp, tp in held), ends[tp]) for tp in places}
+
+
+async def _at(consumer: AIOKafkaConsumer, tp: TopicPartition, held: bool) -> int:
+    found = await (consumer.position(tp) if held else consumer.committed(tp))
+    return int(found or 0)
