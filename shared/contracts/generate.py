@@ -36,7 +36,25 @@ def command_topic(owner: str) -> str:
 
 
 def schema(model: type[BaseModel]) -> Json:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+    found = model.model_json_schema()
+    _require_tags(found, found.get("$defs", {}))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _require_tags(node: object, known: dict[str, Json]) -> None:
+    """The field that tells the members of a union apart has a default, and yet must be sent."""
+    match node:
+        case {"discriminator": {"mapping": dict(refs), "propertyName": str(tag)}}:
+            for ref in refs.values():
+                required = known[ref.rsplit("/", 1)[1]].setdefault("required", [])
+                if tag not in required:
+                    required.append(tag)
+        case dict():
+            for each in node.values():
+                _require_tags(each, known)
+        case list():
+            for each in node:
+                _require_tags(each, known)
 
 
 def envelope(type_: str) -> Json:

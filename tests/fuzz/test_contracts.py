@@ -1,0 +1,137 @@
+"""Every contract meets values of its own JSON Schema: fair, nearly fair and hostile ones."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from shared.bus.decider import Undecodable
+from shared.bus.inputs import InputDecoder
+from shared.bus.log import TP
+from shared.contracts.base import COMMANDS, EVENTS, Model, UnknownType
+from shared.contracts.codec import decode_command, decode_event, encode
+from shared.contracts.generate import command_topic, schema, wire_models
+from shared.contracts.topics import CUSTODIAN
+from shared.contracts.upcast import UPCASTERS, NotLifted, upcast
+from tests.fuzz.corpus import HOSTILE, envelope
+from tests.fuzz.schemas import HOSTILE_JSON, dumped, hostile, valid
+
+CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
+"""Of each contract and kind; `make fuzz` asks for more."""
+WIRE = wire_models()
+SCHEMAS = {name: schema(model) for name, model in WIRE.items()}
+each_contract = pytest.mark.parametrize("name", sorted(WIRE))
+quickly = settings(
+    max_examples=CASES, deadline=None, derandomize="BERTH_FUZZ_CASES" not in os.environ,
+    database=None, phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large,
+                           HealthCheck.filter_too_much],
+)  # fmt: skip
+
+
+def decode(name: str, data: bytes) -> Model | BaseModel:
+    if name in EVENTS:
+        return decode_event(name, data)
+    if name in COMMANDS:
+        return decode_command(name, data)
+    return WIRE[name].model_validate_json(data)
+
+
+@each_contract
+def test_what_obeys_the_schema_is_read_and_comes_back_as_it_was(name: str) -> None:
+    """What is refused all the same breaks a rule between fields, which no schema can say."""
+    judge = jsonschema_rs.validator_for(SCHEMAS[name])
+
+    @quickly
+    @given(valid(SCHEMAS[name], SCHEMAS[name]))
+    def check(value: object) -> None:
+        try:
+            message = decode(name, dumped(value))
+        except ValidationError as error:
+            assert {each["type"] for each in error.errors()} <= {"value_error"}, error
+            return
+        wire = encode(message)  # type: ignore[arg-type]
+        assert decode(name, wire) == message
+        judge.validate(json.loads(wire))
+
+    check()
+
+
+@each_contract
+def test_what_is_hostile_is_read_or_refused_with_a_reason(name: str) -> None:
+    @quickly
+    @given(hostile(SCHEMAS[name], SCHEMAS[name]))
+    def check(data: bytes) -> None:
+        try:
+            message = decode(name, data)
+        except ValidationError as error:
+            assert error.errors(include_input=False)[0]["msg"]
+            return
+        wire = encode(message)  # type: ignore[arg-type]
+        assert decode(name, wire) == message
+
+    check()
+
+
+def custodian_of(name: str) -> tuple[InputDecoder, str]:
+    """Who answers for the topic in which this command lies."""
+    topic = command_topic(COMMANDS[name].OWNER)
+    return InputDecoder(CUSTODIAN[topic]), topic
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) -> None:
+    decoder, topic = custodian_of(name)
+
+    @quickly
+    @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "", "2"]))
+    def check(data: bytes, version: str) -> None:
+        heard = decoder.of_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
+        for item in heard:
+            if isinstance(item.message, Undecodable):
+                assert item.message.reason
+                encode(item.message.rejected())
+            else:
+                assert version == "1.0"
+                encode(item.message)  # type: ignore[arg-type]
+        assert heard or CUSTODIAN[topic] != COMMANDS[name].OWNER
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_json_in_place_of_a_command_has_a_reason(name: str, case: str) -> None:
+    decoder, topic = custodian_of(name)
+    for value in (HOSTILE[case], envelope(name, HOSTILE[case])):
+        for item in decoder.of_plain(TP(topic, 0), 3, value):
+            assert isinstance(item.message, Undecodable)
+            assert item.message.reason
+
+
+@pytest.mark.parametrize("data", [b"{}", b"[]", b"1", *HOSTILE_JSON])
+def test_old_data_that_are_none_are_refused_with_a_reason(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lift(old: dict[str, object]) -> dict[str, object]:
+        return {"job_id": old["id"]}
+
+    with pytest.raises(NotLifted, match="job.cancel.v0"):
+        upcast("job.cancel.v0", data, {"job.cancel.v0": ("job.cancel.v1", lift)})
+    monkeypatch.setitem(UPCASTERS, "job.cancel.v0", ("job.cancel.v1", lift))
+    (item,) = InputDecoder("admission").of_plain(
+        TP("commands", 0), 3, envelope("job.cancel.v0", data)
+    )
+    assert isinstance(item.message, Undecodable)
+
+
+@given(st.text())
+def test_a_name_of_no_contract_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownType):
+        decode_event(f"{name}.v0", b"{}")
