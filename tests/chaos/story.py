@@ -1,0 +1,261 @@
+"""One seed's story: jobs come, all dies now and then, and at the end an honest judge reads."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+from services.admission.core.decide import Admission
+from services.executor.core.inventory import Node
+from services.placement.core.decide import Placement
+from services.priority.core.decide import Priority
+from shared.bus import cloudevents
+from shared.bus.clock import now_ms
+from shared.bus.errors import ProtocolViolation
+from shared.bus.log import TP
+from shared.bus.memory import MemoryLog
+from shared.bus.reader import Accepted, Reader
+from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.codec import encode
+from shared.contracts.jobs import CancelJob, Gang, JobSpec, Retry, Simulated, SubmitJob
+from shared.contracts.placement import JobPlaced
+from shared.testing.ledgers import LedgerPen
+from shared.verify.reading import Logs
+from shared.verify.run import verify
+from tests.chaos import virtual_time
+from tests.chaos.processes import (
+    LANE,
+    Faults,
+    Shape,
+    WatchedBackend,
+    World,
+    decider,
+    executor,
+    make_task,
+    publisher,
+)
+
+POOL = PoolConfigured(
+    pool="sim", partition=LANE, lease_s=6.0, round_ms=50, rank_ms=200, start_timeout_s=10.0
+)
+TENANTS = ("ada", "bob")
+DECIDERS = {"admission": Admission, "priority": Priority, "placement": Placement}
+ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1", "job.rejected.v1")
+ROUGH = Faults(dies=0.01, freezes=0.004, accident=0.06, rereads=0.05)
+
+Sabotage = Callable[[], ExitStack]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What happens; the seed decides when."""
+
+    seed: int
+    jobs: int = 60
+    per_s: float = 4.0
+    faults: Faults = ROUGH
+    kills: int = 12
+    """SIGKILLs at random, besides those on commit borders."""
+    zombies: int = 6
+    """Copies of a decider that are frozen while another takes over."""
+    rivals: bool = True
+    """A second copy of placement runs all the time."""
+    copies: int = 5
+    """Commands are delivered up to so many times, the repeats late and so in another order."""
+    patience_s: float = 150.0
+    """Virtual, after the last fault: what has not ended by then never will."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the judge found, and what was done."""
+
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    deaths: int = 0
+    freezes: int = 0
+    accidents: int = 0
+    ignored: int = 0
+    records: int = 0
+    virtual_s: float = 0.0
+    state: str = ""
+    """Hash over who ended how: equal for equal wishes."""
+
+
+def nodes() -> tuple[Node, ...]:
+    return tuple(
+        Node(node_id=f"n{n}", pool=POOL.pool, backend="virtual", gpu_type="a100", gpus=4,
+             cpus=64, mem_gib=512, rack="r", labels=())
+        for n in range(4)
+    )  # fmt: skip
+
+
+def tell(plot: Plot, sabotage: Callable[[], ExitStack] | None = None) -> Told:
+    """Runs the story in virtual time; `sabotage` holds for the services, never for the judge."""
+    with tempfile.TemporaryDirectory(prefix="berth-sim-") as name:
+        return virtual_time.run(plot.seed, lambda: _tell(plot, Path(name), sabotage))
+
+
+async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | None) -> Told:
+    asyncio.get_running_loop().set_task_factory(make_task)
+    world = World(random.Random(plot.seed), folder)
+    told = Told(plot.seed)
+    with (
+        patch("shared.bus.fatal.die", world.fatal),
+        patch("services.executor.pool_lane.VirtualBackend", WatchedBackend),
+    ):
+        try:
+            with (sabotage or ExitStack)():
+                acked = await _played(world, plot, told)
+            await _judged(world, told, acked)
+        except ProtocolViolation as error:
+            told.wrong.append(f"no reader gets through the ledgers: {error}")
+    told.deaths = sum(n for (_, why), n in world.deaths.items() if why != "stopped")
+    told.freezes, told.accidents = world.freezes, world.accidents.total()
+    told.wrong += world.machine.wrong + world.stopped
+    told.virtual_s = round(asyncio.get_running_loop().time(), 1)
+    return told
+
+
+async def _played(world: World, plot: Plot, told: Told) -> list[str]:
+    pen = LedgerPen(world.broker, "access")
+    pen.write([POOL, *(TenantRegistered(tenant=t, default_pool=POOL.pool) for t in TENANTS)])
+    for name, make in DECIDERS.items():
+        world.keep(name, decider(make, name))
+    if plot.rivals:
+        world.keep("placement-rival", decider(Placement, "placement-rival"))
+    world.keep("executor", executor(nodes(), "sim"))
+    world.keep("publisher", publisher())
+    await asyncio.sleep(2.0)
+    world.faults = plot.faults
+    disturbing = [
+        asyncio.ensure_future(_kill(world, plot)), asyncio.ensure_future(_haunt(world, plot))
+    ]  # fmt: skip
+    acked = await _submit(world, plot)
+    await asyncio.wait(disturbing)
+    world.faults = Faults.none()
+    try:
+        async with asyncio.timeout(plot.patience_s):
+            while not set(acked) <= _ended(world).keys():
+                await asyncio.sleep(2.0)
+    except TimeoutError:
+        told.wrong.append(f"never ended: {sorted(set(acked) - _ended(world).keys())[:5]}")
+    await asyncio.sleep(15.0)
+    return acked
+
+
+async def _kill(world: World, plot: Plot) -> None:
+    for _ in range(plot.kills):
+        await asyncio.sleep(world.chance.uniform(0.2, 2 * plot.jobs / plot.per_s / plot.kills))
+        world.kill(world.chance.choice(sorted(world.lives)))
+
+
+async def _haunt(world: World, plot: Plot) -> None:
+    for _ in range(plot.zombies):
+        await asyncio.sleep(world.chance.uniform(0.2, 2 * plot.jobs / plot.per_s / plot.zombies))
+        deciders = [name for name in sorted(world.lives) if name not in ("executor", "publisher")]
+        life = world.lives[world.chance.choice(deciders)]
+        if life.awake.is_set():
+            life.freeze(world.chance.uniform(1.0, 10.0))
+
+
+async def _submit(world: World, plot: Plot) -> list[str]:
+    """Job ids whose command the broker has acknowledged."""
+    chance, acked = world.chance, []
+    for number in range(plot.jobs):
+        await asyncio.sleep(chance.expovariate(plot.per_s))
+        job = submission(chance, number)
+        _deliver(world, plot, f"c{number}", job)
+        acked.append(job.job_id)
+        if number % 17 == 0:
+            _deliver(world, plot, f"x{number}", CancelJob(job_id=job.job_id))
+        if number % 13 == 0:
+            world.broker.append(TP("commands", LANE), b"\xff no command")
+    return acked
+
+
+def _deliver(world: World, plot: Plot, id: str, wish: SubmitJob | CancelJob) -> None:
+    value = cloudevents.encode(
+        id=id, source="/sim", type=wish.TYPE, data=encode(wish), at_ms=now_ms()
+    )
+    world.broker.append(TP("commands", LANE), value)
+    for _ in range(world.chance.randrange(plot.copies)):
+        late_s = world.chance.uniform(0.0, 5.0)
+        loop = asyncio.get_running_loop()
+        loop.call_later(late_s, world.broker.append, TP("commands", LANE), value)
+
+
+def submission(chance: random.Random, number: int) -> SubmitJob:
+    spec = JobSpec(
+        name=f"job {number}",
+        gang=Gang(workers=chance.choice((1, 1, 2, 3)), gpus_per_worker=chance.choice((0.5, 1, 2))),
+        retry=Retry(max_attempts=chance.choice((1, 3)), backoff_s=1.0),
+        simulated=Simulated(
+            duration_s=round(chance.expovariate(1 / 3), 3), exit_code=number % 11 == 0
+        ),
+    )
+    return SubmitJob(
+        job_id=f"j{number}", tenant=TENANTS[number % 2], pool=POOL.pool,
+        idempotency_key=f"k{number}", spec=spec,
+    )  # fmt: skip
+
+
+def _accepted(world: World, ledger: str) -> Iterator[Accepted]:
+    reader = Reader(ledger, LANE)
+    for entry in world.broker.entries(TP(ledger, LANE)):
+        if accepted := reader.offer(entry.offset, entry.value):
+            yield accepted
+
+
+def _ended(world: World) -> dict[str, str]:
+    """By an honest reader: job to how it ended."""
+    return {
+        raw.subject: raw.type
+        for ledger in ("admission", "placement")
+        for accepted in _accepted(world, ledger)
+        for raw in accepted.raw()
+        if raw.type in ENDS
+    }
+
+
+async def _judged(world: World, told: Told, acked: list[str]) -> None:
+    logs = Logs(MemoryLog(world.broker), 1, quiet_s=0.0, patience_s=20.0)
+    report = await verify(logs, None, acked=[job.replace("j", "c") for job in acked])
+    told.wrong += [f"{v.rule}: {v.where}: {v.what}" for v in report.violations]
+    ended = _ended(world)
+    told.state = hashlib.sha256(repr(sorted(ended.items())).encode()).hexdigest()[:16]
+    for ledger in DECIDERS:
+        tp = TP(ledger, LANE)
+        counted = sum(1 for _ in _accepted(world, ledger))
+        told.records += counted
+        told.ignored += len(world.broker.entries(tp)) - counted
+    told.wrong += _unaccepted(world)
+    told.wrong += _lost(acked, ended)
+
+
+def _lost(acked: list[str], ended: dict[str, str]) -> list[str]:
+    return [f"{job} was acknowledged and has no end" for job in acked if job not in ended]
+
+
+def _unaccepted(world: World) -> list[str]:
+    """What executors made ready, and no accepted record says so (I9)."""
+    placed: set[tuple[str, Shape]] = set()
+    for accepted in _accepted(world, "placement"):
+        for fact in accepted.facts():
+            if isinstance(fact.event, JobPlaced):
+                for lease in fact.event.allocations:
+                    shape = fact.event.job_id, lease.node_id, lease.gpus
+                    placed.add((f"{fact.place}/{lease.rank}", shape))
+    return [
+        f"the executor made {allocation} ready as {shape}, which nobody has accepted"
+        for allocation, shapes in world.machine.ordered.items()
+        for shape in shapes
+        if (allocation, shape) not in placed
+    ]

@@ -1,0 +1,24 @@
+"""Each rule of the protocol is necessary: without it the judge sees red, with all of them green."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.sabotage import RULES, without
+from tests.chaos.story import Plot, tell
+from tests.chaos.test_simulation import HARSH
+
+SEEDS = range(1, 5)
+
+
+def plot(seed: int) -> Plot:
+    return Plot(seed, 25, faults=HARSH, patience_s=40.0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_code_that_lacks_a_rule_is_found_out(rule: str) -> None:
+    assert any(tell(plot(seed), without(rule)).wrong for seed in SEEDS)
+
+
+def test_the_same_story_with_all_rules_is_green() -> None:
+    assert [tell(plot(seed)).wrong for seed in (1, 2)] == [[], []]

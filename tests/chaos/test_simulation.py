@@ -1,0 +1,34 @@
+"""Seeded stories of the deployed code in virtual time: nothing is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.processes import Faults
+from tests.chaos.story import Plot, tell
+
+JOBS = 25
+CALM = Plot(seed=0, jobs=JOBS, faults=Faults(), kills=0, zombies=0, rivals=False, copies=1)
+HARSH = Faults(dies=0.01, freezes=0.02, accident=0.15, rereads=0.05)
+
+
+@pytest.fixture(scope="module")
+def calm() -> str:
+    """How the jobs end when nothing at all goes wrong."""
+    told = tell(CALM)
+    assert (told.wrong, told.deaths, told.ignored) == ([], 0, 0)
+    return told.state
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_dies_or_comes_twice_every_job_ends_as_in_a_calm_world(
+    seed: int, calm: str
+) -> None:
+    told = tell(Plot(seed, JOBS, faults=HARSH))
+    assert told.wrong == []
+    assert told.state == calm
+    assert min(told.deaths, told.freezes, told.accidents, told.ignored) > 3
+
+
+def test_a_seed_tells_the_same_story_again() -> None:
+    assert tell(Plot(3, JOBS)) == tell(Plot(3, JOBS))
