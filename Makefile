@@ -3,8 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results dev demo test lint check lock contracts kafka certificates secrets \
-	compose-up compose-test compose-down clean
+.PHONY: help install train results dev demo tracing test lint check lock contracts kafka certificates \
+	secrets compose-up compose-test compose-down clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -38,7 +38,10 @@ dev: .venv/developed ## Add what the tests need.
 demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER=
 	@$(BIN)/berth demo $(if $(TRACE),--trace "$(TRACE)") $(if $(JOBS),--jobs "$(JOBS)") \
 		$(if $(SPEED),--speed "$(SPEED)") $(if $(filter-out 0,$(CHECK)),--check) \
-		$(if $(BROKER),--broker "$(BROKER)")
+		$(if $(BROKER),--broker "$(BROKER)") $(if $(filter-out 0,$(TRACING)),--tracing)
+
+tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as demo.
+	@$(MAKE) --no-print-directory demo TRACING=1
 
 lint: dev ## Rules of style, types and imports.
 	$(BIN)/ruff check .

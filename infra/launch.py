@@ -35,7 +35,10 @@ PART_S = 60.0
 STEP_S = 120.0
 KEPT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "XDG_CACHE_HOME",
         "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE")  # fmt: skip
-"""All that a service sees of the environment of the one who starts the stack."""
+"""All that a service sees of the environment of the one who starts the stack, beside `PASSED`."""
+PASSED = ("BERTH_TRACE_SAMPLE",)
+"""Settings that may be given in that environment as well."""
+TRACING = "tracing"
 
 _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
 """Supervisors that are children of this process: only their parent can see them end."""
@@ -55,6 +58,8 @@ class StackOptions:
     window_ms: int = 20
     http_port: int = 0
     foreground: bool = False
+    tracing: bool = False
+    """Also Zipkin, which needs Java and, the first time, Maven."""
     ready_timeout_s: float = 90
     awaited: tuple[str, ...] = ()
     services: tuple[Service, ...] = SERVICES
@@ -150,12 +155,32 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
             stop_wait_s=20,
         ),
         Program("postgres", database, is_part=True, stop_signal="INT"),
+        *([_tracing(stack)] if stack.traces else []),
         *(_program(options, stack, site, service) for service in options.services),
     ]
 
 
+def _tracing(stack: RunningStack) -> Program:
+    """Zipkin and what feeds it; nothing waits for it, so nothing stands still without it."""
+    ports = stack.ports[TRACING]
+    command = [
+        *tied("TERM"), sys.executable, "-P", "-m", "infra.tracing", "--also", stack.gateway,
+        "--otlp-port", str(ports["otlp"]), "--ui-port", str(ports["ui"]),
+    ]  # fmt: skip
+    return Program(TRACING, command, is_part=True)
+
+
+def metrics_of(stack: RunningStack) -> str:
+    """Where every service tells its metrics, for the page of the gateway."""
+    ports = ((name, ports["metrics"]) for name, ports in stack.ports.items() if "metrics" in ports)
+    return ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports)
+
+
 def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
     env = environment(service, site, stack.ports[service.name])
+    if service.name == "gateway":
+        env["BERTH_METRICS_OF"] = metrics_of(stack)
+    env |= {name: os.environ[name] for name in PASSED if name in os.environ}
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
     command = [*tied("TERM"), sys.executable, "-P", *service.arguments]

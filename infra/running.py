@@ -38,6 +38,8 @@ class RunningStack(BaseModel):
     state: Path
     work: Path
     ports: dict[str, dict[str, int]]
+    traces: str = ""
+    """Where Zipkin's page is; empty: it was not asked for."""
     ca: Path | None = None
     secrets: Path | None = None
     """Folder of the passwords of Kafka's users; None where it asks for none."""

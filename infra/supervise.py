@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra import control, postgres
 from infra.folders import work_dir
-from infra.launch import StackOptions, last_words, launch, reap, tidy
+from infra.launch import TRACING, StackOptions, last_words, launch, reap, tidy
 from infra.process import DidNotStart, free_ports
 from infra.running import NoStack, RunningStack, load, save
 from infra.supervisord import STOPPED
@@ -163,6 +163,8 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
     wanted = [(each.name, port) for each in options.services for port in each.all_ports]
+    if options.tracing:
+        wanted += [(TRACING, "otlp"), (TRACING, "ui")]
     broker, *free = free_ports(len(wanted) + 1)
     ports: dict[str, dict[str, int]] = {}
     for (name, port), number in zip(wanted, free, strict=True):
@@ -178,10 +180,11 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         postgres=postgres.dsn(root / "postgres"),
         gateway=_url(ports, "gateway", "http"),
         llm=_url(ports, "throttle", "http"),
-        otlp=_url(ports, "gateway", "http"),
+        otlp=_url(ports, TRACING, "otlp") or _url(ports, "gateway", "http"),
         state=root / "state",
         work=work_dir(root / "state"),
         ports=ports,
+        traces=_url(ports, TRACING, "ui"),
         ca=data_dir / "certificates" / "ca.crt" if options.broker == "kafka" else None,
         secrets=data_dir / "secrets" if options.broker == "kafka" else None,
     )

@@ -17,18 +17,20 @@ from pathlib import Path
 from infra import kafka
 from infra.process import DidNotStart
 from infra.standins.base import import_base, output
+from infra.tracing import zipkin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LABEL = "berth.standin"
-ZIPKIN = "io.zipkin:zipkin-server:3.6.1:jar:exec"
 DECODER = ("msgspec", "opentelemetry-proto", "protobuf")
 """What decodes a span in the stand-in of Jaeger; the versions are those of the image's lock."""
 CODE = (
+    *(f"infra/standins/{name}.py" for name in ("collector", "jaeger", "grafana")),
     *(
-        f"infra/standins/{name}.py"
-        for name in ("otlp_http", "collector", "zipkin_spans", "jaeger", "grafana")
+        f"infra/tracing/{name}.py"
+        for name in ("__main__", "forward", "otlp_http", "zipkin", "zipkin_spans")
     ),
+    "infra/process.py",
     *(f"shared/telemetry/{name}.py" for name in ("names", "traced", "otlp_decode")),
 )
 """Our own files that a stand-in runs; the folders are namespace packages there."""
@@ -50,7 +52,7 @@ def _jars(folder: Path) -> None:
 
 
 def _zipkin(folder: Path) -> None:
-    shutil.copy(fetch_jar(ZIPKIN), folder / "zipkin.jar")
+    shutil.copy(zipkin.fetch(), folder / "zipkin.jar")
     lock = (ROOT / "infra" / "image" / "requirements.lock").read_text()
     (folder / "decoder.txt").write_text("\n".join(pinned(lock, DECODER)) + "\n")
 
@@ -113,17 +115,6 @@ def label(tag: str) -> str:
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     found = done.stdout.strip() if done.returncode == 0 else ""
     return "" if found == "<no value>" else found
-
-
-def fetch_jar(artifact: str) -> Path:
-    """A file from Maven, kept beside Kafka's jars."""
-    cache = kafka.cache_dir().parent / "jars"
-    _, name, version, kind, classifier = artifact.split(":")
-    jar = cache / f"{name}-{version}-{classifier}.{kind}"
-    if not jar.exists():
-        output(["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}",
-                f"-DoutputDirectory={cache}"])  # fmt: skip
-    return jar
 
 
 def pinned(lock: str, names: Iterable[str]) -> list[str]:

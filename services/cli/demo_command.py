@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from services.cli.errors import BadInput
+from services.cli.errors import BadInput, Refused
 from services.cli.target import DEMO_DATA
 
 
@@ -27,6 +27,9 @@ def demo(
     timeout: Annotated[
         float | None, typer.Option(min=1, help="Give up after so many seconds of replay.")
     ] = None,
+    tracing: Annotated[
+        bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
 ) -> None:
     """Start everything, replay a workload, show what becomes of it."""
@@ -37,9 +40,24 @@ def demo(
 
     options = DemoOptions(
         data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check, broker=used,
-        timeout_s=timeout, seed=seed,
+        timeout_s=timeout, seed=seed, tracing=tracing_of(tracing),
     )  # fmt: skip
     raise typer.Exit(run_demo(options))
+
+
+def tracing_of(wanted: bool) -> bool:
+    """Whether Zipkin is started; its jar is fetched now, not while a stack waits for it."""
+    if wanted:
+        from infra.process import DidNotStart
+        from infra.tracing import zipkin
+
+        if lacks := zipkin.missing():
+            raise Refused(f"--tracing: {lacks}")
+        try:
+            zipkin.fetch()
+        except DidNotStart as error:
+            raise Refused(f"--tracing: {error}") from None
+    return wanted
 
 
 def time_scale(text: str, check: bool) -> float | None:

@@ -11,7 +11,7 @@ import typer
 
 from services.cli.arguments import AsJson, Data
 from services.cli.calls import report
-from services.cli.demo_command import broker_of
+from services.cli.demo_command import broker_of, tracing_of
 from services.cli.errors import BadInput, Refused, Unreachable
 from services.cli.output import emit, say, table
 from services.cli.target import DATA, data_dir, keep_key, key_of
@@ -32,6 +32,9 @@ def up(
     speed: Annotated[
         float, typer.Option(min=0.001, max=1e7, help="Time scale of the virtual pool.")
     ] = 1.0,
+    tracing: Annotated[
+        bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start everything: broker, Postgres, services, a virtual pool and one of real processes."""
@@ -41,12 +44,19 @@ def up(
     if supervise.is_running(data):
         raise Refused(f"a stack runs in {data} already; `berth down` stops it")
     options = supervise.StackOptions(
-        data_dir=data, broker=chosen, http_port=port, foreground=not detach
+        data_dir=data,
+        broker=chosen,
+        http_port=port,
+        foreground=not detach,
+        tracing=tracing_of(tracing),
     )
     try:
+        from services.cli.watching import watched, watching
+
         stack = _started(options, speed)
         told = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
-        report(as_json, told, f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}")
+        shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
+        report(as_json, told | watched(stack), *shown, *watching(stack))
         if not detach:
             say("Ctrl-C stops everything")
             _stay(data)

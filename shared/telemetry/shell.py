@@ -8,7 +8,7 @@ from collections.abc import Callable
 from shared.bus.decider import Fact
 from shared.contracts.rejected import InputRejected
 from shared.settings import Settings
-from shared.telemetry.endpoint import Health
+from shared.telemetry.endpoint import Health, Pages
 from shared.telemetry.metrics import CaughtUp, Metrics
 from shared.telemetry.setup import Telemetry
 
@@ -37,11 +37,15 @@ def serve(telemetry: Telemetry, settings: Settings, service: str) -> None:
 
 
 def watch(
-    metrics: Metrics, settings: Settings, health: Health, caught_up: CaughtUp | None = None
+    metrics: Metrics,
+    settings: Settings,
+    health: Health,
+    caught_up: CaughtUp | None = None,
+    pages: Pages | None = None,
 ) -> None:
     """The endpoint of a service, where it is told a port; `caught_up` of one that only reads."""
     metrics.watch_disk(settings.data)
     if caught_up is not None:
         metrics.watch_behind(caught_up.behind_s)
     if settings.metrics_port:
-        metrics.serve(settings.metrics_port, health, settings.metrics_host)
+        metrics.serve(settings.metrics_port, health, settings.metrics_host, pages)

@@ -14,8 +14,9 @@ import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from infra.standins import build, collector
-from infra.standins.otlp_http import Take, receiver
-from infra.standins.zipkin_spans import zipkin_spans
+from infra.tracing import forward
+from infra.tracing.otlp_http import Take, receiver
+from infra.tracing.zipkin_spans import zipkin_spans
 from tests.e2e.stand import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +82,7 @@ def test_the_collectors_own_configuration_names_where_spans_go_on_to() -> None:
 def test_a_batch_goes_on_as_it_came_once_the_other_side_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(collector, "RETRY_S", 0.01)
+    monkeypatch.setattr(forward, "RETRY_S", 0.01)
     taken: list[tuple[bytes, str, str]] = []
     answers = iter([503, 200])
 
@@ -92,7 +93,7 @@ def test_a_batch_goes_on_as_it_came_once_the_other_side_is_there(
         return status
 
     with listening(take) as address:
-        collector.Exporter(address).put((b"spans", "application/x-protobuf", "gzip"))
+        forward.Forward(f"{address}/v1/traces").put((b"spans", "application/x-protobuf", "gzip"))
         assert eventually(lambda: taken) == [(b"spans", "application/x-protobuf", "gzip")]
 
 

@@ -41,3 +41,4 @@ class DemoOptions:
     broker: Broker
     timeout_s: float | None = None
     seed: int = 0
+    tracing: bool = False

@@ -103,7 +103,10 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         raise Refused(f"a demo runs in {options.data_dir} already; stop it first")
     shutil.rmtree(options.data_dir, ignore_errors=True)
     wanted = supervise.StackOptions(
-        data_dir=options.data_dir, broker=options.broker, foreground=True
+        data_dir=options.data_dir,
+        broker=options.broker,
+        foreground=True,
+        tracing=options.tracing,
     )
     return supervise.up(with_nodes(wanted, prepared.inventories), say)
 

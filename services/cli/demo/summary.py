@@ -9,6 +9,7 @@ from infra.running import RunningStack
 from services.cli.demo.replaying import Outcome
 from services.cli.replay.progress import TERMINAL
 from services.cli.verifying import verified
+from services.cli.watching import watching
 
 SHOWN = 20
 
@@ -45,6 +46,7 @@ def advice(stack: RunningStack) -> list[str]:
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
         f"describe  {stack.gateway}/docs",
+        *watching(stack),
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
         "          berth why JOB; berth trace JOB; berth verify",

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PORT = 4318
 MAX_BODY_BYTES = 8 << 20
 
 Take = Callable[[bytes, str, str], int]
 """Body, content type and content encoding; returns the HTTP status that the sender is told."""
 
 
-def receiver(take: Take, port: int = PORT) -> ThreadingHTTPServer:
-    """A server for `POST /v1/traces` on all addresses of its container."""
+def receiver(take: Take, port: int, host: str = "127.0.0.1") -> ThreadingHTTPServer:
+    """A server for `POST /v1/traces`; an empty host means every address, as in a container."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -38,6 +37,6 @@ def receiver(take: Take, port: int = PORT) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """A line per batch of spans would be noise."""
 
-    server = ThreadingHTTPServer(("", port), Handler)
+    server = ThreadingHTTPServer((host, port), Handler)
     server.daemon_threads = True
     return server

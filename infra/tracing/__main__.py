@@ -1,0 +1,83 @@
+"""`python -m infra.tracing`: Zipkin, and before it an OTLP address that also feeds other receivers.
+
+Zipkin takes no OTLP and keeps no links: spans are turned into its JSON, links into tags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.process import tied
+from infra.tracing import zipkin
+from infra.tracing.forward import Forward
+from infra.tracing.otlp_http import Take, receiver
+from infra.tracing.zipkin_spans import zipkin_spans
+from shared.telemetry.otlp_decode import request_of
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`also`: OTLP base addresses that get every batch as it came."""
+
+    jar: Path
+    host: str
+    otlp_port: int
+    ui_port: int
+    also: tuple[str, ...] = ()
+
+
+def taking(spans: Forward, others: Sequence[Forward]) -> Take:
+    """400 for what is no OTLP; else it is on its way."""
+
+    def take(body: bytes, kind: str, encoding: str) -> int:
+        try:
+            _, request = request_of(body, kind, encoding)
+        except ValueError as error:
+            sys.stderr.write(f"refused: {error}\n")
+            return 400
+        spans.put((json.dumps(zipkin_spans(request)).encode(), JSON, ""))
+        for other in others:
+            other.put((body, kind, encoding))
+        return 200
+
+    return take
+
+
+def serve(options: Options) -> None:
+    """Until Zipkin ends: without its server the address is of no use."""
+    command = zipkin.command(options.jar, options.host, options.ui_port)
+    server = subprocess.Popen([*tied("KILL"), *command])
+    signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+    others = [Forward(address.rstrip("/") + "/v1/traces") for address in options.also]
+    take = taking(Forward(zipkin.spans_url(options.ui_port)), others)
+    gateway = receiver(take, options.otlp_port, options.host)
+    threading.Thread(target=gateway.serve_forever, daemon=True).start()
+    os._exit(server.wait())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m infra.tracing", description=__doc__)
+    parser.add_argument("--fetch", action="store_true", help="only fetch Zipkin's jar")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--otlp-port", type=int, default=4318)
+    parser.add_argument("--ui-port", type=int, default=9411)
+    parser.add_argument("--also", action="append", default=[], help="an OTLP address, repeatable")
+    given = parser.parse_args()
+    jar = zipkin.fetch()
+    if not given.fetch:
+        serve(Options(jar, given.host, given.otlp_port, given.ui_port, tuple(given.also)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Sends batches of spans on to one address, in their order, from a thread with a bounded queue."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+QUEUE_BATCHES = 1000
+RETRY_FOR_S = 120.0
+RETRY_S = 1.0
+SEND_S = 5.0
+
+Batch = tuple[bytes, str, str]
+"""Body, content type and content encoding."""
+
+
+class Forward:
+    """What does not fit, or is refused, is counted and lost: whoever sent it must not wait."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._waiting: queue.Queue[Batch] = queue.Queue(QUEUE_BATCHES)
+        self.lost = 0
+        threading.Thread(target=self._run, name=address, daemon=True).start()
+
+    def put(self, batch: Batch) -> None:
+        try:
+            self._waiting.put_nowait(batch)
+        except queue.Full:
+            self._lose("the queue is full")
+
+    def _run(self) -> None:
+        while True:
+            batch = self._waiting.get()
+            ends = time.monotonic() + RETRY_FOR_S
+            while (problem := self._send(batch)) and time.monotonic() < ends:
+                time.sleep(RETRY_S)
+            if problem:
+                self._lose(problem)
+
+    def _send(self, batch: Batch) -> str:
+        body, kind, encoding = batch
+        headers = {"Content-Type": kind} | ({"Content-Encoding": encoding} if encoding else {})
+        asked = urllib.request.Request(self._address, body, headers)
+        try:
+            urllib.request.urlopen(asked, timeout=SEND_S).close()
+        except urllib.error.HTTPError as error:
+            with error:
+                return f"{error.code} {error.reason}"
+        except OSError as error:
+            return str(error)
+        return ""
+
+    def _lose(self, problem: str) -> None:
+        self.lost += 1
+        sys.stderr.write(f"{self._address}: {self.lost} batches lost: {problem}\n")

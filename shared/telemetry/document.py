@@ -1,0 +1,47 @@
+"""Writes docs/metrics.md from the closed list: `python -m shared.telemetry.document`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from shared.telemetry.metric_names import METRICS, Group, MetricName, Spec, samples
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+TITLES: dict[Group, str] = {
+    "process": "Every process",
+    "bus": "What moves records: deciders, projector, publisher, gateway, executors",
+    "admission": "Admission",
+    "priority": "Priority",
+    "placement": "Placement",
+    "failslow": "Fail-slow",
+    "throttle": "Throttle",
+}
+HEAD = """# Metrics
+
+Generated from `shared/telemetry/metric_names.py` by `make metrics`; a metric that is not on the list cannot
+be made. Each service answers `/metrics` on its own port (`BERTH_METRICS_PORT`, `BERTH_METRICS_HOST`), beside
+them stand `process_resident_memory_bytes` and `process_cpu_seconds_total`. Gauges that speak of a pool or an
+endpoint come from the service that holds its lane, are computed at most once a second, and are gone when the
+lane is. Shares and ratios are between 0 and 1, times are wall seconds.
+"""
+
+
+def document() -> str:
+    """The whole text."""
+    parts = [HEAD]
+    for group in get_args(Group):
+        parts.append(f"## {TITLES[group]}\n\n| metric | kind | labels | what it says |\n|---|---|---|---|")
+        parts += [_row(name, spec) for name, spec in METRICS.items() if spec.group == group]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _row(name: MetricName, spec: Spec) -> str:
+    shown = name if spec.kind == "histogram" else samples(name)[0]
+    labels = ", ".join(f"`{label}`" for label in spec.labels)
+    return f"| `{shown}` | {spec.kind} | {labels} | {spec.text} |"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

@@ -1,0 +1,172 @@
+"""The main figures of all services as one plain page: no script, nothing from elsewhere.
+
+It shows what is now, since when each process began for what is counted; history is Prometheus'
+matter. A service that does not answer is shown as such, and its figures are missing, not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from shared.telemetry.scrape import Scraped, quantile
+
+REFRESH_S = 5
+STYLE = """
+body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:70rem;padding:0 1rem;
+color:#1c2430;background:#fff}h1{font-size:1.3rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
+table{border-collapse:collapse;width:100%}th,td{text-align:right;padding:.25rem .6rem;
+border-bottom:1px solid #e3e7ec;font-variant-numeric:tabular-nums}th{font-weight:600;color:#5a6675}
+th:first-child,td:first-child{text-align:left}.bad{color:#b3261e;font-weight:600}
+p{color:#5a6675;margin:.3rem 0}
+"""
+
+Row = Sequence[str]
+
+
+def page(services: Sequence[Scraped], at: str) -> str:
+    """`at`: the moment of the scrape, for people."""
+    away = [each for each in services if each.problem]
+    said = f"{len(services) - len(away)} of {len(services)} services answer"
+    parts = [
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Berth: {said}</title>',
+        f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{STYLE}</style></head><body>',
+        f"<h1>Berth</h1><p>{escape(at)}; {said}. Counts are since each process began.</p>",
+        *(f'<p class="bad">{escape(e.name)} {escape(e.problem)}</p>' for e in away),
+        *_sections([each for each in services if not each.problem]),
+        "</body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def _sections(services: Sequence[Scraped]) -> Iterator[str]:
+    yield _table("Pools", POOL_HEAD, _pools(services), "no pool is known yet")
+    yield _table("Tenants", TENANT_HEAD, _tenants(services), "no tenant has used GPUs yet")
+    yield _table("LLM endpoints", LLM_HEAD, _endpoints(services), "")
+    yield _table("Services", SERVICE_HEAD, map(_service, services), "nobody answers")
+
+
+def _table(title: str, head: Row, rows: Iterable[Row], without: str) -> str:
+    """Nothing at all where there are no rows and nothing to say of that."""
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    if not body:
+        return f"<h2>{title}</h2><p>{without}</p>" if without else ""
+    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    return f"<h2>{title}</h2><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+POOL_HEAD = ("pool", "GPUs", "used", "fragmented", "waiting", "oldest", "running", "deferred",
+             "undecided", "unfair by", "suspected nodes", "open faults", "lost nodes")  # fmt: skip
+
+
+def _pools(services: Sequence[Scraped]) -> Iterator[Row]:
+    every = _Merged(services)
+    for pool in every.values_of("berth_jobs", "pool"):
+        yield (
+            pool,
+            _number(every.sum("berth_gpus", pool=pool)),
+            _share(every.sum("berth_gpu_utilization_ratio", pool=pool)),
+            _share(every.sum("berth_fragmentation_ratio", pool=pool)),
+            _number(every.sum("berth_jobs", pool=pool, phase="waiting")),
+            _span(every.sum("berth_queue_oldest_wait_seconds", pool=pool)),
+            _number(every.sum("berth_jobs", pool=pool, phase="running")),
+            _number(every.sum("berth_deferred_jobs", pool=pool)),
+            _span(every.sum("berth_undecided_seconds", pool=pool)),
+            _share(every.sum("berth_fairness_gap_ratio", pool=pool)),
+            _number(every.sum("berth_nodes_suspected", pool=pool)),
+            _number(every.sum("berth_faults_open", pool=pool)),
+            _number(every.sum("berth_nodes", pool=pool, state="lost")),
+        )
+
+
+TENANT_HEAD = ("tenant", "pool", "share of use", "share of weight")
+
+
+def _tenants(services: Sequence[Scraped]) -> Iterator[Row]:
+    every = _Merged(services)
+    for labels, use in every.series("berth_tenant_use_ratio"):
+        tenant, pool = labels["tenant"], labels["pool"]
+        weight = every.sum("berth_tenant_weight_ratio", pool=pool, tenant=tenant)
+        yield tenant, pool, _share(use), _share(weight)
+
+
+LLM_HEAD = ("endpoint", "waiting", "oldest", "running", "batch full", "tokens/s", "gap in tokens")
+
+
+def _endpoints(services: Sequence[Scraped]) -> Iterator[Row]:
+    every = _Merged(services)
+    for name in every.values_of("berth_llm_requests", "endpoint"):
+        yield (
+            name,
+            _number(every.sum("berth_llm_requests", endpoint=name, state="waiting")),
+            _span(every.sum("berth_llm_oldest_wait_seconds", endpoint=name)),
+            _number(every.sum("berth_llm_requests", endpoint=name, state="running")),
+            _share(every.sum("berth_llm_batch_ratio", endpoint=name)),
+            _number(every.sum("berth_llm_tokens_per_second", endpoint=name)),
+            _number(every.sum("berth_llm_service_gap_tokens", endpoint=name)),
+        )
+
+
+SERVICE_HEAD = ("service", "decisions", "decision p99", "lag", "behind", "loop stall p99",
+                "dead letters", "ignored", "lost spans", "memory", "CPU")  # fmt: skip
+
+
+def _service(of: Scraped) -> Row:
+    return (
+        of.name,
+        _number(of.total("berth_decisions_total")),
+        _span(quantile(of, "berth_decision_seconds", 0.99)),
+        _number(of.most("berth_consumer_lag_records")),
+        _span(of.most("berth_behind_seconds")),
+        _span(quantile(of, "berth_event_loop_stall_seconds", 0.99)),
+        _number(of.total("berth_dead_letters_total")),
+        _number(of.total("berth_ignored_records_total")),
+        _number(of.total("berth_spans_dropped_total")),
+        _bytes(of.total("process_resident_memory_bytes")),
+        _span(of.total("process_cpu_seconds_total")),
+    )
+
+
+class _Merged:
+    """The series of all services; which of them has a figure does not matter to the reader."""
+
+    def __init__(self, services: Sequence[Scraped]) -> None:
+        self._services = services
+
+    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
+        found = [(dict(labels), value) for of in self._services for labels, value in of.of(name)]
+        return sorted(found, key=lambda each: sorted(each[0].items()))
+
+    def values_of(self, name: str, label: str) -> list[str]:
+        return sorted({labels[label] for labels, _ in self.series(name)})
+
+    def sum(self, name: str, **wanted: str) -> float | None:
+        """None where no series has these labels: an honest gap, not a zero."""
+        found = [v for labels, v in self.series(name) if wanted.items() <= labels.items()]
+        return sum(found) if found else None
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == round(value) or value >= 100 else f"{value:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    if seconds == float("inf"):
+        return "above all buckets"
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _bytes(value: float | None) -> str:
+    return "–" if value is None else f"{value / 2**20:.0f} MiB"
