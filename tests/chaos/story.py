@@ -20,7 +20,7 @@ from shared.bus import cloudevents
 from shared.bus.clock import now_ms
 from shared.bus.errors import ProtocolViolation
 from shared.bus.log import TP
-from shared.bus.memory import MemoryLog
+from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.reader import Accepted, Reader
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.codec import encode
@@ -87,6 +87,8 @@ class Told:
     virtual_s: float = 0.0
     state: str = ""
     """Hash over who ended how: equal for equal wishes."""
+    broker: MemoryBroker = field(default_factory=MemoryBroker, compare=False, repr=False)
+    """What lies in the logs at the end."""
 
 
 def nodes() -> tuple[Node, ...]:
@@ -106,7 +108,7 @@ def tell(plot: Plot, sabotage: Callable[[], ExitStack] | None = None) -> Told:
 async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | None) -> Told:
     asyncio.get_running_loop().set_task_factory(make_task)
     world = World(random.Random(plot.seed), folder)
-    told = Told(plot.seed)
+    told = Told(plot.seed, broker=world.broker)
     with (
         patch("shared.bus.fatal.die", world.fatal),
         patch("services.executor.pool_lane.VirtualBackend", WatchedBackend),
