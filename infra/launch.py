@@ -178,7 +178,7 @@ def metrics_of(stack: RunningStack) -> str:
 
 def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
     env = environment(service, site, stack.ports[service.name])
-    if service.name == "gateway":
+    if service.module == BY_NAME["gateway"].module:
         env["BERTH_METRICS_OF"] = metrics_of(stack)
     env |= {name: os.environ[name] for name in PASSED if name in os.environ}
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import uvicorn
 
@@ -10,15 +11,20 @@ from services.gateway.app import build
 from services.gateway.parts import wire
 from services.gateway.settings import GatewaySettings
 from shared.settings import read
+from shared.telemetry.page import page
+from shared.telemetry.scrape import scrape_all
 from shared.telemetry.setup import telemetry_for
+from shared.telemetry.shell import watch
+
+MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 
 
 def main() -> None:
     settings = read(GatewaySettings, os.environ)
     telemetry = telemetry_for("gateway", settings)
     parts = wire(settings, telemetry)
-    if settings.metrics_port:
-        telemetry.metrics.serve(settings.metrics_port, lambda: parts.outbox.ready)
+    pages = {"/": lambda: page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))}
+    watch(telemetry.metrics, settings, lambda: parts.outbox.ready, pages=pages)
     uvicorn.run(
         build(parts), host=settings.host, port=settings.port, log_config=None, access_log=False,
         server_header=False, timeout_graceful_shutdown=3,
