@@ -17,6 +17,7 @@ from infra.folders import make_own, socket_dir
 from infra.process import DidNotStart, is_open, tied
 from infra.running import OPERATOR_KEY, Broker, RunningStack
 from infra.stack import (
+    BY_NAME,
     SERVICES,
     STEPS,
     Guarded,
