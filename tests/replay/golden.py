@@ -134,7 +134,8 @@ def _parts(value: Any) -> Iterator[object]:
 
 
 def _names(value: Any) -> list[str]:
+    """A field that is not compared is a memo of the others."""
     if dataclasses.is_dataclass(value):
-        return [each.name for each in dataclasses.fields(value)]
+        return [each.name for each in dataclasses.fields(value) if each.compare]
     slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
     return sorted({*slots, *getattr(value, "__dict__", ())})

@@ -134,6 +134,7 @@ def cut(state: Queue, stop: Stopped) -> None:
     job = state.jobs.get(stop.job_id)
     if job is None:
         return
+    state.standing.mark(stop.job_id)
     state.table.put(
         job.row,
         kept_ms=stop.kept_ms,
@@ -168,6 +169,7 @@ def park(state: Queue, job_id: str) -> None:
 def move(state: Queue, job_id: str, job: Job, phase: Phase) -> None:
     """Policies see a job once its entry is known."""
     job.phase = phase
+    state.standing.mark(job_id)
     if phase != "running":
         state.table.put(job.row, held_gpus=0.0, since_ms=0, go_ms=0)
     state.waiting.pop(job_id, None)
@@ -181,6 +183,7 @@ def move(state: Queue, job_id: str, job: Job, phase: Phase) -> None:
 def leave(state: Queue, job_id: str) -> None:
     job = state.jobs.pop(job_id, None)
     state.waiting.pop(job_id, None)
+    state.standing.mark(job_id)
     if job is not None:
         state.table.drop(job.row)
     if job is None or job.entry is None:

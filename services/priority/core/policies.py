@@ -44,6 +44,8 @@ class Policy:
     ratio: bool = False
     source: RuntimeSource | None = None
     """Where it takes run times from, whatever the pool says."""
+    stands: bool = True
+    """The key of a waiting job depends on that job alone and holds until it waits no more."""
 
 
 LEAST_KEY = 1e-9
@@ -131,9 +133,9 @@ POLICIES: dict[str, Policy] = {
     "sjf": Policy(sjf),
     "saf": Policy(saf),
     "f1": Policy(f1),
-    "wfp3": Policy(wfp3),
-    "unicep": Policy(unicep),
-    "multifactor": Policy(multifactor),
+    "wfp3": Policy(wfp3, stands=False),
+    "unicep": Policy(unicep, stands=False),
+    "multifactor": Policy(multifactor, stands=False),
     "qssf": Policy(saf, source="history"),
     "las": Policy(las),
     "gittins": Policy(gittins, ratio=True, source="history"),

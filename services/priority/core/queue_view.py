@@ -3,83 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.table import COLUMN, RUNNING, WAITING, Floats, Rows, Table
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """`n` jobs, first those that wait in the order of their entry, then those that hold GPUs.
-
-    Arrays are float64 of shape [n] unless said otherwise; times are cluster seconds and GPUs are
-    devices. `now_s` and `submit_s` count from the submission of the pool's first job.
-    """
-
-    now_s: float
-    capacity_gpus: float
-    """Of the nodes that are there."""
-    used_gpus: float
-    """Held by jobs, as placed."""
-    waiting: int
-    """The first so many jobs wait."""
-
-    job_ids: NDArray[Any]
-    """str [n]"""
-    running: NDArray[np.bool_]
-    tenant: NDArray[np.intp]
-    tier: Floats
-    """0 is the highest class, 4 is spot: placement goes tier by tier."""
-    submit_s: Floats
-    wait_s: Floats
-    """Since submission, of a running job as well."""
-    gpus: Floats
-    """Of the whole gang, as asked for."""
-    workers: Floats
-    preemptible: Floats
-    """1 or 0"""
-    restart_s: Floats
-    checkpoint_interval_s: Floats
-    """inf: no checkpoints are made."""
-    since_go_s: Floats
-    """0 of a job that does not work: it waits, or its workers are being prepared or stopped."""
-    kept_s: Floats
-    """Work in its last checkpoint."""
-    attained_s: Floats
-    """`kept_s + since_go_s`"""
-    ran_s: Floats
-    """From go to stop over earlier attempts, lost work included."""
-    restarts: Floats
-
-    walltime_s: Floats
-    """The user's estimate; nan: none was given."""
-    duration_s: Floats
-    """For the source `oracle` alone; nan: unknown."""
-    p10_s: Floats
-    p50_s: Floats
-    p90_s: Floats
-    mean_s: Floats
-    samples: Floats
-    """0: history knows nothing and the quantiles are the prior's."""
-    left_kept_s: Floats
-    """Expected rest by history of a job that goes on from `kept_s`."""
-    gittins_kept_s: Floats
-    """Its Gittins rank there."""
-
-    base_score: Floats
-    """Of the base policy, higher first; filled in by who ranks."""
-    rows: Rows
-    """Of each job in `distributions`."""
-    distributions: Floats
-    """[any, BINS]: history's bins of jobs, see `history.VALUES`."""
-
-    @property
-    def distribution(self) -> Floats:
-        """[n, BINS], a copy; what has only few rows to look at takes them from `distributions`."""
-        return self.distributions[self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,52 +22,184 @@ class Clock:
     time_scale: float
 
 
-def view_of(table: Table, clock: Clock, capacity_gpus: float) -> QueueView:
-    """One gather of all columns: their rows are the arrays of the view."""
-    waiting, holding = table.of(WAITING), table.of(RUNNING)
-    rows = np.concatenate((waiting, holding))
-    block = np.take(table.values, rows, axis=1)
+class QueueView:
+    """`n` jobs, first those that wait in the order of their entry, then those that hold GPUs.
 
-    def of(column: str) -> Floats:
-        found: Floats = block[COLUMN[column]]
+    Arrays are float64 of shape [n] unless said otherwise; times are cluster seconds and GPUs are
+    devices. `now_s` and `submit_s` count from the submission of the pool's first job. A column is
+    gathered when somebody asks for it: most policies look at three of them.
+    """
+
+    def __init__(
+        self, table: Table, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
+    ) -> None:
+        self._table = table
+        self._clock = clock
+        self.capacity_gpus = capacity_gpus
+        """Of the nodes that are there."""
+        self.waiting = len(waiting)
+        """The first so many jobs wait."""
+        self.rows = np.concatenate((waiting, holding)) if len(holding) else waiting
+        """Of each job in `distributions`."""
+        self.distributions = table.distribution
+        """[any, BINS]: history's bins of jobs, see `history.VALUES`."""
+
+    @classmethod
+    def given(cls, **columns: object) -> QueueView:
+        """A view of no table: all that is asked of it has to be given."""
+        view = cls.__new__(cls)
+        vars(view).update(columns)
+        return view
+
+    def _of(self, column: str) -> Floats:
+        found: Floats = self._table.values[COLUMN[column]][self.rows]
         return found
 
-    scale, now = clock.time_scale, clock.now
-    submit_ms, go_ms, kept_ms = of("submit_ms"), of("go_ms"), of("kept_ms")
-    work_ms = np.where(go_ms > 0, now - go_ms, 0.0)
-    running = np.zeros(len(rows), np.bool_)
-    running[len(waiting) :] = True
-    return QueueView(
-        now_s=(now - clock.origin) / 1000.0 * scale,
-        capacity_gpus=capacity_gpus,
-        used_gpus=float(of("held_gpus").sum()),
-        waiting=len(waiting),
-        job_ids=table.ids[rows],
-        running=running,
-        tenant=of("tenant").astype(np.intp),
-        tier=of("tier"),
-        submit_s=(submit_ms - clock.origin) / 1000.0 * scale,
-        wait_s=(now - submit_ms) / 1000.0 * scale,
-        gpus=of("gpus"),
-        workers=of("workers"),
-        preemptible=of("preemptible"),
-        restart_s=of("restart_s"),
-        checkpoint_interval_s=of("checkpoint_interval_s"),
-        since_go_s=work_ms / 1000.0 * scale,
-        kept_s=kept_ms / 1000.0 * scale,
-        attained_s=(kept_ms + work_ms) / 1000.0 * scale,
-        ran_s=of("ran_ms") / 1000.0 * scale,
-        restarts=of("restarts"),
-        walltime_s=of("walltime_s"),
-        duration_s=of("duration_s"),
-        p10_s=of("p10_s"),
-        p50_s=of("p50_s"),
-        p90_s=of("p90_s"),
-        mean_s=of("mean_s"),
-        samples=of("samples"),
-        left_kept_s=of("left_s"),
-        gittins_kept_s=of("gittins_s"),
-        base_score=np.zeros(len(rows)),
-        rows=rows,
-        distributions=table.distribution,
-    )
+    def _seconds(self, wall_ms: Floats) -> Floats:
+        return wall_ms / 1000.0 * self._clock.time_scale
+
+    @cached_property
+    def now_s(self) -> float:
+        return (self._clock.now - self._clock.origin) / 1000.0 * self._clock.time_scale
+
+    @cached_property
+    def used_gpus(self) -> float:
+        """Held by jobs, as placed."""
+        return float(self._of("held_gpus").sum())
+
+    @cached_property
+    def job_ids(self) -> NDArray[Any]:
+        """str [n]"""
+        return self._table.ids[self.rows]
+
+    @cached_property
+    def running(self) -> NDArray[np.bool_]:
+        found = np.zeros(len(self.rows), np.bool_)
+        found[self.waiting :] = True
+        return found
+
+    @cached_property
+    def tenant(self) -> NDArray[np.intp]:
+        return self._of("tenant").astype(np.intp)
+
+    @cached_property
+    def submit_s(self) -> Floats:
+        return self._seconds(self._of("submit_ms") - self._clock.origin)
+
+    @cached_property
+    def wait_s(self) -> Floats:
+        """Since submission, of a running job as well."""
+        return self._seconds(self._clock.now - self._of("submit_ms"))
+
+    @cached_property
+    def _work_ms(self) -> Floats:
+        go_ms = self._of("go_ms")
+        return np.where(go_ms > 0, self._clock.now - go_ms, 0.0)
+
+    @cached_property
+    def since_go_s(self) -> Floats:
+        """0 of a job that does not work: it waits, or its workers are being prepared or stopped."""
+        return self._seconds(self._work_ms)
+
+    @cached_property
+    def kept_s(self) -> Floats:
+        """Work in its last checkpoint."""
+        return self._seconds(self._of("kept_ms"))
+
+    @cached_property
+    def attained_s(self) -> Floats:
+        """`kept_s + since_go_s`"""
+        return self._seconds(self._of("kept_ms") + self._work_ms)
+
+    @cached_property
+    def ran_s(self) -> Floats:
+        """From go to stop over earlier attempts, lost work included."""
+        return self._seconds(self._of("ran_ms"))
+
+    @cached_property
+    def tier(self) -> Floats:
+        """0 is the highest class, 4 is spot: placement goes tier by tier."""
+        return self._of("tier")
+
+    @cached_property
+    def gpus(self) -> Floats:
+        """Of the whole gang, as asked for."""
+        return self._of("gpus")
+
+    @cached_property
+    def workers(self) -> Floats:
+        return self._of("workers")
+
+    @cached_property
+    def preemptible(self) -> Floats:
+        """1 or 0"""
+        return self._of("preemptible")
+
+    @cached_property
+    def restart_s(self) -> Floats:
+        return self._of("restart_s")
+
+    @cached_property
+    def checkpoint_interval_s(self) -> Floats:
+        """inf: no checkpoints are made."""
+        return self._of("checkpoint_interval_s")
+
+    @cached_property
+    def restarts(self) -> Floats:
+        return self._of("restarts")
+
+    @cached_property
+    def walltime_s(self) -> Floats:
+        """The user's estimate; nan: none was given."""
+        return self._of("walltime_s")
+
+    @cached_property
+    def duration_s(self) -> Floats:
+        """For the source `oracle` alone; nan: unknown."""
+        return self._of("duration_s")
+
+    @cached_property
+    def p10_s(self) -> Floats:
+        return self._of("p10_s")
+
+    @cached_property
+    def p50_s(self) -> Floats:
+        return self._of("p50_s")
+
+    @cached_property
+    def p90_s(self) -> Floats:
+        return self._of("p90_s")
+
+    @cached_property
+    def mean_s(self) -> Floats:
+        return self._of("mean_s")
+
+    @cached_property
+    def samples(self) -> Floats:
+        """0: history knows nothing and the quantiles are the prior's."""
+        return self._of("samples")
+
+    @cached_property
+    def left_kept_s(self) -> Floats:
+        """Expected rest by history of a job that goes on from `kept_s`."""
+        return self._of("left_s")
+
+    @cached_property
+    def gittins_kept_s(self) -> Floats:
+        """Its Gittins rank there."""
+        return self._of("gittins_s")
+
+    @cached_property
+    def base_score(self) -> Floats:
+        """Of the base policy, higher first; filled in by who ranks."""
+        return np.zeros(len(self.rows))
+
+    @property
+    def distribution(self) -> Floats:
+        """[n, BINS], a copy; what has only few rows to look at takes them from `distributions`."""
+        return self.distributions[self.rows]
+
+
+def view_of(table: Table, clock: Clock, capacity_gpus: float) -> QueueView:
+    """All jobs of the table that wait or hold GPUs."""
+    return QueueView(table, clock, capacity_gpus, table.of(WAITING), table.of(RUNNING))

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from services.priority.core.features import CONTEXT_S, features
-from services.priority.core.learned import Array, BadModel, BadOutput, Model, Models
+from services.priority.core.learned import (
+    Array,
+    BadModel,
+    BadOutput,
+    Model,
+    Models,
+    looks_back,
+    variant,
+)
 from services.priority.core.ordering import Order, is_classic, order_by
+from services.priority.core.policies import POLICIES
 from services.priority.core.queue_view import QueueView
+from services.priority.core.runtimes import RunTimes
 from services.priority.core.sorting import first_of, lowest_running
+from services.priority.core.standing import Place, Standing
 from services.priority.core.state import Queue
-from services.priority.core.table import Floats
+from services.priority.core.table import RUNNING, Floats
 from shared.bus.decider import Decision
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import PoolConfigured, RuntimeSource
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import wall_ms
+from shared.contracts.made import made
 from shared.contracts.ranking import (
     RANKED_MOST,
     RUNNING_MOST,
@@ -27,12 +39,14 @@ from shared.contracts.ranking import (
     PolicyDegraded,
     PolicyRestored,
     QueueRanked,
+    Ranked,
     ShadowRanked,
 )
 
 SHADOW_MS = 10_000
 """Shadows are recorded at most once per this, in wall ms."""
 LEARNED = "learned:"
+NOBODY = np.zeros(0, np.intp)
 
 
 class Seen(NamedTuple):
@@ -70,12 +84,17 @@ class Advice:
 
     first: list[int]
     scores: Floats
+    model: str = ""
     sha256: str = ""
 
 
 def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
     """The order, behind what is new about the policies that made it."""
     assert queue.pool is not None
+    if stands(queue.pool):
+        yield Decision(in_standing_order(queue, queue.pool, now))
+        return
+    queue.standing.forget()
     view = queue.view(now)
     base = order_by(queue.pool.base_policy, queue, view, now, queue.pool.runtime)
     view.base_score[:] = base.scores
@@ -98,14 +117,14 @@ def seen(queue: Queue, pool: PoolConfigured, view: QueueView, now: int) -> Seen 
     """None where no network is asked. The context holds for a while, see `CONTEXT_S`."""
     if not (pool.learned or any(name.startswith(LEARNED) for name in pool.shadows)):
         return None
-    jobs, context = features(view)
+    jobs, context = features(view, looks_back(pool))
     if queue.context and now - queue.context_at < wall_ms(CONTEXT_S, pool.time_scale):
         return Seen(jobs, np.array(queue.context, np.float32), False)
     return Seen(jobs, context, True)
 
 
 def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
-    running = []
+    running: list[int] = []
     if line.pool.preemption == "ranked":
         running = lowest_running(line.view, advice.scores, RUNNING_MOST)
     # Validated as one: more than twice as fast as making each `Ranked` by itself.
@@ -114,7 +133,7 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
             "pool": line.queue.name,
             "base_policy": line.pool.base_policy,
             "runtime": base.runtime,
-            "learned": (line.pool.learned or "") if advice.sha256 else "",
+            "learned": advice.model,
             "model_sha256": advice.sha256,
             "ranked": named(line.view, advice.scores, advice.first),
             "running": named(line.view, advice.scores, running),
@@ -123,6 +142,69 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
             "context": line.seen.context.tolist() if line.seen and line.seen.is_new else (),
         }
     )
+
+
+def stands(pool: PoolConfigured) -> bool:
+    """Nothing but a policy whose keys hold orders the line."""
+    if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
+        return False
+    return POLICIES[pool.base_policy].stands
+
+
+def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
+    """As `ranked`, without a look at those that waited before."""
+    standing = stood(queue, pool, now)
+    running: list[Ranked] = []
+    if pool.preemption == "ranked":
+        view = QueueView(queue.table, queue.clock(now), 0.0, NOBODY, queue.table.of(RUNNING))
+        order = order_by(pool.base_policy, queue, view, now, pool.runtime)
+        running = [
+            made(Ranked, **each)
+            for each in named(view, order.scores, lowest_running(view, order.scores, RUNNING_MOST))
+        ]
+    runtime: RuntimeSource | Literal["none"] = "none"
+    terms: dict[str, float] = {}
+    if standing.asks_runtime:
+        runtime = POLICIES[pool.base_policy].source or pool.runtime
+        terms = RunTimes(queue.view(now), runtime, asked=True).terms()
+    return made(
+        QueueRanked,
+        pool=queue.name,
+        base_policy=pool.base_policy,
+        runtime=runtime,
+        ranked=standing.first(),
+        running=tuple(running),
+        waiting=len(queue.waiting),
+        terms=terms | queue.accuracy.terms(),
+    )
+
+
+def stood(queue: Queue, pool: PoolConfigured, now: int) -> Standing:
+    """The line, brought up to date."""
+    standing = queue.standing
+    by = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin)
+    if standing.by != by:
+        standing.begin(by, queue.waiting)
+    if standing.stale:
+        names = [name for name in standing.stale if name in queue.waiting]
+        standing.leave()
+        if names:
+            standing.enter(placed(queue, pool, now, names))
+    return standing
+
+
+def placed(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> list[Place]:
+    """The places of waiting jobs."""
+    rows = np.array([queue.jobs[name].row for name in names], np.intp)
+    view = QueueView(queue.table, queue.clock(now), 0.0, rows, NOBODY)
+    order = order_by(pool.base_policy, queue, view, now, pool.runtime)
+    queue.standing.asks_runtime = order.runtime != "none"
+    columns = (view.tier, -order.scores, view.submit_s, order.scores)
+    rows_of = zip(names, *(column.tolist() for column in columns), strict=True)
+    return [
+        (tier, behind, submit_s, name, made(Ranked, job_id=name, score=score))
+        for name, tier, behind, submit_s, score in rows_of
+    ]
 
 
 def named(view: QueueView, scores: Floats, places: list[int]) -> list[dict[str, object]]:
@@ -135,7 +217,8 @@ def named(view: QueueView, scores: Floats, places: list[int]) -> list[dict[str, 
 
 def by_model(line: Line, name: str) -> Advice | Problem:
     """What a learned policy says of all jobs."""
-    match line.models.get(name):
+    chosen = name if name in line.models else variant(name, line.pool)
+    match line.models.get(chosen):
         case None:
             return Problem("unknown", f"learned: {name!r}, must be a model of this installation")
         case BadModel() as error:
@@ -143,11 +226,12 @@ def by_model(line: Line, name: str) -> Advice | Problem:
         case Model() as model:
             assert line.seen is not None, "features of a pool that asks a network"
             try:
-                scores = model.scores(line.seen.jobs, line.seen.context).astype(np.float64)
+                own = model.scores(line.seen.jobs, line.seen.context).astype(np.float64)
             except BadOutput as error:
                 return Problem("bad_output", str(error)[:512])
+            scores = model.over(own, line.view.base_score)
             first = first_of(line.view, scores, RANKED_MOST)
-            return Advice(first, scores, model.sha256)
+            return Advice(first, scores, chosen, model.sha256)
 
 
 def by_name(line: Line, name: str) -> Advice | Problem:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from services.priority.core.accuracy import Accuracy
 from services.priority.core.history import History
 from services.priority.core.queue_view import Clock, QueueView, view_of
+from services.priority.core.standing import Standing
 from services.priority.core.table import Table
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import QueueEntry
@@ -46,7 +47,7 @@ class Usage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-3"
+    SCHEMA: ClassVar[str] = "priority-4"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
@@ -72,6 +73,7 @@ class Queue:
     context: tuple[float, ...] = ()
     """What networks are told of the pool, see `features`; empty: look at it."""
     context_at: int = 0
+    standing: Standing = field(default_factory=Standing, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -91,8 +93,10 @@ class Queue:
         return float(sum(self.nodes.values()))
 
     def view(self, now: int) -> QueueView:
-        clock = Clock(now, self.origin or 0, self.time_scale)
-        return view_of(self.table, clock, self.capacity_gpus)
+        return view_of(self.table, self.clock(now), self.capacity_gpus)
+
+    def clock(self, now: int) -> Clock:
+        return Clock(now, self.origin or 0, self.time_scale)
 
     def number_of(self, tenant: str) -> int:
         """Only `evolve` may ask for a tenant that is new."""

@@ -120,7 +120,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     attained_s = np.where(running, random.uniform(1, 5000, count), 0.0)
     restarts = random.integers(0, 3, count)
     nothing = np.zeros(count)
-    view = QueueView(
+    view = QueueView.given(
         now_s=0.0, capacity_gpus=64.0, used_gpus=40.0, waiting=waiting, job_ids=np.arange(count),
         running=running, tenant=np.zeros(count, np.intp), tier=nothing, submit_s=nothing,
         wait_s=nothing, gpus=gpus, workers=nothing, preemptible=nothing, restart_s=nothing,
