@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from shared.settings import Settings
 
@@ -34,37 +33,6 @@ class GatewaySettings(Settings):
     stream_queue: int = Field(
         default=2000, ge=1, le=1_000_000, description="Events a slow client may lag behind"
     )
-    oidc_issuer: str = Field(
-        default="", max_length=512, description="Whose tokens open the API; empty: keys alone do"
-    )
-    oidc_audience: str = Field(default="", max_length=512, description="Whom tokens must be for")
-    oidc_keys: str = Field(
-        default="",
-        pattern=r"^((https|file)://.+|/.+)?$",
-        description="The issuer's JWKS: an https address, or a file",
-    )
-    oidc_ca: Path | None = Field(
-        default=None, description="Whose certificate the issuer has; absent: the system's"
-    )
-    oidc_leeway_s: float = Field(default=30, ge=0, le=60, description="How far clocks may differ")
-    oidc_tenant: str = Field(default="tenant", description="Claim of the tenant, dotted if deeper")
-    oidc_role: str = Field(default="role", description="Claim of the role, or of several")
-    oidc_roles: str = Field(
-        default="viewer=viewer,submitter=submitter,operator=operator,admin=admin",
-        pattern=r"^[^=,]+=(viewer|submitter|operator|admin)(,[^=,]+=(viewer|submitter|operator|admin))*$",
-        description="What values of that claim mean, as value=role,...",
-    )
-
-    @model_validator(mode="after")
-    def _tokens_have_all_they_need(self) -> Self:
-        given = [bool(self.oidc_issuer), bool(self.oidc_audience), bool(self.oidc_keys)]
-        if any(given) and not all(given):
-            raise ValueError("oidc_issuer, oidc_audience and oidc_keys go together")
-        return self
-
-    @property
-    def roles_of_claim(self) -> dict[str, str]:
-        return dict(each.split("=", 1) for each in self.oidc_roles.split(","))
 
     @property
     def scraped(self) -> dict[str, str]:
