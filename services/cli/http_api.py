@@ -28,6 +28,7 @@ class Api:
         self._address = urlsplit(target.url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadInput(f"{target.url!r} is no http address")
+        self._ca = target.ca
         self._headers = {"Accept": "application/json"}
         if target.key:
             self._headers["Authorization"] = f"Bearer {target.key}"
@@ -99,6 +100,8 @@ class Api:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme == "https":
             context = ssl.create_default_context()
+            if self._ca:
+                _trust(context, self._ca)
             return HTTPSConnection(host, port, timeout=timeout_s, context=context)
         return HTTPConnection(host, port, timeout=timeout_s)
 
@@ -106,6 +109,13 @@ class Api:
         slow = isinstance(error, socket.timeout)
         reason = "no answer in time" if slow else str(error) or type(error).__name__
         return Unreachable(f"{self.url} is not reachable: {reason}")
+
+
+def _trust(context: ssl.SSLContext, ca: str) -> None:
+    try:
+        context.load_verify_locations(cafile=ca)
+    except OSError as error:
+        raise BadInput(f"{ca}: {error.strerror or 'no certificates in PEM'}") from None
 
 
 def part(name: str) -> str:

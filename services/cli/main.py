@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from typing import Annotated
+
+import typer
+
 from services.cli.app import BerthApp
 from services.cli.backup_commands import backup, restore
 from services.cli.check_commands import bench, projections, verify
@@ -14,11 +19,14 @@ from services.cli.replay_command import replay
 from services.cli.simulate_commands import simulate
 from services.cli.stack_commands import access, down, restart, status, up
 from services.cli.story_commands import events, trace, why
+from services.cli.target import CA
 from services.cli.tenant_commands import keys, tenants
+from services.cli.validate_command import validate
 
 PLAIN = (
     up, down, restart, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue,
-    cordon, uncordon, drain, events, replay, simulate, verify, backup, restore,
+    cordon, uncordon, drain, events, replay, simulate, validate,
+    verify, backup, restore,
 )  # fmt: skip
 PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -42,11 +50,17 @@ for _name, _group in (
 
 
 @app.callback()
-def berth() -> None:
+def berth(
+    ca: Annotated[
+        str, typer.Option(envvar=CA, help="Certificates to trust beside the system's, PEM.")
+    ] = "",
+) -> None:
     """The control plane of a shared GPU cluster.
 
     Exit codes: 0 done, 1 failed, 2 bad input, 3 not reachable, 4 not found, 5 refused.
     """
+    if ca:
+        os.environ[CA] = ca
 
 
 if __name__ == "__main__":

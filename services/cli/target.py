@@ -16,24 +16,26 @@ DATA = Path(".berth")
 DEMO_DATA = DATA / "demo"
 STACK_FILE = "stack.json"
 KEY_FILE = "operator.key"
-URL, KEY, DATA_VARIABLE = "BERTH_URL", "BERTH_KEY", "BERTH_HOME"
+URL, KEY, CA, DATA_VARIABLE = "BERTH_URL", "BERTH_KEY", "BERTH_CA", "BERTH_HOME"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the API is, and what opens it; `key` is empty where none is known."""
+    """Where the API is, and what opens it; `key` is empty where none is known. `ca` is a file of
+    whom to trust beside the system's authorities."""
 
     url: str
     key: str
+    ca: str = ""
 
 
 def target(data: Path | None) -> Target:
     """From `BERTH_URL` and `BERTH_KEY`, else from the stack's own files."""
-    url = os.environ.get(URL, "") if data is None else ""
+    url, ca = os.environ.get(URL, "") if data is None else "", os.environ.get(CA, "")
     if url:
-        return Target(url, os.environ.get(KEY, ""))
+        return Target(url, os.environ.get(KEY, ""), ca)
     folder = data_dir(data)
-    return Target(gateway_of(folder), os.environ.get(KEY, "") or key_of(folder))
+    return Target(gateway_of(folder), os.environ.get(KEY, "") or key_of(folder), ca)
 
 
 def data_dir(data: Path | None) -> Path:

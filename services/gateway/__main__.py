@@ -28,6 +28,7 @@ def main() -> None:
     uvicorn.run(
         build(parts), host=settings.host, port=settings.port, log_config=None, access_log=False,
         server_header=False, timeout_graceful_shutdown=3,
+        ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
     )  # fmt: skip
     telemetry.spans.shutdown()
 

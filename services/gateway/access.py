@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from aiokafka.errors import KafkaError
 
 from services.gateway.core.submission import Sender
-from services.gateway.problem import Refusal, unavailable
+from services.gateway.problem import Forbidden, unauthenticated, unavailable
+from services.gateway.tokens import Tokens, is_token
+from shared.bus.clock import now_ms
 from shared.bus.errors import OutcomeUnknown
 from shared.bus.log import Log
 from shared.bus.reader import Accepted
@@ -26,8 +28,9 @@ log = logging.getLogger(__name__)
 class Access:
     """Changes only by accepted events; a revoked key opens nothing from that moment on."""
 
-    def __init__(self, open_log: Callable[[], Log]) -> None:
+    def __init__(self, open_log: Callable[[], Log], tokens: Tokens | None = None) -> None:
         self._open_log = open_log
+        self._tokens = tokens
         self._lanes: dict[str, int] = {}
         self.view = AccessView()
         self.ready = False
@@ -68,21 +71,30 @@ class Access:
         return Sender(tenant, self.view.default_pool(tenant) or "")
 
     def is_live(self, bearer: Bearer) -> bool:
+        """Would the same bearer still be let in? Streams ask, who began long ago."""
+        if bearer.expires_s is not None:
+            known = bearer.tenant is None or bearer.tenant in self.view.tenants
+            return known and now_ms() < bearer.expires_s * 1000
         return bearer.key_id in self.view.keys and bearer.key_id not in self.view.revoked
 
-    def bearer(self, authorization: str | None, at_least: Role) -> Bearer:
+    async def bearer(self, authorization: str | None, at_least: Role) -> Bearer:
         """The sender of a request; raises a 401, 403 or 503 Refusal."""
         if not self.ready:
             raise unavailable("starting", "the access ledger is not read yet")
-        scheme, _, key = (authorization or "").partition(" ")
-        bearer = self.view.authenticate(key.strip()) if scheme.lower() == "bearer" else None
+        scheme, _, text = (authorization or "").partition(" ")
+        bearer = await self._who(text.strip()) if scheme.lower() == "bearer" else None
         if bearer is None:
-            raise Refusal(
-                401, "unauthenticated", "send Authorization: Bearer <key_id>.<secret>",
-                headers={"WWW-Authenticate": 'Bearer realm="berth"'},
-            )  # fmt: skip
+            raise unauthenticated("send Authorization: Bearer <key_id>.<secret>")
         if not bearer.may(at_least):
-            raise Refusal(403, "forbidden", f"a {bearer.role} may not do this")
+            raise Forbidden(bearer, f"a {bearer.role} may not do this")
         if bearer.tenant is None and not bearer.may("operator"):
-            raise Refusal(403, "forbidden", "this key belongs to no tenant")
+            raise Forbidden(bearer, "this key belongs to no tenant")
+        return bearer
+
+    async def _who(self, text: str) -> Bearer | None:
+        if self._tokens is None or not is_token(text):
+            return self.view.authenticate(text)
+        bearer = await self._tokens.bearer(text)
+        if bearer.tenant is not None and bearer.tenant not in self.view.tenants:
+            raise Forbidden(bearer, "the token's tenant is not registered here")
         return bearer

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from services.gateway.access import Access
+from services.gateway.core.claims import ClaimRules
 from services.gateway.database import Database
 from services.gateway.hub import Hub
 from services.gateway.ingress import Ingress
+from services.gateway.key_set import KeySet
 from services.gateway.outbox import Outbox
 from services.gateway.settings import GatewaySettings
+from services.gateway.tokens import TokenRules, Tokens
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
@@ -83,7 +86,7 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     def open_log() -> Log:
         return KafkaLog(settings.connection, client="berth-gateway")
 
-    access = Access(open_log)
+    access = Access(open_log, tokens_of(settings))
     recent = Recent()
     outbox = Outbox(settings.connection, linger_ms=settings.linger_ms)
     ingress = Ingress(
@@ -95,6 +98,14 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     return Gateway(
         settings, telemetry, access, outbox, ingress, hub, database, open_log, recent=recent
     )
+
+
+def tokens_of(settings: GatewaySettings) -> Tokens | None:
+    if not settings.oidc_issuer:
+        return None
+    claims = ClaimRules(settings.oidc_tenant, settings.oidc_role, settings.roles_of_claim)
+    rules = TokenRules(settings.oidc_issuer, settings.oidc_audience, settings.oidc_leeway_s, claims)
+    return Tokens(rules, KeySet(settings.oidc_keys, settings.oidc_ca))
 
 
 def gateway(request: Request) -> Gateway:

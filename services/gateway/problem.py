@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from services.gateway.core.faults import Fault, Invalid, NotJson, plain
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
+from shared.contracts.registry import Bearer
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -51,6 +52,20 @@ class Refusal(Exception):
 def unavailable(reason: str, detail: str) -> Refusal:
     """Not now; the same request may be repeated."""
     return Refusal(503, reason, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def unauthenticated(detail: str, *, of_token: bool = False) -> Refusal:
+    """Nobody we know."""
+    said = 'Bearer realm="berth"' + (', error="invalid_token"' if of_token else "")
+    return Refusal(401, "unauthenticated", detail, headers={"WWW-Authenticate": said})
+
+
+class Forbidden(Refusal):
+    """Somebody we know, who may not; `bearer` is for the record alone."""
+
+    def __init__(self, bearer: Bearer, detail: str) -> None:
+        super().__init__(403, "forbidden", detail)
+        self.bearer = bearer
 
 
 def not_found(what: str) -> Refusal:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core.core_schema import ValidationInfo
 
+from shared.contracts.access import Role
+from shared.contracts.registry import RANK
 from shared.settings import Settings
 
 
@@ -33,8 +38,74 @@ class GatewaySettings(Settings):
     stream_queue: int = Field(
         default=2000, ge=1, le=1_000_000, description="Events a slow client may lag behind"
     )
+    plain_http: Literal["loopback", "anywhere"] = Field(
+        default="loopback", description="Where the API may listen without TLS"
+    )
+    tls_key: Path | None = Field(default=None, description="The certificate's key, PEM")
+    tls_cert: Path | None = Field(
+        default=None,
+        validate_default=True,
+        description="The API's certificate with its chain, PEM; absent: plain HTTP",
+    )
+    oidc_issuer: str = Field(
+        default="", max_length=512, description="Whose tokens open the API; empty: keys alone do"
+    )
+    oidc_audience: str = Field(default="", max_length=512, description="Whom tokens must be for")
+    oidc_keys: str = Field(
+        default="",
+        validate_default=True,
+        pattern=r"^((https|file)://.+|/.+)?$",
+        description="The issuer's JWKS: an https address, or a file",
+    )
+    oidc_ca: Path | None = Field(
+        default=None, description="Whose certificate the issuer has; absent: the system's"
+    )
+    oidc_leeway_s: float = Field(default=30, ge=0, le=60, description="How far clocks may differ")
+    oidc_tenant: str = Field(default="tenant", description="Claim of the tenant, dotted if deeper")
+    oidc_role: str = Field(default="role", description="Claim of the role, or of several")
+    oidc_roles: str = Field(
+        default="viewer=viewer,submitter=submitter,operator=operator,admin=admin",
+        pattern=r"^[^=,]+=(viewer|submitter|operator|admin)(,[^=,]+=(viewer|submitter|operator|admin))*$",
+        description="What values of that claim mean, as value=role,...",
+    )
+
+    @field_validator("tls_cert")
+    @classmethod
+    def _is_safe(cls, cert: Path | None, info: ValidationInfo) -> Path | None:
+        if (cert is None) != (info.data.get("tls_key") is None):
+            raise ValueError("tls_cert and tls_key are given together, or neither of them")
+        plain_host = info.data.get("host", "") if cert is None else ""
+        if info.data.get("plain_http") == "loopback" and not is_loopback(plain_host):
+            raise ValueError(
+                "keys and tokens would cross the network in the clear: give tls_cert and tls_key, "
+                "or say plain_http=anywhere where something in front of it speaks TLS"
+            )
+        return cert
+
+    @field_validator("oidc_keys")
+    @classmethod
+    def _goes_with(cls, keys: str, info: ValidationInfo) -> str:
+        issuer, audience = (bool(info.data.get(f"oidc_{n}")) for n in ("issuer", "audience"))
+        if not issuer == audience == bool(keys):
+            raise ValueError("issuer, audience and keys are given together, or none of them")
+        return keys
+
+    @property
+    def roles_of_claim(self) -> dict[str, Role]:
+        said = dict(each.split("=", 1) for each in self.oidc_roles.split(","))
+        return {value: role for value, name in said.items() for role in RANK if role == name}
 
     @property
     def scraped(self) -> dict[str, str]:
         """Service -> host:port of its metrics."""
         return dict(each.split("=", 1) for each in self.metrics_of.split(",") if each)
+
+
+def is_loopback(host: str) -> bool:
+    """A name other than localhost may be any address; no host at all is none."""
+    if host in ("", "localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

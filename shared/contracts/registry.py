@@ -25,11 +25,20 @@ RANK: dict[Role, int] = {"viewer": 0, "submitter": 1, "operator": 2, "admin": 3}
 
 
 class Bearer(NamedTuple):
-    """Who sent a request, as their key says; `tenant` is None for those who serve all tenants."""
+    """Who sent a request, as their key or token says; `tenant` is None for those who serve all.
+
+    A token has the second of its end, and its subject in the place of a key's id.
+    """
 
     key_id: str
     role: Role
     tenant: str | None
+    expires_s: float | None = None
+
+    @property
+    def principal(self) -> str:
+        """Who it was, for the record."""
+        return f"{'key' if self.expires_s is None else 'oidc'}:{self.key_id}"
 
     def may(self, role: Role) -> bool:
         """Roles are a ladder: viewer, submitter, operator, admin."""

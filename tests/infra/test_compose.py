@@ -20,7 +20,7 @@ SITE = Site(
     "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True
 )
 PORTS = {"metrics": 9100, "http": 8080}
-BETWEEN_CONTAINERS = {"BERTH_HOST", "BERTH_SPANS_FROM"}
+BETWEEN_CONTAINERS = {"BERTH_HOST", "BERTH_PLAIN_HTTP", "BERTH_SPANS_FROM"}
 """Settings that only processes on different addresses need."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 

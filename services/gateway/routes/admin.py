@@ -13,6 +13,7 @@ from services.gateway.body import json_body
 from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.strict import checked
 from services.gateway.docs import refusals, takes
+from services.gateway.entry import entered
 from services.gateway.orders import (
     ACCESS_COMMANDS,
     KeyMade,
@@ -66,7 +67,7 @@ class QuotaOrder(Model):
 async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
     """Tenants with what they used, in GPU-milliseconds, and how their jobs ended."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     rows = await parts.database.rows(bearer, queries.TENANTS, bearer.tenant, after, limit)
     return shown(page(rows, limit, "tenant"))
 
@@ -75,7 +76,7 @@ async def list_tenants(request: Request, after: PageToken = None, limit: Limit =
 async def show_tenant(request: Request, tenant: Tenant) -> Response:
     """One tenant, with its quota in each pool."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     if bearer.tenant not in (None, tenant):
         raise not_found("tenant")
     rows = await parts.database.rows(bearer, queries.TENANTS, tenant, None, 1)
@@ -135,7 +136,7 @@ async def revoke_key(
 async def set_quota(request: Request, tenant: Tenant) -> Response:
     """Set a tenant's shares of one pool."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
+    bearer = await entered(request, "operator")
     body = checked(QuotaOrder, await json_body(request))
     pool = body.pool or parts.access.sender(tenant).default_pool
     command = SetQuota(
@@ -191,7 +192,7 @@ async def answer(
 ) -> Response:
     """The answer of the command's owner; 404 while there is none."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     row = await parts.database.row(bearer, queries.COMMAND, bearer.tenant, command_id)
     if row is None:
         raise not_found("answer, or not yet")
@@ -202,7 +203,7 @@ async def answer(
 async def dead(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
     """Input that nobody could read: where it lies and why; its bytes are in the topic `dead`."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     place = TimePage.read(after)
     rows = await parts.database.rows(
         bearer, queries.DEAD, bearer.tenant, place.at, place.key, limit
@@ -213,12 +214,12 @@ async def dead(request: Request, after: PageToken = None, limit: Limit = 100) ->
 async def _admin(request: Request, kind: type[C]) -> tuple[Gateway, C]:
     """The body is the command itself."""
     parts = gateway(request)
-    parts.access.bearer(request.headers.get("authorization"), "admin")
+    await entered(request, "admin")
     return parts, checked(kind, await json_body(request))
 
 
 async def _access(request: Request, parts: Gateway, command: Command, subject: str) -> Ticket:
-    bearer = parts.access.bearer(request.headers.get("authorization"), "admin")
+    bearer = await entered(request, "admin")
     return await order(
         request, parts, bearer, command, topic=ACCESS_COMMANDS, subject=subject, span="access"
     )
@@ -226,7 +227,7 @@ async def _access(request: Request, parts: Gateway, command: Command, subject: s
 
 async def _create_key(request: Request, tenant: str | None) -> Response:
     parts = gateway(request)
-    parts.access.bearer(request.headers.get("authorization"), "admin")
+    await entered(request, "admin")
     body = checked(KeyOrder, await json_body(request))
     for_all = body.role in ("operator", "admin")
     if for_all != (tenant is None):
@@ -241,5 +242,5 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
 
 async def _all(request: Request, sql: str) -> Response:
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     return shown({"items": await parts.database.rows(bearer, sql), "next": None})

@@ -11,6 +11,7 @@ from services.gateway import queries
 from services.gateway.body import json_body
 from services.gateway.core.strict import checked
 from services.gateway.docs import refusals, takes
+from services.gateway.entry import entered
 from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
 from services.gateway.paging import Limit, PageToken, TimePage, page
 from services.gateway.parts import Gateway, gateway
@@ -44,7 +45,7 @@ async def list_faults(
 ) -> Response:
     """Workers that were slower than their peers, the youngest suspicion first."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     place = TimePage.read(after)
     rows = await parts.database.rows(
         bearer, queries.FAULTS, bearer.tenant, pool, node, state, place.at, place.key, limit
@@ -74,7 +75,7 @@ async def _order(
     request: Request, fault_id: str, kind: type[DismissFault] | type[MarkFalseAlarm]
 ) -> Response:
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
+    bearer = await entered(request, "operator")
     body = checked(FaultOrder, await json_body(request))
     lane = await _lane(parts, bearer, fault_id, body.pool)
     command: Command = kind(fault_id=fault_id, reason=body.reason)

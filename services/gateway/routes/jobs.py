@@ -22,6 +22,7 @@ from services.gateway.core.submission import (
     submit_job,
 )
 from services.gateway.docs import refusals, takes
+from services.gateway.entry import entered
 from services.gateway.orders import (
     COMMANDS,
     Submitted,
@@ -53,7 +54,7 @@ async def submit(request: Request) -> Response:
     """Run a job, or an array of it. A repeat with the same `Idempotency-Key` (or field
     `idempotency_key`) and the same body changes nothing and has the same job id."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "submitter")
+    bearer = await entered(request, "submitter")
     raw = await json_body(request)
     body = job_body(raw)
     sender = sender_of(parts.access, bearer, body.tenant)
@@ -114,7 +115,7 @@ async def list_jobs(
 ) -> Response:
     """Jobs, the youngest first; `next` is the `after` of the following page."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     whose = scope(bearer, tenant)
     place = TimePage.read(after)
     rows = await parts.database.rows(
@@ -133,7 +134,7 @@ def scope(bearer: Bearer, tenant: str | None) -> str | None:
 async def visible(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]:
     """The job, where the sender may see it."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     row = await parts.database.row(bearer, queries.JOB, bearer.tenant, job_id)
     if row is None:
         raise not_found("job")
@@ -219,7 +220,7 @@ async def delete(request: Request, job_id: Job) -> Response:
 async def cancel(request: Request, job_id: Job) -> Response:
     """Cancel a job, or every job of an array; answered when its end is known."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "submitter")
+    bearer = await entered(request, "submitter")
     body = checked(CancelOrder, await json_body(request))
     lane = await _lane(parts, bearer, job_id, body.pool)
     command = CancelJob(job_id=job_id, tenant=bearer.tenant, reason=body.reason)

@@ -11,6 +11,7 @@ from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.strict import checked
 from services.gateway.core.submission import refuse_other_tenant
 from services.gateway.docs import refusals, takes
+from services.gateway.entry import entered
 from services.gateway.orders import LLM_REQUESTS, Ticket, accepted, order, shown
 from services.gateway.paging import Limit, PageToken, TimePage, page
 from services.gateway.parts import gateway
@@ -42,7 +43,7 @@ class LlmOrder(Model):
 async def serve(request: Request) -> Response:
     """Ask an endpoint to serve a request; throttle decides when."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "submitter")
+    bearer = await entered(request, "submitter")
     body = checked(LlmOrder, await json_body(request))
     sender = sender_of(parts.access, bearer, body.tenant)
     refuse_other_tenant(body.tenant, sender)
@@ -63,7 +64,7 @@ async def serve(request: Request) -> Response:
 async def list_requests(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
     """LLM requests, the youngest first."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     place = TimePage.read(after)
     rows = await parts.database.rows(
         bearer, queries.LLM_REQUESTS, bearer.tenant, place.at, place.key, limit

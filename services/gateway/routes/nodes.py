@@ -11,6 +11,7 @@ from services.gateway import queries
 from services.gateway.body import json_body
 from services.gateway.core.strict import checked
 from services.gateway.docs import refusals, takes
+from services.gateway.entry import entered
 from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
 from services.gateway.paging import Limit, PageToken, page
 from services.gateway.parts import Gateway, gateway
@@ -38,7 +39,7 @@ async def list_nodes(
 ) -> Response:
     """Nodes with their GPUs; `used_milli` says of each GPU how many thousandths are taken."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     rows = await parts.database.rows(bearer, queries.NODES, pool, after, limit)
     return shown(page(rows, limit, "node_id"))
 
@@ -50,7 +51,7 @@ async def list_nodes(
 async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
     """Cordon: nothing more starts there. Drain: its jobs are moved away too. Uncordon: use it."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "operator")
+    bearer = await entered(request, "operator")
     body = checked(NodeOrder, await json_body(request))
     lane = await _lane(parts, bearer, node_id, body.pool)
     command = _command(node_id, verb, body.reason)
@@ -89,7 +90,7 @@ async def _lane(parts: Gateway, bearer: Bearer, node_id: str, pool: str | None) 
 async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
     """Jobs that wait for GPUs, in the order that priority advises."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     rows = await parts.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
     return shown({"items": rows, "next": None})
 
@@ -105,7 +106,7 @@ async def allocations(
 ) -> Response:
     """Which worker holds which GPUs."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     rows = await parts.database.rows(
         bearer, queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
     )

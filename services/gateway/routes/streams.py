@@ -11,6 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.vector import decode_vector
 from services.gateway.docs import Responses, refusals
+from services.gateway.entry import entered
 from services.gateway.hub import Head, Wanted
 from services.gateway.loglines import JobLog, followed_lines, past_lines
 from services.gateway.orders import shown
@@ -37,7 +38,7 @@ async def events(
     a client that comes back with it in `Last-Event-ID` misses nothing. A client that reads too
     slowly is told so by an event `end` and cut off."""
     parts = gateway(request)
-    bearer = parts.access.bearer(request.headers.get("authorization"), "viewer")
+    bearer = await entered(request, "viewer")
     start = _start(parts, request.headers.get("last-event-id") or since)
     wanted = _wanted(bearer.tenant, frozenset(filter(None, types.split(","))), subject)
     frames = event_frames(parts.hub, start, wanted, lambda: parts.access.is_live(bearer))

@@ -1,0 +1,91 @@
+"""An identity provider on the loopback: real keys, a real HTTPS server, tokens of every kind."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from infra import certificates
+
+ISSUER, AUDIENCE = "https://idp.example", "berth"
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+
+def new_rsa(bits: int = 2048) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, bits)
+
+
+def new_ec(curve: ec.EllipticCurve | None = None) -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(curve or ec.SECP256R1())
+
+
+def public(key: Key, kid: str, **more: object) -> dict[str, object]:
+    algorithm: Any = RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else ECAlgorithm
+    return {**json.loads(algorithm.to_jwk(key.public_key())), "kid": kid, "use": "sig", **more}
+
+
+@dataclass
+class Provider:
+    """`keys` are private and sign; `shown` is what the server tells."""
+
+    keys: dict[str, Key] = field(default_factory=dict)
+    shown: list[dict[str, object]] = field(default_factory=list)
+    asked: int = 0
+    status: int = 200
+    url: str = ""
+
+    def add(self, kid: str, key: Key, **more: object) -> None:
+        self.keys[kid] = key
+        self.shown.append(public(key, kid, **more))
+
+    def token(
+        self, kid: str = "r1", headers: dict[str, object] | None = None, **claims: Any
+    ) -> str:
+        """A good one, but for what is said otherwise; a claim that is None is left out."""
+        now = int(time.time())
+        plain = {
+            "iss": ISSUER, "aud": AUDIENCE, "sub": "grace", "iat": now, "nbf": now,
+            "exp": now + 300, "tenant": "ada", "role": "submitter",
+        }  # fmt: skip
+        said = {name: value for name, value in {**plain, **claims}.items() if value is not None}
+        key = self.keys[kid]
+        algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
+        return jwt.encode(said, key, algorithm, {"kid": kid, **(headers or {})})
+
+    async def answer(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        return web.json_response({"keys": self.shown}, status=self.status)
+
+
+@asynccontextmanager
+async def provider(folder: Path) -> AsyncIterator[Provider]:
+    """Over TLS, with certificates of a CA of its own in `folder`."""
+    certificates.make(folder)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "api.crt", folder / "api.key")
+    made = Provider()
+    made.add("r1", new_rsa())
+    made.add("e1", new_ec())
+    app = web.Application()
+    app.router.add_get("/keys", made.answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    made.url = f"https://127.0.0.1:{port}/keys"
+    try:
+        yield made
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,83 @@
+"""The API over TLS, and its refusal to be open to a network without."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from infra import certificates
+from services.cli.errors import BadInput, Unreachable
+from services.cli.http_api import Api
+from services.cli.target import Target
+from services.gateway.settings import GatewaySettings, is_loopback
+from shared.settings import BadSettings, read
+from tests.services.gateway.stack import KEYS, Stack, as_gateway, start_gateway
+
+GIVEN = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d"}
+PAIR = {"BERTH_TLS_CERT": "/c", "BERTH_TLS_KEY": "/k"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tls")
+    certificates.make(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def url(stack: Stack, folder: Path) -> Iterator[str]:
+    running, http = start_gateway(
+        folder, stack.kafka, as_gateway(stack.dsn), BERTH_TLS_CERT=str(folder / "api.crt"),
+        BERTH_TLS_KEY=str(folder / "api.key"),
+    )  # fmt: skip
+    yield http.replace("http:", "https:")
+    running.stop()
+
+
+def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path) -> None:
+    key = KEYS["op"]
+    assert Api(Target(url, key, str(folder / "ca.crt"))).get("/health") == {"status": "ok"}
+    with pytest.raises(Unreachable, match="certificate verify failed"):
+        Api(Target(url, key)).get("/health")
+    with pytest.raises(BadInput, match="No such file"):
+        Api(Target(url, key, str(folder / "absent"))).get("/health")
+    said = subprocess.run(
+        [sys.executable, "-m", "services.cli", "--ca", str(folder / "ca.crt"), "queue", "--json"],
+        env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (said.returncode, said.stdout.strip()) == (0, "[]"), said.stderr
+
+
+async def test_plain_http_is_not_spoken_where_tls_is(url: str, folder: Path) -> None:
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(url.replace("https:", "http:") + "/health")
+        old = ssl.create_default_context(cafile=folder / "ca.crt")
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
+        async with session.get(url + "/health", ssl=old) as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gateway", "192.168.1.1"])
+def test_a_network_hears_no_keys_in_the_clear_unless_that_is_said(host: str) -> None:
+    with pytest.raises(BadSettings, match="in the clear"):
+        read(GatewaySettings, GIVEN | {"BERTH_HOST": host})
+    read(GatewaySettings, GIVEN | {"BERTH_HOST": host, "BERTH_PLAIN_HTTP": "anywhere"})
+    read(GatewaySettings, GIVEN | PAIR | {"BERTH_HOST": host})
+    assert not is_loopback(host)
+
+
+def test_the_loopback_may_be_plain_and_half_a_pair_is_refused() -> None:
+    for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
+        read(GatewaySettings, GIVEN | {"BERTH_HOST": host})
+    for name, value in PAIR.items():
+        with pytest.raises(BadSettings, match="together"):
+            read(GatewaySettings, GIVEN | {name: value})
