@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 GROUP = "services"
+EXIT_PROTOCOL = 71
+"""`shared.bus.fatal` ends a process so."""
 LOG_SIZE = "10MB"
 
 
@@ -66,7 +68,9 @@ def _section(base: Path, program: Program) -> str:
             "environment": ",".join(f"{k}={_quoted(v)}" for k, v in program.environment.items()),
             "directory": str(base),
             "autostart": str(program.is_part).lower(),
-            "autorestart": str(program.restarts).lower(),
+            # What ends because of a broken ledger would only end again: people must look.
+            "autorestart": "unexpected" if program.restarts else "false",
+            "exitcodes": str(EXIT_PROTOCOL),
             "startsecs": "1",
             "startretries": "1000000",
             "stopsignal": program.stop_signal,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 from services.executor.serve import serve
 from services.executor.settings import ExecutorSettings
+from shared.bus.fatal import run_to_end
 from shared.settings import read
 
 if __name__ == "__main__":
-    asyncio.run(serve(read(ExecutorSettings, os.environ)))
+    run_to_end(serve(read(ExecutorSettings, os.environ)), "executor")

@@ -8,6 +8,7 @@ import signal
 
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
+from shared.bus.fatal import run_to_end
 from shared.settings import read
 from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
@@ -30,4 +31,4 @@ async def main(settings: ProjectorSettings) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(read(ProjectorSettings, os.environ)))
+    run_to_end(main(read(ProjectorSettings, os.environ)), "projector")

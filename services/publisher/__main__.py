@@ -8,6 +8,7 @@ import os
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import KafkaShipper
+from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
 from shared.settings import read
 from shared.telemetry.metrics import loop_stall_probe
@@ -25,10 +26,12 @@ async def main() -> None:
         telemetry.metrics,
     )
     watch(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(publisher.run())
-        group.create_task(loop_stall_probe(telemetry.metrics))
+    stalls = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
+    try:
+        await publisher.run()
+    finally:
+        stalls.cancel()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run_to_end(main(), "publisher")

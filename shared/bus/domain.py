@@ -39,6 +39,7 @@ MAX_SILENT = 1_000
 LOSSES_BEFORE_BACKING_OFF = 3
 BACK_OFF_S = 1.0
 IDLE_WAKE_S = 0.05
+MARK_EVERY_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,7 @@ class Domain(Generic[S]):
         self.lost_appends = 0
         self._since_snapshot = 0
         self._snapshot_at = time.monotonic()
+        self._marked_at = 0.0
 
     @property
     def cursor(self) -> Cursor:
@@ -126,10 +128,17 @@ class Domain(Generic[S]):
     async def open(self) -> None:
         """Fold; afterwards `wants` says where each input has to be read from."""
         await self._client.start()
+        if self._snapshots:
+            marked = self._snapshots.marked()
+            self.reader = Reader(self.tp.topic, self.partition, marked)
         await self._refold()
 
     def wants(self) -> dict[TP, int]:
         return self.inbox.wants()
+
+    def knows(self) -> dict[TP, int]:
+        """As `wants`, and the ledger itself: no log of these may become shorter."""
+        return {**self.wants(), self.tp: self.cursor.next}
 
     async def feed(self, tp: TP, offset: int, value: bytes | None) -> Fed:
         """Hand over one record of an input. Blocks while the lane has enough to do.
@@ -299,6 +308,7 @@ class Domain(Generic[S]):
         self._max_inputs = min(self._max_inputs * 2, MAX_INPUTS)
         self.inbox.used(draft.waiting)
         self._since_snapshot += 1
+        self._mark_if_due()
         self._answer(draft.locals, draft.facts)
         self._tell(draft.facts, draft.parents, draft.started_ns)
 
@@ -393,6 +403,11 @@ class Domain(Generic[S]):
             self._on_accepted(facts, parents, started_ns)
 
     # ---- snapshots -----------------------------------------------------------------------
+
+    def _mark_if_due(self) -> None:
+        if self._snapshots and time.monotonic() - self._marked_at >= MARK_EVERY_S:
+            self._snapshots.mark(self.cursor)
+            self._marked_at = time.monotonic()
 
     async def _snapshot_if_due(self) -> None:
         if self._snapshots is None or self._since_snapshot < self._settings.snapshot_every:

@@ -8,15 +8,24 @@ class BusError(Exception):
 
 
 class ProtocolViolation(BusError):
-    """The log is not what the protocol allows; going on could fork it, so the process must end."""
+    """The log is not what the protocol allows; going on could fork it, so the process must end.
+
+    `runbook` says what people do then.
+    """
+
+    runbook = ""
 
 
 class NotDense(ProtocolViolation):
     """Offsets are missing: compaction, retention, transactions or a lost tail."""
 
+    runbook = "docs/operations/lost-broker-disk.md"
+
 
 class TailLost(ProtocolViolation):
     """The log is shorter than, or other than, what was already read of it."""
+
+    runbook = "docs/operations/lost-broker-disk.md"
 
 
 class VectorWentBack(ProtocolViolation):
@@ -29,6 +38,8 @@ class NotAccepted(ProtocolViolation):
 
 class TooLarge(ProtocolViolation):
     """One input, or one wake, leads to more events than one record can hold."""
+
+    runbook = "docs/operations/poison-record.md"
 
 
 class Forbidden(BusError):

@@ -12,6 +12,7 @@ from shared.bus.errors import BusError, ProtocolViolation
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71
+"""A start would end in the same way: supervisors do not try it again."""
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +23,29 @@ class Died(BusError):
 
 def die(error: BaseException, where: str) -> NoReturn:
     """One line of why, then out: no clean-up that could hang or write."""
-    code = EXIT_PROTOCOL if isinstance(error, ProtocolViolation) else EXIT_ERROR
-    log.critical("%s: %s: %s", where, type(error).__name__, error, exc_info=error)
+    if isinstance(error, ProtocolViolation):
+        see = f"; see {error.runbook}" if error.runbook else ""
+        log.critical("%s stops: %s: %s%s", where, type(error).__name__, error, see)
+        code = EXIT_PROTOCOL
+    else:
+        log.critical("%s: %s: %s", where, type(error).__name__, error, exc_info=error)
+        code = EXIT_ERROR
     logging.shutdown()
     os._exit(code)
+
+
+def run_to_end(work: Coroutine[Any, Any, None], where: str) -> None:
+    """`asyncio.run`; a broken ledger ends the process as it ends a decider."""
+    try:
+        asyncio.run(work)
+    except* ProtocolViolation as broken:
+        die(_first(broken), where)
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def supervise(work: Coroutine[Any, Any, None], where: str) -> asyncio.Task[None]:

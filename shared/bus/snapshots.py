@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.reader import Cursor
 
@@ -38,6 +40,7 @@ class Snapshots(Generic[S]):
     def __init__(self, folder: Path, ledger: str, partition: int, schema: str) -> None:
         self._folder = folder
         self._prefix = f"{ledger}-{partition}-{schema}-"
+        self._mark = folder / f"{ledger}-{partition}.mark"
 
     def pack(self, cursor: Cursor, state: S) -> bytes:
         """What `store` writes; the state is copied here, so that it may move on meanwhile."""
@@ -57,6 +60,20 @@ class Snapshots(Generic[S]):
         half.replace(path)
         FAILPOINTS.pass_by("after_snapshot")
         self._tidy()
+
+    def mark(self, cursor: Cursor) -> None:
+        """How far the ledger is known here, at little cost: a start notices when it lacks that."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        half = self._mark.with_suffix(f".{secrets.token_hex(6)}.half")
+        half.write_bytes(cursor.to_json())
+        half.replace(self._mark)
+
+    def marked(self) -> Cursor:
+        """The last mark; an empty cursor where there is none, or half of one."""
+        try:
+            return Cursor.from_json(self._mark.read_bytes())
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return Cursor()
 
     def load(self) -> Snapshot[S] | None:
         for path in self._paths():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.errors import ProtocolViolation
 from shared.bus.log import TP, Entry
@@ -72,7 +73,7 @@ class Chaos:
 
     def __init__(self, seed: int, folder: Path, sabotage: Sabotage) -> None:
         self.random = random.Random(seed)
-        self.bench = Bench(Broker("", idempotent=True, memory=MemoryBroker()), folder)
+        self.bench = Bench(Broker(Connection(""), memory=MemoryBroker()), folder)
         self.sabotage = sabotage
         self.wrong: list[str] = []
         self.losses = 0

@@ -55,6 +55,21 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_the_snapshot(twin: Bench) 
         await again.open()
 
 
+async def test_a_lost_tail_is_noticed_at_the_start_by_a_mark_where_there_is_no_snapshot(
+    twin: Bench,
+) -> None:
+    seldom = DomainSettings(window_ms=2, snapshot_every=1_000)
+    domain, _ = twin.domain(settings=seldom, snapshots=True)
+    await domain.open()
+    await twin.send(command("a"))
+    await twin.deliver(domain)
+    await domain.step()
+    memory(twin).cut_tail(twin.ledger, 0)
+    again, _ = twin.domain(settings=seldom, snapshots=True)
+    with pytest.raises(TailLost, match="ends at 0"):
+        await again.open()
+
+
 async def test_another_record_at_the_place_of_the_last_one_is_a_lost_tail(twin: Bench) -> None:
     domain, _ = await twin.started(snapshots=True)
     await answered(twin, domain)

@@ -123,3 +123,19 @@ async def test_an_input_that_goes_on_without_us_is_noticed(
     shell.broker.append(TP("commands", 0), command("c"))
     with pytest.raises(Stalled, match="commands-0"):
         await asyncio.wait_for(shell.lanes._watch(), 5)
+
+
+@pytest.mark.parametrize("lost", [TP("commands", 0), TP("admission", 0)])
+async def test_an_idle_lane_notices_that_a_log_became_shorter(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, lost: TP
+) -> None:
+    await shell.lanes.start()
+    await shell.lanes.own({0})
+    offset = shell.broker.append(TP("commands", 0), command("c"))
+    await shell.lanes.feed(TP("commands", 0), offset, command("c"))
+    await shell.until(0, 1)
+    monkeypatch.setattr("shared.bus.lanes.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.lanes.FOLLOW_WAIT_S", 0.01)
+    shell.broker.cut_tail(lost, 0)
+    with pytest.raises(TailLost, match=lost.topic):
+        await asyncio.wait_for(shell.lanes._watch(), 5)

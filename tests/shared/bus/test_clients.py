@@ -1,0 +1,115 @@
+"""Clients of the broker that die inside, hang, or meet nobody: a process waits or ends."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+
+import pytest
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+
+from shared.bus import patience
+from shared.bus.hang_up import hang_up
+from shared.bus.patience import patiently
+
+
+class Client:
+    """As aiokafka's consumer looks when one of its tasks was cancelled before it ran."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self._hangs = hangs
+        self._client = Part()
+
+    async def stop(self) -> None:
+        if self._hangs:
+            await asyncio.sleep(3600)
+        raise asyncio.CancelledError
+
+
+class Part:
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_client_that_cannot_stop_neither_holds_nor_ends_who_stops_it(hangs: bool) -> None:
+    client = Client(hangs=hangs)
+    await hang_up(client, within_s=0.05)
+    assert client._client.closed
+
+
+def ends(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_work_that_is_cancelled_by_nobody_ends_the_process() -> None:
+    done = ends(
+        "import asyncio\n"
+        "from shared.bus.fatal import supervise\n"
+        "async def dies():\n"
+        "    raise asyncio.CancelledError\n"
+        "async def main():\n"
+        "    supervise(dies(), 'reader')\n"
+        "    await asyncio.sleep(30)\n"
+        "asyncio.run(main())"
+    )
+    assert (done.returncode, "reader" in done.stderr) == (70, True)
+
+
+def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook() -> None:
+    done = ends(
+        "import asyncio\n"
+        "from shared.bus.errors import TailLost\n"
+        "from shared.bus.fatal import run_to_end\n"
+        "async def main():\n"
+        "    async with asyncio.TaskGroup() as group:\n"
+        "        group.create_task(reads())\n"
+        "async def reads():\n"
+        "    raise TailLost('placement-0 ends at 3: tail lost')\n"
+        "run_to_end(main(), 'projector')"
+    )
+    line = "projector stops: TailLost: placement-0 ends at 3: tail lost; see docs/operations/"
+    assert done.returncode == 71
+    assert done.stderr.startswith(line) and done.stderr.count("\n") == 1
+
+
+async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_is_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.001)
+    answers = [KafkaConnectionError(), OSError(), KafkaConnectionError()]
+
+    async def ask() -> str:
+        if answers:
+            raise answers.pop()
+        return "here"
+
+    assert await patiently(ask, most_s=60.0) == "here"
+    assert [each.message.partition(":")[0] for each in caplog.records] == [
+        "the broker does not answer",
+        "the broker answers again",
+    ]
+
+    async def refused() -> None:
+        raise TopicAuthorizationFailedError
+
+    with pytest.raises(TopicAuthorizationFailedError):
+        await patiently(refused, most_s=60.0)
+
+
+async def test_patience_has_an_end_where_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.001)
+
+    async def away() -> None:
+        raise KafkaConnectionError
+
+    began = time.monotonic()
+    with pytest.raises(KafkaConnectionError):
+        await patiently(away, most_s=0.02)
+    assert time.monotonic() - began < 30
