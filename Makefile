@@ -3,8 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results dev demo tracing test lint check lock contracts kafka certificates \
-	secrets compose-up compose-test compose-down clean
+.PHONY: help install train results dev demo tracing test lint check lock contracts metrics screenshots \
+	zipkin kafka certificates secrets compose-up compose-test compose-down clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -75,6 +75,16 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate
+
+metrics: dev ## Generate docs/metrics.md and the dashboards from their lists.
+	$(BIN)/python -m shared.telemetry.document
+	$(BIN)/python -m infra.grafana.build
+
+screenshots: dev ## Take the screenshots of the docs anew (needs Chromium, Java and Maven).
+	BERTH_SCREENSHOTS=1 $(BIN)/pytest tests/e2e/test_browser.py
+
+zipkin: install ## Fetch Zipkin into the cache (needs Java and Maven).
+	$(BIN)/python -m infra.tracing --fetch
 
 kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 	$(BIN)/python -m infra.kafka --fetch

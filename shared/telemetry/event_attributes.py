@@ -30,7 +30,6 @@ _FIELDS: tuple[tuple[AttributeKey, str], ...] = (
     ("decision.slowdown", "slowdown"),
 )
 _TERMS: tuple[tuple[AttributeKey, str], ...] = (
-    ("decision.position", "position"),
     ("decision.waiting", "waiting"),
     ("decision.objective", "objective"),
     ("decision.greedy_objective", "greedy_objective"),
@@ -66,8 +65,15 @@ def attributes_of(fact: Fact) -> Attributes:
         attributes["decision.nodes"] = ",".join(islice(nodes, NODES_MOST))
         for key, term in _TERMS:
             if term in event.terms:
-                attributes[key] = event.terms[term]
+                attributes[key] = _plain(event.terms[term])
+        if "position" in event.terms:
+            attributes["decision.position"] = int(event.terms["position"]) + 1
     return attributes
+
+
+def _plain(value: float) -> int | float:
+    """Terms are floats on the wire, also where they count."""
+    return int(value) if value.is_integer() else value
 
 
 @cache

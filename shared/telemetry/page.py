@@ -117,13 +117,13 @@ def _service(of: Scraped) -> Row:
     return (
         of.name,
         _number(of.total("berth_decisions_total")),
-        _span(quantile(of, "berth_decision_seconds", 0.99)),
+        _bound(quantile(of, "berth_decision_seconds", 0.99)),
         _number(of.most("berth_consumer_lag_records")),
         _span(of.most("berth_behind_seconds")),
-        _span(quantile(of, "berth_event_loop_stall_seconds", 0.99)),
-        _number(of.total("berth_dead_letters_total")),
-        _number(of.total("berth_ignored_records_total")),
-        _number(of.total("berth_spans_dropped_total")),
+        _bound(quantile(of, "berth_event_loop_stall_seconds", 0.99)),
+        _number(of.total("berth_dead_letters_total") or 0),
+        _number(of.total("berth_ignored_records_total") or 0),
+        _number(of.total("berth_spans_dropped_total") or 0),
         _bytes(of.total("process_resident_memory_bytes")),
         _span(of.total("process_cpu_seconds_total")),
     )
@@ -158,11 +158,16 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
+def _bound(seconds: float | None) -> str:
+    """A quantile is known only by the bucket that it is in."""
+    if seconds is None:
+        return "–"
+    return "> 10 s" if seconds == float("inf") else f"≤ {_span(seconds)}"
+
+
 def _span(seconds: float | None) -> str:
     if seconds is None:
         return "–"
-    if seconds == float("inf"):
-        return "above all buckets"
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

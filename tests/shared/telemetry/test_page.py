@@ -1,0 +1,95 @@
+"""The page shows what services say, says who is away, and runs nothing."""
+
+from __future__ import annotations
+
+import re
+import socket
+import urllib.request
+
+from shared.telemetry.figures import Figure
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.page import page
+from shared.telemetry.scrape import quantile, samples_of, scrape, scrape_all
+
+AT = "2026-11-21 12:00:00 UTC"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+def placement() -> Metrics:
+    metrics = Metrics("placement")
+    metrics.decisions.labels("job.placed.v1").inc(7)
+    for took_s in (0.002, 0.002, 0.3):
+        metrics.decision_s.observe(took_s)
+    metrics.show([
+        Figure("berth_jobs", 12, ("<b>demo", "waiting")),
+        Figure("berth_gpus", 6, ("<b>demo", "a100")),
+        Figure("berth_gpus", 2, ("<b>demo", "h100")),
+        Figure("berth_gpu_utilization_ratio", 0.75, ("<b>demo",)),
+        Figure("berth_queue_oldest_wait_seconds", 600, ("<b>demo",)),
+    ])  # fmt: skip
+    return metrics
+
+
+def test_the_figures_of_all_services_stand_on_one_page() -> None:
+    endpoint = placement().serve(0, lambda: True)
+    try:
+        text = page(scrape_all({"placement": f"127.0.0.1:{endpoint.port}"}), AT)
+    finally:
+        endpoint.close()
+    cells = re.findall(r"<td>(.*?)</td>", text)
+    assert cells[:7] == ["&lt;b&gt;demo", "8", "75 %", "–", "12", "10 min", "–"]
+    assert "placement" in cells and "≤ 500 ms" in cells
+    assert "1 of 1 services answer" in text and AT in text
+
+
+def test_a_service_that_is_away_is_named_and_its_figures_are_not_zero() -> None:
+    text = page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
+    assert "0 of 1 services answer" in text
+    assert "priority does not answer (ConnectionRefusedError)" in text
+    assert "nobody answers" in text and "<td>0</td>" not in text
+
+
+def test_what_answers_nonsense_is_away_as_well() -> None:
+    endpoint = Metrics("x").serve(0, lambda: True, pages={"/metrics": lambda: "<html>"})
+    endpoint.close()
+    assert scrape("x", f"127.0.0.1:{endpoint.port}").problem
+    assert scrape_all({}) == []
+
+
+def test_the_page_is_served_beside_the_metrics_and_may_load_and_run_nothing() -> None:
+    endpoint = Metrics("gateway").serve(0, lambda: True, pages={"/": lambda: page([], AT)})
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=5) as answer:
+            text = answer.read().decode()
+            policy = answer.headers["Content-Security-Policy"]
+    finally:
+        endpoint.close()
+    assert policy.startswith("default-src 'none'")
+    assert not re.search(r"<script|src=|href=|url\(|@import", text)
+
+
+def test_a_quantile_is_the_bound_of_its_bucket() -> None:
+    endpoint = placement().serve(0, lambda: True)
+    try:
+        found = scrape("placement", f"127.0.0.1:{endpoint.port}")
+    finally:
+        endpoint.close()
+    assert quantile(found, "berth_decision_seconds", 0.5) == 0.0025
+    assert quantile(found, "berth_decision_seconds", 0.99) == 0.5
+    assert quantile(found, "berth_solve_seconds", 0.99) is None
+
+
+def test_a_series_that_is_gone_is_gone_from_the_next_scrape() -> None:
+    metrics = placement()
+    metrics.show([Figure("berth_lanes_held", 0)])
+    endpoint = metrics.serve(0, lambda: True)
+    try:
+        found = scrape("placement", f"127.0.0.1:{endpoint.port}")
+    finally:
+        endpoint.close()
+    assert found.of("berth_jobs") == [] and found.total("berth_lanes_held") == 0
+    assert samples_of("") == {}
