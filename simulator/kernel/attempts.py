@@ -12,7 +12,7 @@ from simulator.kernel.state import Job, Rules, Sim
 def start(sim: Sim, j: int, count: int, now: int) -> None:
     """The job runs on the `count` nodes that were placed."""
     pool, job = sim.pool, sim.jobs[j]
-    spans.assign(pool, sim.spans, job, sim.placed, count)
+    spans.assign(pool, sim.spans, sim.bits, job, sim.placed, count)
     job.state = RUNNING
     pool.used += job.gang
     if job.starts == 0:
@@ -26,8 +26,8 @@ def start(sim: Sim, j: int, count: int, now: int) -> None:
     job.running_at = pool.running
     ends.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1
-    if job.claims:
-        job.claims = False
+    if job.claim:
+        job.claim = 0
         pool.claims -= 1
     leave_line(sim, job)
 
@@ -49,7 +49,7 @@ def release(sim: Sim, j: int, now: int) -> None:
     """The job has no GPUs any more."""
     pool, job = sim.pool, sim.jobs[j]
     spans.shift_all(sim.free, sim.levels, sim.spans, job.span, 1)
-    spans.clear(pool, sim.spans, job)
+    spans.clear(pool, sim.spans, sim.bits, job)
     ends.remove(sim.ends, sim.jobs, pool.running, j)
     pool.running -= 1
     last = sim.running[pool.running]

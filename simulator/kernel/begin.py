@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from services.priority.core.history import BINS
+from services.priority.core.history import BINS, start
 from simulator.kernel import state
 from simulator.kernel.codes import CONTEXT_MS, EVICTIONS_PER_ROUND, INPUTS, NEVER, PER_HIDDEN
 from simulator.kernel.state import Floats, Ints, Sim
@@ -30,6 +30,7 @@ def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, la
         shapes=state.table(state.Shape, len(work.dearer)),
         dearer=work.dearer,
         free=sizes.astype(np.int64),
+        bits=(1 << sizes.astype(np.int64)) - 1,
         levels=levels,
         off_free=np.zeros(m, np.int64),
         off_levels=np.zeros_like(levels),
@@ -43,7 +44,7 @@ def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, la
         sorting=state.table(state.Sorted, n),
         groups=work.groups,
         counts=counts,
-        chances=np.zeros((n if rules["knows"] else 1, BINS)),
+        chances=chances_of(n, bool(rules["knows"])),
         theta=theta,
         hidden=np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
     )
@@ -72,6 +73,14 @@ def jobs_of(work: Work) -> Any:
     for name in ("first_start_ms", "ends_ms", "span"):
         jobs[name] = -1
     return jobs
+
+
+def chances_of(n: int, knows: bool) -> Floats:
+    """[n, BINS] to be filled in as jobs come; without history one row: what is believed of all."""
+    found = np.zeros((n if knows else 1, BINS))
+    if not knows:
+        start(found[0])
+    return found
 
 
 def spans_of(gpus: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from services.priority.core.features import CONTEXT_S
+
 FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(
     13
 )
@@ -27,5 +29,4 @@ INPUTS = JOB_FEATURES + CONTEXT_FEATURES
 PER_HIDDEN = INPUTS + 2
 """Weights of one hidden unit: its inputs, its bias, its output."""
 LEAST_GPUS = 0.01
-CONTEXT_MS = 3_600_000
-"""The kernel looks at the learned policy's context this often; live it is every ranking."""
+CONTEXT_MS = int(CONTEXT_S * 1000)

@@ -6,16 +6,22 @@ from simulator.kernel import attempts, board
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import compiled
 from simulator.kernel.line import copy
+from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
 from simulator.kernel.spans import shift_all
 from simulator.kernel.state import Job, Sim
 
 
 @compiled
-def reserve(sim: Sim, j: int, now: int) -> None:
-    """The job is the head: when does it fit, and on which nodes? The others may not delay it."""
+def lead(sim: Sim, j: int, now: int, has_kept: bool) -> None:
+    """The job is the head: when does it fit, and on which nodes? The others may not delay it.
+
+    What was kept for it is all the reservation that it needs.
+    """
     sim.walk.head = True
-    count = find_nodes(sim, j, now)
+    if sim.rules.ranked:
+        stop_searching(sim)
+    count = 0 if has_kept else find_nodes(sim, j, now)
     copy(sim.free, sim.off_free, len(sim.free))
     copy(sim.levels, sim.off_levels, len(sim.levels))
     for k in range(count):

@@ -17,35 +17,42 @@ from simulator.kernel.state import Pool, Sim
 @compiled
 def next_ms(sim: Sim) -> int:
     """The next instant with facts; who waits asks for rankings and for residencies to be over."""
-    pool, rules = sim.pool, sim.rules
+    pool = sim.pool
     found = NEVER
     if pool.arrived < len(sim.jobs):
         found = sim.jobs[pool.arrived].submit_ms
     if pool.running:
         found = min(found, sim.ends[0].at_ms)
     if pool.waiting:
-        found = min(found, pool.again_at_ms)
-        if rules.ranked:
-            found = min(found, pool.ranked_at_ms + rules.refresh_ms)
+        found = min(found, pool.again_at_ms, refresh_ms(sim))
     return found
 
 
 @compiled
-def happen(sim: Sim, now: int) -> None:
-    """All facts of this instant; they are changes, which a round follows."""
+def refresh_ms(sim: Sim) -> int:
+    """When an unchanged line is ranked again, if that could matter."""
     pool, rules = sim.pool, sim.rules
+    if rules.ranked:
+        return pool.ranked_at_ms + rules.refresh_ms
+    return learned.next_look_ms(pool, rules) if rules.policy == LEARNED else NEVER
+
+
+@compiled
+def happen(sim: Sim, now: int) -> None:
+    """All facts of this instant; they are changes, which a round follows. Where rank stops nobody
+    a mere ranking is none."""
+    pool = sim.pool
     waited = pool.waiting > 0
-    refreshed = waited and rules.ranked and now == pool.ranked_at_ms + rules.refresh_ms
+    refreshed = waited and now == refresh_ms(sim)
+    asked = waited and now == pool.again_at_ms
     ended = end_jobs(sim, now)
     came = admit_jobs(sim, now)
     if pool.waiting and (refreshed or ended or came):
-        pool.ranked_at_ms = now
-    if waited and now == pool.again_at_ms:
+        line.rank(sim, now)
+    if asked:
         pool.again_at_ms = NEVER
-    if rules.policy == LEARNED and learned.is_old(sim, now):
-        learned.look(sim, now)
-        line.rank_all(sim, now)
-    settle(pool, now)
+    if ended or came or asked or sim.rules.ranked:
+        settle(pool, now)
 
 
 @compiled
@@ -85,13 +92,13 @@ def admit_jobs(sim: Sim, now: int) -> bool:
 def admit(sim: Sim, j: int, now: int) -> None:
     """A job comes, and history says what it expects of it."""
     pool, rules, job = sim.pool, sim.rules, sim.jobs[j]
+    p = sim.chances[j if rules.knows else 0]
     if rules.knows:
-        p = sim.chances[j]
         past.expect(sim.groups[j], sim.counts, p)
-        if rules.by_history:
-            job.run_s = keys.mean_left_s(p, 0.0)
-        if rules.policy == LEARNED:
-            job.spread = learned.spread_of(p)
+    if rules.by_history or rules.policy == LEARNED:
+        job.run_s = keys.mean_left_s(p, 0.0)
+    if rules.policy == LEARNED:
+        job.spread = learned.spread_of(p)
     is_large = 1.0 if job.gang > rules.large_share * rules.capacity else 0.0
     pool.large += (is_large - pool.large) / LARGE_RECENT
     line.join(sim, j, now)

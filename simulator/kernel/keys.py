@@ -29,6 +29,7 @@ multifactor = twin(keys.multifactor)
 las = twin(keys.las)
 srtf = twin(keys.srtf)
 srsf = twin(keys.srsf)
+banded = twin(keys.banded)
 
 bin_of = twin(history.bin_of)
 learn = twin(history.learn)

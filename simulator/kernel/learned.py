@@ -14,7 +14,7 @@ from simulator.kernel.codes import (
     PER_HIDDEN,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Floats, Job, Sim
+from simulator.kernel.state import Floats, Job, Pool, Rules, Sim
 
 
 @compiled
@@ -62,9 +62,10 @@ def service_of(job: Job, p: Floats, attained_s: float) -> float:
 
 
 @compiled
-def is_old(sim: Sim, now: int) -> bool:
-    """Must the context be looked at again? Hourly here, at every ranking live."""
-    return sim.pool.waiting > 0 and now >= sim.pool.context_at_ms + CONTEXT_MS
+def next_look_ms(pool: Pool, rules: Rules) -> int:
+    """The first ranking that looks at the context again, if nothing but time goes on."""
+    left_ms = pool.context_at_ms + CONTEXT_MS - pool.ranked_at_ms
+    return pool.ranked_at_ms + max(1, -(-left_ms // rules.refresh_ms)) * rules.refresh_ms
 
 
 @compiled
@@ -77,14 +78,16 @@ def look(sim: Sim, now: int) -> None:
     for i in range(pool.waiting):
         j = sim.queue[i]
         demand += max(sim.jobs[j].gang, LEAST_GPUS)
-        waiting += service_of(sim.jobs[j], sim.chances[j], sim.jobs[j].kept_ms / 1000.0)
+        waiting += service_of(
+            sim.jobs[j], sim.chances[j if sim.rules.knows else 0], sim.jobs[j].kept_ms / 1000.0
+        )
     running = 0.0
     for k in range(pool.running):
         j = sim.running[k]
         job = sim.jobs[j]
         job.level_until_ms = 0
         attained_s = (job.kept_ms + now - job.started_ms) / 1000.0
-        running += service_of(job, sim.chances[j], attained_s)
+        running += service_of(job, sim.chances[j if sim.rules.knows else 0], attained_s)
     if pool.running:
         running /= pool.running
     weigh(

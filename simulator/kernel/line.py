@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.kernel import ranking
-from simulator.kernel.codes import MULTIFACTOR, WAITING, WFP3
+from simulator.kernel import learned, ranking
+from simulator.kernel.codes import CONTEXT_MS, LEARNED, MULTIFACTOR, WAITING, WFP3
 from simulator.kernel.compiled import compiled
 from simulator.kernel.sorting import sort
 from simulator.kernel.state import Ints, Jobs, Rules, Sim
@@ -57,6 +57,15 @@ def copy(source: Ints, target: Ints, count: int) -> None:
 
 
 @compiled
+def rank(sim: Sim, now: int) -> None:
+    """A ranking, as the live service makes one: networks may look at the pool anew."""
+    sim.pool.ranked_at_ms = now
+    if sim.rules.policy == LEARNED and now >= sim.pool.context_at_ms + CONTEXT_MS:
+        learned.look(sim, now)
+        rank_all(sim, now)
+
+
+@compiled
 def rank_all(sim: Sim, now: int) -> None:
     """New keys for all that wait, and their order."""
     queue, rows, count = sim.queue, sim.sorting, sim.pool.waiting
@@ -80,13 +89,24 @@ def line_up(sim: Sim) -> None:
         return
     at = 0
     for i in range(count):
-        if jobs[queue[i]].claims:
+        if jobs[queue[i]].claim:
             line[at] = queue[i]
             at += 1
     for i in range(count):
-        if not jobs[queue[i]].claims:
+        if not jobs[queue[i]].claim:
             line[at] = queue[i]
             at += 1
+
+
+@compiled
+def end_claims(sim: Sim) -> None:
+    """A claim has its turn in the round after that which made others stop (rule 10)."""
+    pool = sim.pool
+    for i in range(pool.waiting):
+        job = sim.jobs[sim.queue[i]]
+        if 0 < job.claim < pool.rounds:
+            job.claim = 0
+            pool.claims -= 1
 
 
 @compiled

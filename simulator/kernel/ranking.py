@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from services.priority.core.policies import LEAST_KEY
 from simulator.kernel import keys, learned
 from simulator.kernel.codes import (
     F1,
@@ -25,9 +26,8 @@ from simulator.kernel.state import Floats, Job, Rules, Sim
 
 
 @compiled
-def still(rules: Rules, job: Job) -> float:
+def still(policy: int, rules: Rules, job: Job) -> float:
     """A key that never changes."""
-    policy = rules.policy
     if policy == FCFS:
         return job.submit_ms / 1000.0
     if policy == SMALLEST:
@@ -40,12 +40,12 @@ def still(rules: Rules, job: Job) -> float:
 
 
 @compiled
-def aging(rules: Rules, job: Job, now: int) -> float:
+def aging(policy: int, rules: Rules, job: Job, now: int) -> float:
     """A key that changes with the wait."""
     wait_s = (now - job.submit_ms) / 1000.0
-    if rules.policy == WFP3:
+    if policy == WFP3:
         return keys.wfp3(wait_s, job.run_s, job.gang)
-    if rules.policy == UNICEP:
+    if policy == UNICEP:
         return keys.unicep(wait_s, job.run_s, job.gang)
     return keys.multifactor(wait_s, job.gang, rules.capacity, 0.0)
 
@@ -59,15 +59,21 @@ def left_s(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
 
 
 @compiled
+def ratio(key: float) -> float:
+    """As the live score of a policy whose margin is a ratio, negated: ties are the same ones."""
+    return math.log(max(key, LEAST_KEY))
+
+
+@compiled
 def served(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
-    """A key that changes with the service that a job got."""
+    """A key that changes with the service that a job got; of ratios the logarithm."""
     if rules.policy == LAS:
         return keys.las(attained_s * job.gang)
     if rules.policy == SRTF:
         return keys.srtf(left_s(rules, job, p, attained_s))
     if rules.policy == SRSF:
-        return keys.srsf(left_s(rules, job, p, attained_s), job.gang)
-    return keys.gittins_s(p, attained_s) * job.gang
+        return ratio(keys.srsf(left_s(rules, job, p, attained_s), job.gang))
+    return ratio(keys.gittins_s(p, attained_s) * job.gang)
 
 
 @compiled
@@ -75,17 +81,21 @@ def key_of(sim: Sim, j: int, now: int, attained_s: float, is_running: bool) -> f
     """Lower goes first."""
     rules, job = sim.rules, sim.jobs[j]
     if rules.policy <= F1:
-        return still(rules, job)
+        return still(rules.policy, rules, job)
     if rules.policy <= MULTIFACTOR:
-        return aging(rules, job, now)
+        return aging(rules.policy, rules, job, now)
     p = sim.chances[j if rules.knows else 0]
     if rules.policy != LEARNED:
         return served(rules, job, p, attained_s)
     restarts = job.starts - 1 if is_running else job.starts
     running = 1.0 if is_running else 0.0
-    return learned.key_of(
+    key = learned.key_of(
         job, p, attained_s, running, restarts, rules.capacity, sim.theta, sim.hidden
     )
+    if rules.band <= 0.0:
+        return key
+    base = still(rules.base, rules, job) if rules.base <= F1 else aging(rules.base, rules, job, now)
+    return -keys.banded(-key, -base, rules.band)
 
 
 @compiled
@@ -117,11 +127,3 @@ def running_key(sim: Sim, j: int) -> float:
         job.level_key = key
         job.level_until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))
     return key
-
-
-@compiled
-def score_of(rules: Rules, key: float) -> float:
-    """Higher goes first; `preempt_margin` is on its scale, which is logarithmic for some."""
-    if rules.policy == SRSF or rules.policy == GITTINS:
-        return -math.log(max(key, 1e-9))
-    return -key

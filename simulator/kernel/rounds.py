@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from simulator.kernel import attempts, board, easy, line, search
 from simulator.kernel.codes import EASY, LARGE_MOST, NEVER, SETTLE_MS, STRICT
 from simulator.kernel.compiled import compiled
@@ -29,8 +31,6 @@ def hold(sim: Sim, now: int) -> None:
 def may_evict(sim: Sim) -> bool:
     """Rule 12: rank stops nobody where many recent gangs are large."""
     rules = sim.rules
-    if rules.mode == EASY:
-        return False
     return rules.ranked and (rules.large_share >= 1.0 or sim.pool.large < LARGE_MOST)
 
 
@@ -46,7 +46,7 @@ def begin(sim: Sim) -> None:
     walk.evicted = 0
     walk.victims = 0
     walk.protected = 0
-    walk.listed = False
+    walk.bar = -math.inf
     walk.unfinished = False
     walk.head = False
     walk.shadow_ms = NEVER
@@ -63,7 +63,7 @@ def walk_down(sim: Sim, now: int) -> None:
     walk = sim.walk
     for i in range(sim.pool.waiting):
         j = sim.line[i]
-        if passed_over(walk, sim.shapes[sim.jobs[j].kind]):
+        if passed_over(sim.shapes[sim.jobs[j].kind]):
             if walk.open_shapes == 0:
                 return
         elif not serve(sim, j, now):
@@ -84,10 +84,9 @@ def serve(sim: Sim, j: int, now: int) -> bool:
         attempts.start(sim, j, count, now)
         return True
     fail(walk, shape)
+    stops_others = not shape.hopeless and search.search(sim, j, now)
     if sim.rules.mode == EASY:
-        easy.reserve(sim, j, now)
-    elif not passed_over(walk, shape):
-        search.search(sim, j, now)
+        easy.lead(sim, j, now, stops_others)
     return sim.rules.mode != STRICT
 
 
@@ -95,15 +94,18 @@ def serve(sim: Sim, j: int, now: int) -> bool:
 def finish(sim: Sim, now: int) -> None:
     """What was kept is free again for those who claim it, victims wait anew."""
     pool, walk = sim.pool, sim.walk
-    board.give_back(sim.free, sim.levels, sim.kept, walk.kept)
+    search.give_back(sim)
     if walk.started:
         line.close_up(sim)
+    if pool.claims:
+        line.end_claims(sim)
     for k in range(walk.evicted):
         attempts.stop(sim, sim.evicted[k], now)
         line.join(sim, sim.evicted[k], now)
     changed = walk.started > 0 or walk.evicted > 0 or walk.unfinished
-    if sim.rules.ranked and pool.waiting and changed:
-        pool.ranked_at_ms = now
-        pool.first_change_ms = now
-        pool.round_at_ms = now + SETTLE_MS
+    if pool.waiting and changed:
+        line.rank(sim, now)
+        if sim.rules.ranked:
+            pool.first_change_ms = now
+            pool.round_at_ms = now + SETTLE_MS
     pool.again_at_ms = walk.residency_ms

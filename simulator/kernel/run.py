@@ -34,7 +34,10 @@ POLICIES = {
     "learned": codes.LEARNED,
 }
 MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
-BY_HISTORY = frozenset({"qssf", "gittins", "learned"})
+BY_HISTORY = frozenset({"qssf", "gittins"})
+
+GPUS_MOST = 62
+"""Of a node: each is a bit of one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Rules:
 
     policy: str = "fcfs"
     mode: Literal["strict", "skip", "easy"] = "skip"
-    runtime: Literal["oracle", "history"] = "history"
+    runtime: Literal["oracle", "history", "none"] = "history"
+    """`none` is for learned policies: they see shapes and served time alone."""
     preemption: bool = False
     min_residency_s: float = 300.0
     preempt_margin: float = 0.0
@@ -55,6 +59,10 @@ class Rules:
     restart_s: float = 60.0
     checkpoint_s: float = 60.0
     theta: Floats = field(default_factory=lambda: untrained(0, 0))
+    base: str = "fcfs"
+    """What a learned policy re-ranks: one whose key does not change with service."""
+    band: float = 0.0
+    """Score within which a learned policy leaves the order to its base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,8 @@ def simulate(
     counts: Floats | None = None,
 ) -> Ran:
     """To the end of the last job. `sizes` [nodes] are GPUs; `counts` what history knows before."""
+    if len(sizes) == 0 or int(sizes.max()) > GPUS_MOST:
+        raise ValueError(f"sizes: nodes of {sizes.max(initial=0)} GPUs, must be 1 to {GPUS_MOST}")
     window = window_ms or (int(work.submit_ms[0]), int(work.submit_ms[-1]) + 1)
     fits = room_for(work, sizes)
     chosen = work.part(fits)
@@ -99,6 +109,8 @@ def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int
     record = state.table(state.Rules, 1)[0]
     own = {
         "policy": POLICIES[rules.policy],
+        "base": POLICIES[rules.base],
+        "band": rules.band,
         "mode": MODES[rules.mode],
         "by_history": rules.policy in BY_HISTORY or rules.runtime == "history",
         "ranked": rules.preemption,

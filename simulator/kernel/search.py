@@ -3,51 +3,69 @@
 from __future__ import annotations
 
 from simulator.kernel import board, ranking
+from simulator.kernel.codes import EVICTIONS_PER_ROUND, SEARCHES_PER_ROUND
 from simulator.kernel.compiled import compiled
-from simulator.kernel.shapes import give_up
+from simulator.kernel.shapes import close, give_up
 from simulator.kernel.sorting import sort
-from simulator.kernel.spans import shift_all
+from simulator.kernel.spans import lowest, shift_all
 from simulator.kernel.state import Job, Sim
 
 
 @compiled
-def search(sim: Sim, j: int, now: int) -> None:
-    """Finds victims for the job, or says that it and those who need as much need not look."""
+def search(sim: Sim, j: int, now: int) -> bool:
+    """Does the job make others stop? If not, it and those that need as much need not look."""
     walk, job = sim.walk, sim.jobs[j]
-    score = ranking.score_of(sim.rules, job.key)
-    if not walk.listed:
-        walk.listed = True
+    score = -job.key
+    if score > walk.bar:
+        walk.bar = score
         list_victims(sim, score, now)
+    if walk.victims == 0 or not leads(sim, 0, score):
+        despair(sim, job, score)
+        return False
+    if walk.evictions == EVICTIONS_PER_ROUND or walk.searches == SEARCHES_PER_ROUND:
+        walk.unfinished = walk.unfinished or walk.evictions == EVICTIONS_PER_ROUND
+        if not job.claim:
+            close(walk, sim.shapes[job.kind])
+        return False
     walk.searches += 1
     given = give_victims(sim, job, score)
     if given and board.room(sim.levels, job.workers, job.gpus):
         needed = spare(sim, job, given)
         evict(sim, given - needed, given, job)
         walk.evictions += 1
-        job.claims = True
-        sim.pool.claims += 1
-        return
+        sim.pool.claims += 0 if job.claim else 1
+        job.claim = sim.pool.rounds
+        return True
     for k in range(given):
         shift_victim(sim, sim.chosen[k], -1)
+    despair(sim, job, score)
+    return False
+
+
+@compiled
+def despair(sim: Sim, job: Job, score: float) -> None:
+    """Nobody yields. A job that claims is out of turn: that says nothing of those after it."""
     wait_for_protected(sim, score)
-    give_up(sim, job.kind)
+    if not job.claim:
+        give_up(sim, job.kind)
 
 
 @compiled
 def list_victims(sim: Sim, score: float, now: int) -> None:
     """Fills `victims` and `protected` with the running jobs that a job of that score leads.
 
-    Whoever comes later in the line has a lower score: who leads nobody now is left out for all.
+    Whoever comes later in the line has a lower score, but for those that were out of turn.
     """
-    walk, margin, rows = sim.walk, sim.rules.margin, sim.sorting
+    walk, rows = sim.walk, sim.sorting
+    walk.protected = 0
     count = 0
     for k in range(sim.pool.running):
         r = sim.running[k]
         job = sim.jobs[r]
         if job.started_ms >= now:
             continue
-        other = ranking.score_of(sim.rules, ranking.running_key(sim, r))
-        if not other + margin < score:
+        other = -ranking.running_key(sim, r)
+        if not other + sim.rules.margin < score:
             continue
         until_ms = job.started_ms + max(sim.rules.residency_ms, job.debt_ms)
         if until_ms > now:
@@ -61,9 +79,10 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         count += 1
     sort(rows, count)
     for k in range(count):
-        sim.victims[k].job = sim.chosen[rows[k].order]
-        sim.victims[k].score = rows[rows[k].order].value
-        sim.victims[k].spared = True
+        victim = sim.victims[k]
+        victim.job = sim.chosen[rows[k].order]
+        victim.score = rows[rows[k].order].value
+        victim.spared = sim.jobs[victim.job].evicted != sim.pool.rounds
     walk.victims = count
 
 
@@ -110,24 +129,61 @@ def spare(sim: Sim, job: Job, given: int) -> int:
 
 @compiled
 def evict(sim: Sim, low: int, high: int, job: Job) -> None:
-    """Those chosen from low to high will stop; what is free of the job's nodes is kept for it."""
+    """Those chosen from low to high will stop; what is free of the job's GPUs is kept for it."""
     walk = sim.walk
     count = board.place(sim.free, sim.levels, job.workers, job.gpus, sim.placed)
     board.give_back(sim.free, sim.levels, sim.placed, count)
     for k in range(low, high):
+        flip(sim, sim.victims[sim.chosen[k]].job)
+    for k in range(count):
+        sim.placed[k].bits = lowest(sim.bits[sim.placed[k].node], sim.placed[k].gpus)
+    for k in range(low, high):
         at = sim.chosen[k]
+        victim = sim.victims[at]
+        flip(sim, victim.job)
         shift_victim(sim, at, -1)
-        sim.victims[at].spared = False
-        sim.evicted[walk.evicted] = sim.victims[at].job
+        victim.spared = False
+        sim.jobs[victim.job].evicted = sim.pool.rounds
+        sim.evicted[walk.evicted] = victim.job
         walk.evicted += 1
     for k in range(count):
-        node = sim.placed[k].node
-        here = min(sim.placed[k].gpus, sim.free[node])
-        if here:
-            board.shift(sim.free, sim.levels, node, -here)
-            sim.kept[walk.kept].node = node
-            sim.kept[walk.kept].gpus = here
-            walk.kept += 1
+        keep(sim, sim.placed[k].node, sim.placed[k].bits)
+
+
+@compiled
+def flip(sim: Sim, j: int) -> None:
+    """The bits of a running job's GPUs: in use if they were free, else free."""
+    at = sim.jobs[j].span
+    while at >= 0:
+        span = sim.spans[at]
+        sim.bits[span.node] ^= span.bits
+        at = span.next
+
+
+@compiled
+def keep(sim: Sim, node: int, wanted: int) -> None:
+    """Of the wanted GPUs of a node those that are free, until the end of the round."""
+    walk = sim.walk
+    bits = sim.bits[node] & wanted
+    if bits:
+        kept = sim.kept[walk.kept]
+        walk.kept += 1
+        kept.node = node
+        kept.bits = bits
+        kept.gpus = 0
+        while bits:
+            bits &= bits - 1
+            kept.gpus += 1
+        sim.bits[node] ^= kept.bits
+        board.shift(sim.free, sim.levels, node, -kept.gpus)
+
+
+@compiled
+def give_back(sim: Sim) -> None:
+    """What was kept in this round is free again."""
+    board.give_back(sim.free, sim.levels, sim.kept, sim.walk.kept)
+    for k in range(sim.walk.kept):
+        sim.bits[sim.kept[k].node] |= sim.kept[k].bits
 
 
 @compiled

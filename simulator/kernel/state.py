@@ -23,6 +23,10 @@ class Rules(Protocol):
     """What does not change in a run; see `run.Rules`."""
 
     policy: int
+    base: int
+    """The policy that a learned one re-ranks."""
+    band: float
+    """Score within which the learned one leaves the order to its base; 0: never."""
     mode: int
     by_history: bool
     knows: bool
@@ -85,8 +89,8 @@ class Walk(Protocol):
     evicted: int
     victims: int
     protected: int
-    listed: bool
-    """Are the victims listed?"""
+    bar: float
+    """Score that the listed victims lie below; -inf: none are listed."""
     unfinished: bool
     head: bool
     """EASY: does somebody stand at the head already?"""
@@ -118,7 +122,10 @@ class Job(Protocol):
     run_s: float
     """What the source of run times says."""
     spread: float
-    claims: bool
+    claim: int
+    """The round in which it made others stop; 0: it claims nothing (rule 10)."""
+    evicted: int
+    """The round that stopped it last."""
     starts: int
     first_start_ms: int
     started_ms: int
@@ -162,6 +169,8 @@ class Span(Protocol):
 
     node: int
     gpus: int
+    bits: int
+    """Which ones: a bit each."""
     next: int
 
 
@@ -213,6 +222,8 @@ class Sim(NamedTuple):
     """[S, S]: does shape b need at least what shape a needs?"""
     free: Ints
     """[m] free GPUs."""
+    bits: Ints
+    """[m] which GPUs these are, a bit each."""
     levels: Ints
     """[most GPUs of a node + 1]: nodes with so many free GPUs."""
     off_free: Ints

@@ -56,10 +56,15 @@ def learn(counts: Floats, at: int, fade: float) -> None:
 
 
 def shrink(counts: Floats, trust: float, p: Floats) -> None:
-    """Turn the wider group's distribution `p` [BINS] into that of this group."""
+    """Turn the wider group's distribution `p` [BINS] into that of this group.
+
+    To the last bit as it was where this group has no samples: `History.estimate` skips those.
+    """
     total = trust
     for b in range(BINS):
         total += counts[b]
+    if total == trust:
+        return
     for b in range(BINS):
         p[b] = (counts[b] + trust * p[b]) / total
 
@@ -131,7 +136,15 @@ def _over_floats(function: Callable[..., float]) -> Callable[..., float]:
 
 mean_left_of = _over_floats(mean_left_s)
 gittins_of = _over_floats(gittins_s)
-quantile_of = _over_floats(quantile_s)
+
+PRIOR: Floats = np.zeros(BINS)
+start(PRIOR)
+QUANTILES: Floats = np.array([0.1, 0.5, 0.9])
+
+
+BUMPS: Floats = np.diag(np.full(BINS, 0.5))
+BUMPS += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
+"""What `learn` adds for each bin, without what would lie beyond the first or the last."""
 
 Group: TypeAlias = tuple[str, ...]
 _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
@@ -167,7 +180,32 @@ class Estimate:
     p50_s: float
     p90_s: float
     samples: float
+    gittins_s: float
+    """Its Gittins rank as long as it has done nothing."""
     p: Floats
+
+
+def _totals(known: list[tuple[Floats, float]]) -> list[float]:
+    """Each trust and its counts, added from the first bin to the last: `sum` may add otherwise."""
+    if not known:
+        return []
+    block = np.empty((len(known), BINS + 1))
+    for line, (counts, trust) in zip(block, known, strict=True):
+        line[0] = trust
+        line[1:] = counts
+    found: list[float] = np.add.accumulate(block, axis=1)[:, -1].tolist()
+    return found
+
+
+def _estimate(p: Floats, samples: float) -> Estimate:
+    """`mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, at one go."""
+    ended = np.add.accumulate(p)
+    spent = np.add.accumulate(p * VALUES)
+    mass = ended[-1]
+    p10, p50, p90 = VALUES[np.searchsorted(ended, QUANTILES * mass)].tolist()
+    ranks = (spent + (mass - ended) * VALUES) / ended
+    mean = float(spent[-1] / mass)
+    return Estimate(mean, p10, p50, p90, samples, float(ranks.min()), p)
 
 
 @dataclass(slots=True, eq=False)
@@ -191,26 +229,19 @@ class History:
                 if counts is None:
                     counts = self.counts[group] = np.zeros(BINS)
                 counts *= 1.0 - 1.0 / fade
-                counts[at] += 0.5
-                counts[max(0, at - 1)] += 0.25
-                counts[min(BINS - 1, at + 1)] += 0.25
+                counts += BUMPS[at]
+                if at in (0, BINS - 1):
+                    counts[at] += 0.25
 
     def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
         """Bit for bit what `start` and `shrink` give: sums go from the first bin to the last."""
-        p: Floats = np.zeros(BINS)
-        start(p)
-        samples = 0.0
-        for group, trust in zip(groups(tenant, user, name, gpus), TRUST, strict=True):
-            counts = self.counts.get(group) if group is not None else None
-            if counts is not None:
-                listed = counts.tolist()
-                total = trust
-                for count in listed:
-                    total += count
-                p = (counts + trust * p) / total
-                samples = math.fsum(listed)
-        q = p.tolist()
-        return Estimate(
-            mean_left_of(q, 0.0), quantile_of(q, 0.1), quantile_of(q, 0.5), quantile_of(q, 0.9),
-            samples, p,
-        )  # fmt: skip
+        known = [
+            (counts, trust)
+            for group, trust in zip(groups(tenant, user, name, gpus), TRUST, strict=True)
+            if group is not None and (counts := self.counts.get(group)) is not None
+        ]
+        p = PRIOR
+        for (counts, trust), total in zip(known, _totals(known), strict=True):
+            p = (counts + trust * p) / total
+        samples = math.fsum(known[-1][0].tolist()) if known else 0.0
+        return _estimate(p, samples)

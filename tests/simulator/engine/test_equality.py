@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from simulator.engine.models import FOLDER
 from simulator.engine.run import simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.kernel import run as kernel
+from simulator.kernel.network import theta_of
 from simulator.kernel.work import work_of
 from simulator.metrics.outcome import Ints
 from simulator.workload.jobs import columns_from
@@ -22,6 +25,7 @@ JOBS = 30
 RESIDENCY_S, RESTART_S, CHECKPOINT_S = 20.0, 5.0, 10.0
 REFRESH_S = 5.0
 """As the live decider ranks an unchanged line again."""
+LEARNED, MODEL = "learned", "berth-preempt"
 
 PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor")
 
@@ -41,12 +45,22 @@ def workload(seed: int, tenants: int = 1) -> list[WorkloadJob]:
     return found
 
 
+def slowed(jobs: list[WorkloadJob], factor: int) -> list[WorkloadJob]:
+    """The same jobs, all times so many times as long."""
+    return [
+        replace(job, submit_s=job.submit_s * factor, duration_s=job.duration_s * factor)
+        for job in jobs
+    ]
+
+
 def faithful(
-    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool
+    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool, margin: float
 ) -> tuple[Ints, Ints, int]:
+    learned = policy == LEARNED
     pool = simulated_pool(
-        base_policy=policy, queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S,
-        preemption="ranked" if ranked else "class",
+        base_policy="fcfs" if learned else policy, learned=MODEL if learned else None,
+        queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S, preempt_margin=margin,
+        preemption="ranked" if ranked else "class", large_gang_share=1.0,
     )  # fmt: skip
     done = simulate(Scenario(
         jobs=jobs, nodes=equal_nodes(NODES, pool=POOL), pool=pool, window_s=window_of(jobs),
@@ -57,13 +71,14 @@ def faithful(
 
 
 def compiled(
-    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool
+    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool, margin: float
 ) -> tuple[Ints, Ints, int]:
     work = work_of(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy, mode=mode, runtime=runtime, preemption=ranked,  # type: ignore[arg-type]
         min_residency_s=RESIDENCY_S, restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S,
-        refresh_s=REFRESH_S, large_gang_share=1.0,
+        refresh_s=REFRESH_S, large_gang_share=1.0, preempt_margin=margin,
+        theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()),
     )  # fmt: skip
     ran = kernel.simulate(work, np.full(NODES, 8, np.int64), rules)
     begin = work.submit_ms[0]
@@ -75,11 +90,16 @@ def compiled(
 
 
 def assert_same(
-    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str = "oracle", ranked: bool = False
+    jobs: list[WorkloadJob],
+    policy: str,
+    mode: str,
+    runtime: str = "oracle",
+    ranked: bool = False,
+    margin: float = 0.0,
 ) -> int:
     """How many jobs were stopped on the way."""
-    live = faithful(jobs, policy, mode, runtime, ranked)
-    kern = compiled(jobs, policy, mode, runtime, ranked)
+    live = faithful(jobs, policy, mode, runtime, ranked, margin)
+    kern = compiled(jobs, policy, mode, runtime, ranked, margin)
     assert live[0].tolist() == kern[0].tolist()
     assert live[1].tolist() == kern[1].tolist()
     assert live[2] == kern[2]
@@ -97,8 +117,24 @@ def test_run_times_of_history_agree(policy: str) -> None:
     assert_same(workload(seed=11, tenants=3), policy, "skip", "history")
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["srsf", "srtf", "las"])
-def test_preemption_by_rank_agrees(policy: str, seed: int) -> None:
-    stops = assert_same(workload(seed), policy, "skip", ranked=True)
-    assert stops > 0 or policy == "las"
+def test_preemption_by_rank_agrees(policy: str, mode: str) -> None:
+    stops = [assert_same(workload(seed), policy, mode, ranked=True) for seed in range(3)]
+    assert sum(stops) > 0 or policy == "las"
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+@pytest.mark.parametrize("policy", ["gittins", LEARNED])
+def test_preemption_by_rank_of_history_agrees(policy: str, mode: str) -> None:
+    """For some hours, so that the network is told anew of the pool."""
+    stops = 0
+    for seed in (1, 2):
+        jobs = slowed(workload(seed, tenants=3), 10)
+        stops += assert_same(jobs, policy, mode, "history", ranked=True, margin=0.1 * seed)
+    assert stops > 0
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+def test_the_learned_order_without_preemption_agrees(mode: str) -> None:
+    assert_same(slowed(workload(5, tenants=3), 10), LEARNED, mode, "history")

@@ -117,3 +117,8 @@ def test_equal_inputs_give_equal_outputs_and_all_work_is_done(policy: str) -> No
     assert times(one.outcome) == times(other.outcome)
     worked_s = one.outcome.held_s - one.outcome.lost_s
     np.testing.assert_allclose(worked_s, one.outcome.duration_s, atol=1e-6)
+
+
+def test_a_node_of_more_gpus_than_a_number_has_bits_is_refused() -> None:
+    with pytest.raises(ValueError, match="nodes of 63 GPUs, must be 1 to 62"):
+        simulate(work((0.0, 1.0, 1, 1)), np.array([8, 63]), Rules())
