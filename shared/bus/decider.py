@@ -18,15 +18,14 @@ class Decision(NamedTuple):
     traceparent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """An event at its place in a ledger: it has happened."""
 
     event: Event
     ledger: str
     partition: int
     seq: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple's method, which nobody wants of a fact
     at: int
     cause: str = ""
     traceparent: str = ""
@@ -62,8 +61,7 @@ class Undecodable:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One thing that `decide` may react to."""
 
     source: str
@@ -74,6 +72,8 @@ class Input:
     subject: str = ""
     tenant: str = ""
     place: str = ""
+    principal: str = ""
+    """Who sent a command, as the gateway knew them; empty where nobody did."""
 
     def leads_to(self, event: Event) -> Decision:
         """The decision that follows from this input; it inherits the trace."""

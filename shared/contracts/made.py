@@ -16,9 +16,9 @@ _put = object.__setattr__
 
 
 def made(cls: type[M], **values: Any) -> M:
-    """As `cls(**values)`; a field that may not be left out and is missing has no value at all."""
+    """As `cls(**values)`; a required field that is missing is `...`, which nobody can encode."""
     model = cls.__new__(cls)
-    _put(model, "__dict__", {**_defaults(cls), **values})
+    _put(model, "__dict__", {**_blank(cls), **values})
     _put(model, "__pydantic_fields_set__", set(values))
     _put(model, "__pydantic_extra__", None)
     _put(model, "__pydantic_private__", None)
@@ -26,10 +26,10 @@ def made(cls: type[M], **values: Any) -> M:
 
 
 @cache
-def _defaults(cls: type[Model]) -> dict[str, Any]:
-    """Of the fields that may be left out; messages are frozen, so they may share them."""
+def _blank(cls: type[Model]) -> dict[str, Any]:
+    """All fields in their order; defaults are shared, since messages are frozen."""
     return {
-        name: field.get_default(call_default_factory=True, validated_data={})
+        name: ... if field.is_required()
+        else field.get_default(call_default_factory=True, validated_data={})
         for name, field in cls.model_fields.items()
-        if not field.is_required()
-    }
+    }  # fmt: skip

@@ -6,17 +6,20 @@ from services.admission.core.ended import Outcome
 from shared.bus.decider import Decision, Input
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
+from shared.contracts.made import made
 
 
 def accepted(
     item: Input, wish: Command, of: str, tenant: str = "", duplicate: bool = False
 ) -> Decision:
     return item.leads_to(
-        CommandAccepted(
+        made(
+            CommandAccepted,
             command_id=item.id,
             command_type=wish.TYPE,
             of=of,
             tenant=tenant or item.tenant,
+            principal=item.principal or None,
             duplicate=duplicate,
         )
     )
@@ -31,6 +34,7 @@ def refused(
             command_type=wish.TYPE,
             of=of,
             tenant=tenant or item.tenant,
+            principal=item.principal or None,
             reason=reason,
             detail=detail,
         )
@@ -42,8 +46,12 @@ def end_told(
 ) -> CommandAccepted | CommandRefused:
     """Who asked for the end of a job or array hears of it; a finish that came first wins."""
     if outcome == "cancelled":
-        return CommandAccepted(
-            command_id=command_id, command_type=CancelJob.TYPE, of=job_id, tenant=tenant
+        return made(
+            CommandAccepted,
+            command_id=command_id,
+            command_type=CancelJob.TYPE,
+            of=job_id,
+            tenant=tenant,
         )
     return CommandRefused(
         command_id=command_id,

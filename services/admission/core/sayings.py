@@ -7,6 +7,7 @@ from services.admission.core.verdict import Admit, Defer, Reject, Verdict
 from shared.bus.decider import Decision
 from shared.contracts.base import Event
 from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
+from shared.contracts.made import made
 
 
 def say(job: Job, found: Verdict) -> Decision:
@@ -41,7 +42,8 @@ def event_of(job: Job, found: Verdict) -> Event:
 
 
 def admitted(job: Job, borrowed: bool) -> JobAdmitted:
-    return JobAdmitted(
+    return made(
+        JobAdmitted,
         job_id=job.job_id,
         tenant=job.tenant,
         submitted_at=job.submitted_at,

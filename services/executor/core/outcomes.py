@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.executor.core.membership import register_idle
 from services.executor.core.orders import Effect, Ended, Forget, Outcome, Ready, Refused, Say
 from services.executor.core.state import Lane, Phase, Worker
+from shared.contracts.made import made
 from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
 
 
@@ -25,7 +26,7 @@ def _on_ready(worker: Worker) -> list[Effect]:
     if worker.phase is not Phase.PREPARING:
         return []
     worker.phase = Phase.READY
-    ready = WorkerReady(allocation_id=worker.allocation_id, job_id=worker.job_id)
+    ready = made(WorkerReady, allocation_id=worker.allocation_id, job_id=worker.job_id)
     return [Say(ready)]
 
 
@@ -52,10 +53,14 @@ def _on_ended(lane: Lane, worker: Worker, end: Ended) -> list[Effect]:
 
 def _report(worker: Worker, end: Ended, asked: bool) -> WorkerExited | WorkerStopped:
     if asked or end.exit_code is None:
-        return WorkerStopped(
-            allocation_id=worker.allocation_id, job_id=worker.job_id, exit_code=end.exit_code
+        return made(
+            WorkerStopped,
+            allocation_id=worker.allocation_id,
+            job_id=worker.job_id,
+            exit_code=end.exit_code,
         )
-    return WorkerExited(
+    return made(
+        WorkerExited,
         allocation_id=worker.allocation_id,
         job_id=worker.job_id,
         exit_code=end.exit_code,

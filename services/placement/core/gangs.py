@@ -8,6 +8,7 @@ from typing import Literal
 from services.placement.core.state import Job
 from shared.bus.decider import Decision
 from shared.contracts.base import Event
+from shared.contracts.made import made
 from shared.contracts.placement import (
     AllocationReleased,
     JobAttemptFailed,
@@ -44,13 +45,13 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
         yield said(
             job,
             cause,
-            WorkersReady(job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
+            made(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
         )
         return
     yield said(
         job,
         cause,
-        JobStarted(job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus),
+        made(JobStarted, job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus),
     )
 
 
@@ -75,7 +76,8 @@ def release(job: Job, allocation_id: str, why: Release, code: int | None, cause:
     return said(
         job,
         cause,
-        AllocationReleased(
+        made(
+            AllocationReleased,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt,
@@ -128,7 +130,8 @@ def preempted(
     return said(
         job,
         cause,
-        JobPreempted(
+        made(
+            JobPreempted,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt,
@@ -178,7 +181,8 @@ def requeued(job: Job, reason: str, cause: str) -> Decision:
     return said(
         job,
         cause,
-        JobRequeued(
+        made(
+            JobRequeued,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt + 1,
@@ -225,7 +229,8 @@ def succeeded(job: Job, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
-        JobSucceeded(
+        made(
+            JobSucceeded,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt,

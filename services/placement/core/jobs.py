@@ -8,6 +8,7 @@ from services.placement.core import gangs
 from services.placement.core.state import Pool
 from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
+from shared.contracts.made import made
 from shared.contracts.placement import JobEnqueued
 
 
@@ -15,7 +16,8 @@ def admitted(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision
     if message.job_id in pool.jobs:
         return
     yield item.leads_to(
-        JobEnqueued(
+        made(
+            JobEnqueued,
             job_id=message.job_id,
             tenant=message.tenant,
             submitted_at=message.submitted_at,
@@ -33,7 +35,8 @@ def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Deci
     yield gangs.said(
         job,
         item.id,
-        JobEnqueued(
+        made(
+            JobEnqueued,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=max(message.attempt, job.attempt + 1),

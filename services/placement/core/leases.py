@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from services.placement.core.shape import GPU, MIB, Slot
 from services.placement.core.state import Job
+from shared.contracts.made import made
 from shared.contracts.placement import Allocation
 
 
@@ -20,7 +21,8 @@ def slot_of(allocation: Allocation) -> Slot:
 
 
 def allocation_of(rank: int, slot: Slot) -> Allocation:
-    return Allocation(
+    return made(
+        Allocation,
         rank=rank,
         node_id=slot.node_id,
         gpus=slot.gpus,

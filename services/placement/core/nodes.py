@@ -164,6 +164,7 @@ def accepted(message: NodeCommand, item: Input, duplicate: bool) -> Decision:
             command_type=message.TYPE,
             of=message.node_id,
             tenant=item.tenant,
+            principal=item.principal or None,
             duplicate=duplicate,
         )
     )
@@ -176,6 +177,7 @@ def refused(message: NodeCommand, item: Input, reason: str, detail: str) -> Deci
             command_type=message.TYPE,
             of=message.node_id,
             tenant=item.tenant,
+            principal=item.principal or None,
             reason=reason,
             detail=detail,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from services.placement.core.state import Pool
 from shared.bus.decider import Decision, Input
+from shared.contracts.made import made
 from shared.contracts.placement import RanksNoted
 from shared.contracts.ranking import QueueRanked
 
@@ -20,7 +21,8 @@ def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     running = tuple([e for e in message.running if e.job_id in holders])
     if useful or running:
         yield item.leads_to(
-            RanksNoted(
+            made(
+                RanksNoted,
                 pool=pool.name,
                 base_policy=message.base_policy,
                 model_sha256=message.model_sha256,

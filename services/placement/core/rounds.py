@@ -11,6 +11,7 @@ from services.placement.core.shape import GPU
 from services.placement.core.state import Job, Pool
 from services.placement.core.view import Eviction, Held, Placing, Plan, View, view_of
 from shared.bus.decider import Decision
+from shared.contracts.made import made
 from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded, SolverStatus
 
 SETTLE_MOST = 10
@@ -81,7 +82,8 @@ def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield resize.resized(pool, resizing, view.now)
     if pool.waiting or pool.open or resize.may_grow(pool):
         yield Decision(
-            RoundEnded(
+            made(
+                RoundEnded,
                 pool=pool.name,
                 waiting=len(pool.waiting),
                 unfinished=proposal.unfinished or (not looked and resize.may_grow(pool)),
@@ -105,7 +107,7 @@ def reason_of(victim: Job, by: Job) -> gangs.Preemption:
 
 def price_of(eviction: Eviction, now: int) -> dict[str, float]:
     """Both scores if they decided, and how long the victim ran."""
-    found: dict[str, float] = {"ran_ms": eviction.job.ran_ms(now)}
+    found: dict[str, float] = {"ran_ms": float(eviction.job.ran_ms(now))}
     if eviction.score is not None:
         found["score"] = eviction.score
     if eviction.by_score is not None:
@@ -116,7 +118,8 @@ def price_of(eviction: Eviction, now: int) -> dict[str, float]:
 def placed(view: View, proposal: Plan, placing: Placing, solver: SolverStatus = "") -> Decision:
     job = placing.job
     score = view.scores.get(job.job_id)
-    event = JobPlaced(
+    event = made(
+        JobPlaced,
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
@@ -139,16 +142,17 @@ def model_of(view: View, score: float | None) -> str:
 def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:
     """Enough to see why here and why now."""
     found: dict[str, float] = {
-        "position": placing.position,
-        "waiting": proposal.waiting,
-        "nodes": len({slot.node_id for slot in placing.slots}),
-        "node_gpus_left": placing.gpus_left,
+        "position": float(placing.position),
+        "waiting": float(proposal.waiting),
+        "nodes": float(len({slot.node_id for slot in placing.slots})),
+        "node_gpus_left": float(placing.gpus_left),
     }
     if placing.slots[0].milli < GPU:
-        found["share_milli"] = placing.slots[0].milli
-    health = min(view.board.health(slot.node_id) for slot in placing.slots)
-    if health < 1:
-        found["health"] = health
+        found["share_milli"] = float(placing.slots[0].milli)
+    if view.board.slow:
+        health = min(view.board.health(slot.node_id) for slot in placing.slots)
+        if health < 1:
+            found["health"] = health
     return {**found, **rank_terms(view)}
 
 

@@ -22,8 +22,7 @@ that the last rank stands until the next change, however long that takes."""
 BASE_ORDER = "class_submit"
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One pool at one moment. A policy may try things on the board's draft, nothing else."""
 
     now: int

@@ -9,6 +9,7 @@ from shared.bus.decider import Input
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, wall_ms
 from shared.contracts.jobs import JobAdmitted
+from shared.contracts.made import made
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -61,15 +62,16 @@ class Changes:
         )  # fmt: skip
 
     def note(self, name: str) -> QueueChanged:
-        return QueueChanged(
+        return made(
+            QueueChanged,
             pool=name,
             entered=tuple(self.entered.values()),
             running=tuple(self.running.values()),
             requeued=tuple(self.requeued),
             parked=tuple(self.parked),
             left=tuple(self.left),
-            usage=tuple(UsageDelta(tenant=t, gpu_s=v) for t, v in self.usage.items()),
-            started=tuple(Started(job_id=job, at=at) for job, at in self.started.items()),
+            usage=tuple(made(UsageDelta, tenant=t, gpu_s=v) for t, v in self.usage.items()),
+            started=tuple(made(Started, job_id=job, at=at) for job, at in self.started.items()),
             stopped=tuple(self.stopped.values()),
             finished=tuple(self.finished.values()),
             nodes=tuple(NodeGpus(node_id=n, gpus=g) for n, g in self.nodes.items()),
@@ -118,7 +120,8 @@ def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
 def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
     spec = message.spec
     simulated = spec.simulated
-    return QueueEntry(
+    return made(
+        QueueEntry,
         job_id=message.job_id,
         tenant=message.tenant,
         user=spec.user,
@@ -141,7 +144,7 @@ def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
 
 def running_of(message: JobPlaced, at: int) -> Running:
     gpus = sum(len(lease.gpus) * lease.gpu_milli for lease in message.allocations) / 1000
-    return Running(job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
+    return made(Running, job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
 
 
 def wait_again(changes: Changes, job_id: str) -> None:
@@ -154,7 +157,8 @@ def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
     worked_ms = work_ms(state, changes, job_id, at)
     kept = tally_of(state, changes, job_id).kept_ms
     if worked_ms:
-        changes.finished[job_id] = Finished(
+        changes.finished[job_id] = made(
+            Finished,
             job_id=job_id,
             ran_s=(kept + worked_ms) / 1000 * state.time_scale,
             succeeded=isinstance(message, JobSucceeded),
@@ -181,7 +185,7 @@ def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
         return None
     table, row = state.table, job.row
     since, gpus = int(table.get(row, "since_ms")), table.get(row, "held_gpus")
-    return Running(job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
+    return made(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
 
 
 def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool = True) -> None:
@@ -193,7 +197,8 @@ def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool 
     entry = entry_in(state, changes, job_id)
     worked = work_ms(state, changes, job_id, at)
     saved = kept_ms(entry, worked, state.time_scale) if entry and saves else 0
-    changes.stopped[job_id] = Stopped(
+    changes.stopped[job_id] = made(
+        Stopped,
         job_id=job_id,
         ran_ms=before.ran_ms + max(0, at - go),
         kept_ms=before.kept_ms + saved,
@@ -230,7 +235,7 @@ def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
     job = state.jobs.get(job_id)
     names = ("ran_ms", "kept_ms", "restarts")
     ran, kept, restarts = (int(state.table.get(job.row, n)) if job else 0 for n in names)
-    return Stopped(job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
+    return made(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 
 def entry_in(state: Queue, changes: Changes, job_id: str) -> QueueEntry | None:

@@ -119,8 +119,11 @@ def fill(state: Queue, row: int, entry: QueueEntry) -> None:
         p90_s=expected.p90_s,
         mean_s=expected.mean_s,
         samples=expected.samples,
+        left_s=expected.mean_s,
+        gittins_s=expected.gittins_s,
     )
-    expect(state, row)
+    if table.get(row, "kept_ms"):
+        expect(state, row)
 
 
 def expect(state: Queue, row: int) -> None:

@@ -35,7 +35,10 @@ def test_learning_and_estimating_by_arrays_is_learning_and_estimating_bin_by_bin
         found, p = known.estimate(*job), scalar_estimate(counts, *job)
         assert found.p.tolist() == p.tolist()
         assert found.mean_s == history.mean_left_s(p, 0.0)
-        assert found.p50_s == history.quantile_s(p, 0.5)
+        assert [found.p10_s, found.p50_s, found.p90_s] == [
+            history.quantile_s(p, q) for q in (0.1, 0.5, 0.9)
+        ]
+        assert found.gittins_s == history.gittins_s(p, 0.0)
 
 
 @pytest.mark.parametrize("jobs", [0, 3, expected.FEW, 500])

@@ -1,0 +1,28 @@
+"""Messages that are made without validation are what validation would have made of them."""
+
+from __future__ import annotations
+
+from shared.contracts.codec import decode_event, encode_event
+from shared.contracts.made import made
+from shared.contracts.ranking import QueueEntry
+from tests.replay.workload import played
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    given = {"job_id": "a", "tenant": "red", "submitted_at": 7, "gpus": 2.0}
+    found = made(QueueEntry, **given)
+    assert found == QueueEntry.model_validate(given)
+    assert found.model_fields_set == given.keys()
+    assert found.model_copy(update={"gpus": 4.0}).gpus == 4.0
+
+
+def test_every_event_of_a_day_survives_its_contract_to_the_byte() -> None:
+    types = set()
+    for ledger, cell in played().cells.items():
+        for call in cell.calls:
+            for fact in call.facts(ledger):
+                event, data = fact.event, encode_event(fact.event)
+                again = decode_event(event.TYPE, data)
+                assert again == event and encode_event(again) == data, f"{fact.id}: {event}"
+                types.add(event.TYPE)
+    assert {"job.placed.v1", "job.preempted.v1", "queue.changed.v1", "queue.ranked.v1"} <= types
