@@ -26,6 +26,8 @@ ABOUT = """The control plane of a shared GPU cluster. What changes something is 
 answered with 202 and an id once the broker has it, and its owner answers it under
 `/v1/commands/{command_id}`. Times are milliseconds since 1970. Errors are RFC 9457 problems."""
 
+FASTAPI_ERRORS = ("HTTPValidationError", "ValidationError")
+
 _bodies: dict[str, type[BaseModel]] = {}
 Responses = dict[int | str, dict[str, Any]]
 
@@ -49,6 +51,15 @@ def takes(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
     return {"requestBody": body}
 
 
+WITHOUT_KEY: dict[str, Any] = {"security": []}
+"""For `openapi_extra` of a route that anybody may ask."""
+
+
+def answers(media_type: str) -> Responses:
+    """What a route says where that is not JSON."""
+    return {200: {"content": {media_type: {"schema": {"type": "string"}}}}}
+
+
 def install(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -60,12 +71,37 @@ def install(app: FastAPI) -> None:
 
 def _schema(app: FastAPI) -> dict[str, Any]:
     found = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
-    models = [(model, "validation") for model in (*_bodies.values(), Problem)]
-    _, definitions = models_json_schema(models, ref_template=REF)  # type: ignore[arg-type]
     components = found.setdefault("components", {})
-    components.setdefault("schemas", {}).update(definitions["$defs"])
+    schemas = components.setdefault("schemas", {})
+    schemas.update(_definitions(Problem) | _closed(_definitions(*_bodies.values())))
+    for name in FASTAPI_ERRORS:
+        schemas.pop(name, None)
+    _say_problems(found["paths"])
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "bearerFormat": "key_id.secret"}
     }
     found["security"] = [{"key": []}]
     return found
+
+
+def _definitions(*models: type[BaseModel]) -> dict[str, Any]:
+    wanted = [(model, "validation") for model in models]
+    _, found = models_json_schema(wanted, ref_template=REF)  # type: ignore[arg-type]
+    definitions: dict[str, Any] = found["$defs"]
+    return definitions
+
+
+def _closed(definitions: dict[str, Any]) -> dict[str, Any]:
+    """A body's unknown field is refused, though readers of events pass it over."""
+    for each in definitions.values():
+        if "properties" in each:
+            each["additionalProperties"] = False
+    return definitions
+
+
+def _say_problems(paths: dict[str, Any]) -> None:
+    """FastAPI's own word for a bad parameter is not what a client gets."""
+    for operation in (each for path in paths.values() for each in path.values()):
+        said = operation["responses"].get("422", {}).get("content", {})
+        if "application/json" in said:
+            operation["responses"]["422"] = refusals(422)[422]

@@ -15,6 +15,13 @@ PageToken = Annotated[
     str | None,
     Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the page before"),
 ]
+TimeToken = Annotated[
+    str | None,
+    Query(
+        pattern=r"^[0-9]{1,18}:[A-Za-z0-9._:/-]{1,140}$", description="`next` of the page before"
+    ),
+]
+"""Of a list that is ordered by time."""
 NamePart = Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] | None
 
 

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from services.gateway.core.faults import Fault, Invalid, NotJson, plain
 from services.gateway.core.submission import TenantMismatch
@@ -96,9 +97,19 @@ def _handler(
     explain: Callable[[Exception], Refusal],
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
-        return answer(explain(error))
+        refusal = explain(error)
+        if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            refusal.headers["Allow"] = ", ".join(_allowed(request))
+        return answer(refusal)
 
     return handle
+
+
+def _allowed(request: Request) -> list[str]:
+    """Methods of every route at this path; the router itself names those of the first alone."""
+    here = [each for each in request.app.routes if isinstance(each, Route)]
+    there = [each for each in here if each.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in there for method in route.methods or ()})
 
 
 def _as_is(error: Exception) -> Refusal:

@@ -13,7 +13,7 @@ from services.gateway.core.strict import checked
 from services.gateway.docs import refusals, takes
 from services.gateway.entry import entered
 from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
-from services.gateway.paging import Limit, PageToken, TimePage, page
+from services.gateway.paging import Limit, TimePage, TimeToken, page
 from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import not_found
 from shared.contracts.base import Command, Model, Name, Text
@@ -40,7 +40,7 @@ async def list_faults(
     pool: Annotated[Name | None, Query(description="of this pool alone")] = None,
     node: Annotated[Name | None, Query(description="of this node alone")] = None,
     state: Annotated[State | None, Query(description="such as suspected")] = None,
-    after: PageToken = None,
+    after: TimeToken = None,
     limit: Limit = 100,
 ) -> Response:
     """Workers that were slower than their peers, the youngest suspicion first."""

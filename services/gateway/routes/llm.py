@@ -13,7 +13,7 @@ from services.gateway.core.submission import refuse_other_tenant
 from services.gateway.docs import refusals, takes
 from services.gateway.entry import entered
 from services.gateway.orders import LLM_REQUESTS, Ticket, accepted, order, shown
-from services.gateway.paging import Limit, PageToken, TimePage, page
+from services.gateway.paging import Limit, TimePage, TimeToken, page
 from services.gateway.parts import gateway
 from services.gateway.routes.jobs import sender_of
 from shared.contracts.base import Model, Name
@@ -61,7 +61,7 @@ async def serve(request: Request) -> Response:
 
 
 @router.get("/requests", responses=refusals(422))
-async def list_requests(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
+async def list_requests(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
     """LLM requests, the youngest first."""
     parts = gateway(request)
     bearer = await entered(request, "viewer")

@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from services.gateway.body import raw_body
-from services.gateway.docs import refusals
+from services.gateway.docs import WITHOUT_KEY, answers, refusals
 from services.gateway.orders import shown
 from services.gateway.parts import gateway
 from services.gateway.problem import Refusal
@@ -32,13 +32,16 @@ async def index() -> Response:
     return HTMLResponse(INDEX)
 
 
-@router.get("/health")
+@router.get("/health", openapi_extra=WITHOUT_KEY)
 async def health() -> Response:
     """The process answers."""
     return shown({"status": "ok"})
 
 
-@router.get("/ready", responses={503: {"description": "Kafka is away, or access is not read yet"}})
+@router.get(
+    "/ready", openapi_extra=WITHOUT_KEY,
+    responses={503: {"description": "Kafka is away, or access is not read yet"}},
+)  # fmt: skip
 async def ready(request: Request) -> Response:
     """Commands can be taken: the broker answers and keys are known. Postgres does not matter."""
     parts = gateway(request)
@@ -50,14 +53,16 @@ async def ready(request: Request) -> Response:
     return response
 
 
-@router.get("/metrics")
+@router.get(
+    "/metrics", openapi_extra=WITHOUT_KEY, response_class=Response, responses=answers("text/plain")
+)
 async def metrics(request: Request) -> Response:
     """For Prometheus."""
     registry = gateway(request).telemetry.metrics.registry
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.post("/v1/traces", responses=refusals(400, 413))
+@router.post("/v1/traces", openapi_extra=WITHOUT_KEY, responses=refusals(400, 413))
 async def traces(request: Request) -> Response:
     """OTLP/HTTP spans of the services beside it; the last are kept in memory."""
     host = request.client.host if request.client else ""
