@@ -44,8 +44,7 @@ class Looks:
         self._metrics = metrics
         self._of_state = of_state
         self._lags: list[Figure] = []
-        self._ignored: dict[str, int] = {}
-        self._lost: dict[str, int] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
 
     async def run(self) -> None:
         looks = 0
@@ -62,7 +61,7 @@ class Looks:
         for domain in domains:
             found.append(inbox(domain))
             found.extend(self._told(domain, now))
-            self._count(domain)
+        self._counted = {domain.name: self._count(domain) for domain in domains}
         self._metrics.show(found)
 
     def _told(self, domain: Domain[Any], now: Millis) -> list[Figure]:
@@ -73,15 +72,13 @@ class Looks:
             log.exception("figures are missing", extra={"lane": domain.tp.key})
             return []
 
-    def _count(self, domain: Domain[Any]) -> None:
-        """Domains count from their own beginning, a counter of this process never goes back."""
-        lane = domain.name
+    def _count(self, domain: Domain[Any]) -> tuple[int, int]:
+        """A domain counts from its own beginning, a counter of this process never goes back."""
         ignored, lost = domain.inbox.ignored, domain.lost_appends
-        self._metrics.ignored_records.labels("reader_rule").inc(
-            ignored - self._ignored.get(lane, 0)
-        )
-        self._metrics.lost_appends.inc(lost - self._lost.get(lane, 0))
-        self._ignored[lane], self._lost[lane] = ignored, lost
+        ignored_before, lost_before = self._counted.get(domain.name, (0, 0))
+        self._metrics.ignored_records.labels("reader_rule").inc(ignored - ignored_before)
+        self._metrics.lost_appends.inc(lost - lost_before)
+        return ignored, lost
 
     async def _lag(self) -> list[Figure]:
         """None while the broker is away: an old lag would look like a true one."""

@@ -1,0 +1,88 @@
+"""What is said of lanes that really run, on the twin of a broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from shared.bus.log import TP
+from shared.contracts.base import Millis
+from shared.telemetry.figures import Figure
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.probe import Looks, probe
+from shared.testing.ledger import Seats, command
+from tests.shared.bus.test_lanes import Shell
+
+COMMANDS = TP("commands", 1)
+
+
+def figures(state: Seats, now: Millis) -> Iterator[Figure]:
+    yield Figure("berth_queue_gpus", len(state.answers), ("p",))
+
+
+@pytest.fixture
+async def shell() -> AsyncIterator[Shell]:
+    made = Shell()
+    await made.lanes.start()
+    await made.lanes.own({1})
+    yield made
+    await made.lanes.close()
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+async def test_lag_is_what_is_in_the_topic_and_was_not_read(shell: Shell) -> None:
+    metrics = Metrics("admission")
+    for n in range(5):
+        shell.broker.append(COMMANDS, command(f"c{n}"))
+    await shell.lanes.feed(COMMANDS, 0, command("c0"))
+    await shell.until(1, 1)
+    looks = asyncio.ensure_future(probe(shell.lanes, metrics, figures))
+    async with asyncio.timeout(5):
+        while value(metrics, "berth_queue_gpus", pool="p") != 1:
+            await asyncio.sleep(0.01)
+    looks.cancel()
+    assert value(metrics, "berth_consumer_lag_records", topic="commands", partition="1") == 4
+    assert value(metrics, "berth_lanes_held") == 1
+    assert value(metrics, "berth_inbox_inputs", partition="1") == 0
+
+
+async def test_a_figure_that_fails_is_missing_and_nothing_else_is(
+    shell: Shell, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(state: Seats, now: Millis) -> Iterator[Figure]:
+        raise KeyError("tenant")
+
+    metrics = Metrics("admission")
+    Looks(shell.lanes, metrics, broken).look(0)
+    assert value(metrics, "berth_lanes_held") == 1
+    assert "figures are missing" in caplog.text
+
+
+async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -> None:
+    metrics = Metrics("admission")
+    looks = Looks(shell.lanes, metrics, figures)
+    domain = shell.lanes.domains[1]
+    domain.lost_appends = 3
+    shell.broker.append(TP("access", 0), b"no record at all")
+    async with asyncio.timeout(5):
+        while not domain.inbox.ignored:
+            await asyncio.sleep(0.01)
+    for now in range(3):
+        looks.look(now)
+    assert value(metrics, "berth_ignored_records_total", reason="reader_rule") == 1
+    assert value(metrics, "berth_lost_appends_total") == 3
+
+
+async def test_a_lane_that_is_gone_says_nothing_more(shell: Shell) -> None:
+    metrics = Metrics("admission")
+    looks = Looks(shell.lanes, metrics, figures)
+    looks.look(0)
+    await shell.lanes.own(set())
+    looks.look(1)
+    assert value(metrics, "berth_queue_gpus", pool="p") is None
+    assert value(metrics, "berth_lanes_held") == 0
