@@ -1,4 +1,4 @@
-"""`python -m training [NAME ...]`: train learned priorities on the compiled kernel, export the best.
+"""`python -m training [NAME ...]`: train priorities on the compiled kernel, export the best seed.
 
 Every seed sees the same windows of real traces (the first 45 % of their time), is validated on what
 comes next (45 % to 60 %) and never sees the rest. The seed that validates best is exported; all of
@@ -43,11 +43,11 @@ SEEDS = Path(__file__).parent / "seeds"
 HIDDEN = 8
 LOADS = (0.85, 0.95, 1.05)
 VALIDATED_AT = 0.9
-OPTIONS = {
-    True: (Options(), 6, 4),
-    False: (Options(generations=3, pairs=6, rate=0.04), 3, 1),
-}
-"""By whether it is the first: the evolution, windows per generation, generations per validation."""
+FROM_NOTHING = (Options(), 6, 4)
+REFINED = (Options(generations=3, pairs=6, rate=0.04), 3, 1)
+REFINED_BRIEFLY = (Options(generations=2, pairs=4, rate=0.04), 2, 1)
+"""The evolution, windows per generation, generations per validation; with preemption a simulation
+takes ten times as long."""
 MOST = 3.0
 """A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
 
@@ -109,6 +109,12 @@ def begin(variant: Variant, seed: int) -> Floats:
     return theta_of((SEEDS / f"{FIRST.name}-{seed}.onnx").read_bytes())
 
 
+def plan(variant: Variant) -> tuple[Options, int, int]:
+    if variant == FIRST:
+        return FROM_NOTHING
+    return REFINED_BRIEFLY if variant.preemption else REFINED
+
+
 def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:
     """One run from each seed; progress goes to stderr."""
     training = Judge(variant, [*training_windows(LOADS), *[batches_of(TRAIN)] * 4])
@@ -118,7 +124,7 @@ def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:
 
 def one(variant: Variant, seed: int, training: Judge, validation: Judge) -> Trained:
     began = time.process_time()
-    options, windows, every = OPTIONS[variant == FIRST]
+    options, windows, every = plan(variant)
     random = np.random.default_rng(seed)
     evolution = Evolution(begin(variant, seed), options, random)
     best = judged(seed, evolution.theta, 0, validation)
@@ -142,7 +148,7 @@ def judged(seed: int, theta: Floats, generation: int, validation: Judge) -> Trai
 
 def about(variant: Variant, runs: list[Trained]) -> dict[str, object]:
     """What the manifest says of the training."""
-    options, windows, _ = OPTIONS[variant == FIRST]
+    options, windows, _ = plan(variant)
     return {
         "role": "priority of waiting and running jobs, over any base policy",
         "band": variant.band,

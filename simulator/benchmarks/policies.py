@@ -20,10 +20,12 @@ from simulator.benchmarks.parts.command import Json, Say, serve
 from simulator.benchmarks.parts.continuous import Replay, replay
 from simulator.benchmarks.parts.rules import (
     EASY_FCFS,
+    FAMILY,
     GITTINS,
     LAS,
     MULTIFACTOR,
     QSSF,
+    QUEUES,
     SKIP_FCFS,
     SMALLEST,
     SRSF_ORACLE,
@@ -31,15 +33,15 @@ from simulator.benchmarks.parts.rules import (
     Named,
     deployed,
     oracle,
+    over,
     seeds,
 )
+from simulator.engine.trial import REGRET
 from simulator.metrics.outcome import Outcome
 from simulator.workload.source import SYNTHETIC
 
 LOADS = (0.7, 0.9, 1.1)
 LOAD = 0.9
-REGRET = 0.05
-"""By how much another rule must have been better in the warm-up to be taken instead."""
 CLUSTERS = ("cluster03", "cluster04", "cluster07")
 """Of ITP, those with a thousand jobs and gangs; its tenants never share GPUs."""
 CELL_BASES = (SKIP_FCFS, EASY_FCFS, SMALLEST, MULTIFACTOR, QSSF, STRICT_FCFS)
@@ -50,7 +52,7 @@ BATCHES = 100
 class Options:
     trace: str = ""
     quick: bool = False
-    model: str = "berth-preempt"
+    model: str = FAMILY
     out: str = ""
 
 
@@ -73,11 +75,11 @@ class Judged:
 async def run(options: Options, say: Say) -> Json:
     """One JSON object: `best_deployable`, `cells`, and what each pool was."""
     began = time.process_time()
-    ours = deployed(options.model)
+    ours = deployed(family=options.model)
     judged = [judge(*each, ours, options, say) for each in settings(options)]
-    cells = [cell for each in judged for cell in continuous_cells(each, options.quick)]
+    cells = [cell for each in judged for cell in continuous_cells(each)]
     if not options.trace:
-        cells += batch_cells(ours, options.quick, say)
+        cells += batch_cells(options, say)
     first = next(each for each in judged if each.load == LOAD)
     result: Json = {
         "best_deployable": best(first),
@@ -123,17 +125,20 @@ def judge(
 ) -> Judged:
     replays = [replay(name, load, cluster) for cluster in clusters]
     say(f"{name} at load {load}: {sum(len(each.work) for each in replays):,} jobs")
-    taken = continuous.chosen_by_validation(replays, [ours, GITTINS, SMALLEST, SKIP_FCFS], REGRET)
+    calm = deployed(preemption=False, family=options.model)
+    candidates = [ours, GITTINS, calm, SMALLEST, SKIP_FCFS]
+    taken = continuous.chosen_by_validation(replays, candidates, REGRET)
     rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, ours, taken]
     if not options.quick:
         rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
+        rules += [deployed(*each, family=options.model) for each in QUEUES]
     outcomes: dict[str, list[Outcome]] = {}
     for named in rules:
         if key(named) not in outcomes:
             outcomes[key(named)] = [each.run(named.rules) for each in replays]
     trained = {} if options.quick or load != LOAD else {
         seed.name: mean_wait_s([each.run(seed.rules) for each in replays])
-        for seed in seeds(options.model)
+        for seed in seeds(ours)
     }  # fmt: skip
     return Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes, trained)
 
@@ -146,7 +151,7 @@ def key(named: Named) -> str:
     return f"{named.name}/{named.knows}/{named.rules.mode}/{named.rules.preemption}"
 
 
-def continuous_cells(judged: Judged, quick: bool) -> list[Cell]:
+def continuous_cells(judged: Judged) -> list[Cell]:
     ours = judged.side(judged.ours)
     own = judged.outcomes[key(judged.ours)]
     found: list[Cell] = []
@@ -244,16 +249,19 @@ BATCH_BASES = ("fcfs", "multifactor", "f1", "wfp3", "sjf", "unicep")
 BLIND = frozenset({"fcfs", "multifactor"})
 
 
-def batch_cells(ours: Named, quick: bool, say: Say) -> list[Cell]:
-    """RLTune's protocol on Venus: blocking bases; ours with and without preemption."""
+def batch_cells(options: Options, say: Say) -> list[Cell]:
+    """RLTune's protocol on Venus: blocking bases; ours over each, however a pool may be run.
+
+    The last policy knows all run times and stops jobs: nobody can do much better.
+    """
     if not continuous.is_shared("helios_venus"):
         return []
     work, _ = continuous.work_named("helios_venus")
-    plans = [(256, 0, 40 if quick else BATCHES)]
-    if not quick:
+    plans = [(256, 0, 40 if options.quick else BATCHES)]
+    if not options.quick:
         plans += [(1024, 0, BATCHES), (1024, 512, BATCHES)]
-    calm = replace(ours, name=f"{ours.name} without preemption",
-                   rules=replace(ours.rules, preemption=False))  # fmt: skip
+    ours = deployed(family=options.model)
+    others = [deployed(*each, family=options.model) for each in QUEUES]
     found: list[Cell] = []
     for jobs, warm_up, count in plans:
         say(f"{count} batches of {jobs} jobs after {warm_up}")
@@ -263,18 +271,24 @@ def batch_cells(ours: Named, quick: bool, say: Say) -> list[Cell]:
             for name in BATCH_BASES
         }
         protocol = f"batches-{jobs}" + (f"-after-{warm_up}" if warm_up else "-from-empty")
-        for policy in (ours, calm):
+        policies = [ours, *(others if jobs == 256 else others[:1])]
+        for policy in policies:
             found += one_protocol(batches, bases, protocol, policy)
+        if jobs == 256:
+            found += one_protocol(batches, bases, protocol, SRSF_ORACLE)
     return found
 
 
 def one_protocol(
     batches: list[windows.Batch], bases: dict[str, list[Outcome]], protocol: str, policy: Named
 ) -> list[Cell]:
-    own = [windows.run(each, gated(policy, each).rules) for each in batches]
-    side, use = windows.side_of(batches, own), np.array([windows.use_of(each) for each in own])
     found: list[Cell] = []
+    own: list[Outcome] = []
     for name, theirs in bases.items():
+        if policy.rules.policy == "learned" or not own:
+            ranked = over(policy, name)
+            own = [windows.run(each, gated(ranked, each).rules) for each in batches]
+        side, use = windows.side_of(batches, own), np.array([windows.use_of(o) for o in own])
         where: Json = {
             "trace": "helios_venus",
             "protocol": protocol,
@@ -282,7 +296,7 @@ def one_protocol(
             "mode": "strict",
             "base": name,
             "knows": "blind" if name in BLIND else "oracle",
-            "policy": policy.name,
+            "policy": policy.name if policy is not SRSF_ORACLE else "srsf, the oracle's bound",
         }
         names = ("mean_wait_s", "mean_jct_s", "mean_bounded_slowdown")
         found += compared(windows.side_of(batches, theirs), side, where, names)

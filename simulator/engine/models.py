@@ -14,7 +14,13 @@ FOLDER = Path(learned.__file__).parents[1] / "models"
 def models_of(pool: PoolConfigured) -> Models:
     """Those that the pool names. ValueError for one that does not exist or may not be believed."""
     shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
-    return {name: shipped(name) for name in (*([pool.learned] if pool.learned else []), *shadows)}
+    asked = (*([pool.learned] if pool.learned else []), *shadows)
+    return {name: shipped(name) for name in (exact(each, pool) for each in asked)}
+
+
+def exact(name: str, pool: PoolConfigured) -> str:
+    """A family's name stands for its network for such a pool."""
+    return name if (FOLDER / f"{name}.onnx").is_file() else learned.variant(name, pool)
 
 
 def shipped(name: str) -> Model:
@@ -22,7 +28,7 @@ def shipped(name: str) -> Model:
     path = FOLDER / f"{name}.onnx"
     known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.onnx"))) or "none"
     if not path.is_file():
-        raise ValueError(f"learned: {name!r}, must be one of {known}")
+        raise ValueError(f"learned: {name!r}, must be one of {known}, or what they begin with")
     try:
         return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
     except (OSError, BadModel) as error:

@@ -41,7 +41,7 @@ def load_of(
     jobs: Sequence[WorkloadJob], nodes: int, gpus_per_node: int, window_s: tuple[float, float]
 ) -> float:
     """Offered load of the jobs that could ever fit."""
-    return _Offered(jobs, gpus_per_node, window_s).load(nodes)
+    return offered_by(jobs, gpus_per_node, window_s).load(nodes)
 
 
 def nodes_for_load(
@@ -52,12 +52,8 @@ def nodes_for_load(
 ) -> Sizing:
     """The node count whose offered load is nearest to `load`; ValueError where no job has GPUs."""
     window_s = window_of(jobs, last_share)
-    offered = _Offered(jobs, gpus_per_node, window_s)
-    guess = round(offered.load(1 << 20) * (1 << 20) / load)
-    if guess <= 0 and offered.load(1) <= 0:
-        raise ValueError("no job that was submitted in the window asks for GPUs")
-    tried = range(max(1, guess - SEARCHED), guess + SEARCHED + 1)
-    nodes = min(tried, key=lambda n: (abs(offered.load(n) - load), n))
+    offered = offered_by(jobs, gpus_per_node, window_s)
+    nodes = offered.nodes_for(load)
     return Sizing(nodes, gpus_per_node, offered.load(nodes), window_s)
 
 
@@ -82,23 +78,44 @@ def equal_nodes(
     }  # fmt: skip
 
 
-class _Offered:
-    """The load of any number of nodes, from arrays that are made once."""
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The load of any number of nodes, from arrays [n] of jobs that are made once."""
 
-    def __init__(
-        self, jobs: Sequence[WorkloadJob], gpus_per_node: int, window_s: tuple[float, float]
-    ) -> None:
-        self._gpus_per_node = gpus_per_node
-        self._window_s = window_s
-        self._submit_s = _array([job.submit_s for job in jobs])
-        self._duration_s = _array([job.duration_s for job in jobs])
-        self._gpus = _array([job.gpus for job in jobs])
-        self._least = _array([_least_nodes(job, gpus_per_node) for job in jobs])
+    submit_s: Floats
+    duration_s: Floats
+    gpus: Floats
+    least_nodes: Floats
+    """Empty nodes that hold the gang."""
+    gpus_per_node: int
+    window_s: tuple[float, float]
 
     def load(self, nodes: int) -> float:
-        gpus = np.where(self._least <= nodes, self._gpus, 0.0)
-        capacity = float(nodes * self._gpus_per_node)
-        return offered_load(self._submit_s, self._duration_s, gpus, capacity, self._window_s)
+        """Of the jobs that could ever fit."""
+        gpus = np.where(self.least_nodes <= nodes, self.gpus, 0.0)
+        capacity = float(nodes * self.gpus_per_node)
+        return offered_load(self.submit_s, self.duration_s, gpus, capacity, self.window_s)
+
+    def nodes_for(self, load: float) -> int:
+        """The number whose load is nearest; ValueError where no job has GPUs."""
+        guess = round(self.load(1 << 20) * (1 << 20) / load)
+        if guess <= 0 and self.load(1) <= 0:
+            raise ValueError("no job that was submitted in the window asks for GPUs")
+        tried = range(max(1, guess - SEARCHED), guess + SEARCHED + 1)
+        return min(tried, key=lambda nodes: (abs(self.load(nodes) - load), nodes))
+
+
+def offered_by(
+    jobs: Sequence[WorkloadJob], gpus_per_node: int, window_s: tuple[float, float]
+) -> Offered:
+    return Offered(
+        _array([job.submit_s for job in jobs]),
+        _array([job.duration_s for job in jobs]),
+        _array([job.gpus for job in jobs]),
+        _array([_least_nodes(job, gpus_per_node) for job in jobs]),
+        gpus_per_node,
+        window_s,
+    )
 
 
 def _least_nodes(job: WorkloadJob, gpus_per_node: int) -> float:

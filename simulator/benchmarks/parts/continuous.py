@@ -9,10 +9,12 @@ import numpy as np
 
 from simulator.benchmarks.parts.cells import Side
 from simulator.benchmarks.parts.rules import Named
+from simulator.engine.sizing import Offered
+from simulator.engine.trial import chosen
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Ints, Work, work_of
 from simulator.metrics.bootstrap import days
-from simulator.metrics.measures import offered_load, utilisation
+from simulator.metrics.measures import utilisation
 from simulator.metrics.outcome import Outcome
 from simulator.workload.errors import TraceError
 from simulator.workload.locate import locate
@@ -20,9 +22,9 @@ from simulator.workload.rows import NODE_GPUS
 from simulator.workload.source import read_columns
 
 WARM_UP = 0.6
-VALIDATED_FROM = 0.45
-"""What a deployed policy may be chosen by: the end of the warm-up, before anything that counts."""
-MOST_OFF = 0.02
+VALIDATED_FROM = 0.3
+"""What a deployed policy may be chosen by: the last half of the warm-up, before anything that
+counts. A shorter window is too noisy to tell: where gangs are large, weeks decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +69,12 @@ def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
     """The number of nodes that comes nearest to the load, at least what holds the largest gang."""
     first, last = work.submit_ms[0] / 1000, work.submit_ms[-1] / 1000
     window = (first + WARM_UP * (last - first), float(np.nextafter(last, np.inf)))
-    submit, duration, gang = work.submit_ms / 1000, work.duration_ms / 1000, work.gang.astype(float)
-
-    def offered(nodes: int) -> float:
-        fits = np.where(work.gang <= nodes * NODE_GPUS, gang, 0.0)
-        return float(offered_load(submit, duration, fits, nodes * NODE_GPUS, window))
-
-    guess = offered(1 << 20) * (1 << 20) / load
-    tried = range(max(1, int(guess * 0.9) - 2), int(guess * 1.1) + 3)
-    best = min(tried, key=lambda nodes: (abs(offered(nodes) - load), nodes))
-    return np.full(best, NODE_GPUS, np.int64), offered(best)
+    offered = Offered(
+        work.submit_ms / 1000, work.duration_ms / 1000, work.gang.astype(np.float64),
+        np.ceil(work.gang / NODE_GPUS), NODE_GPUS, window,
+    )  # fmt: skip
+    nodes = offered.nodes_for(load)
+    return np.full(nodes, NODE_GPUS, np.int64), offered.load(nodes)
 
 
 def side_of(outcomes: list[Outcome]) -> Side:
@@ -132,8 +130,7 @@ def chosen_by_validation(replays: list[Replay], candidates: list[Named], worse: 
             outcome = simulate(past, each.sizes, named.rules).outcome
             delay += mean_delay_s(outcome, (low / 1000, high / 1000)) * len(past)
         delays.append(delay)
-    best = int(np.argmin(delays))
-    return candidates[best] if delays[best] * (1 + worse) < delays[0] else candidates[0]
+    return candidates[chosen(delays, worse)]
 
 
 def is_shared(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 
+FAMILY = "berth"
+LEARNED = "learned:"
 SEEDS = Path(__file__).resolve().parents[3] / "training" / "seeds"
 
 
@@ -43,20 +46,38 @@ LAS = Named("las", "blind", Rules("las", preemption=True, large_gang_share=1.0))
 GITTINS = Named("gittins", "history", Rules("gittins", preemption=True, preempt_margin=MARGIN))
 
 
-def deployed(name: str = "berth-preempt", preemption: bool = True) -> Named:
-    """The committed network of that name; no oracle, no knowledge of the evaluated part."""
-    theta = theta_of((FOLDER / f"{name}.onnx").read_bytes())
-    rules = Rules("learned", preemption=preemption, preempt_margin=MARGIN, theta=theta)
-    return Named(
-        f"learned:{name}" + ("" if preemption else " without preemption"), "history", rules
-    )
+QUEUES = (False, True), (True, False), (False, False)
+"""Ways in which a pool may be run beside the one by default: (preemption, history)."""
 
 
-def seeds(name: str) -> list[Named]:
+def deployed(preemption: bool = True, history: bool = True, family: str = FAMILY) -> Named:
+    """The committed network for a pool that is run like this; none knows what it is judged by."""
+    kind = "preempt" if preemption else "queue"
+    return network(f"{family}-{kind}" + ("" if history else "-blind"), preemption, history)
+
+
+def network(name: str, preemption: bool, history: bool) -> Named:
+    path = FOLDER / f"{name}.onnx"
+    rules = Rules(
+        "learned", preemption=preemption, preempt_margin=MARGIN,
+        runtime="history" if history else "none",
+        band=json.loads(path.with_suffix(".json").read_bytes()).get("band", 0.0),
+        theta=theta_of(path.read_bytes()),
+    )  # fmt: skip
+    return Named(f"learned:{name}", "history" if history else "blind", rules)
+
+
+def over(named: Named, base: str) -> Named:
+    """The same, re-ranking another base."""
+    return replace(named, rules=replace(named.rules, base=base))
+
+
+def seeds(named: Named) -> list[Named]:
     """The networks of every training seed, the deployed one among them."""
-    ours = deployed(name)
-    found = sorted(SEEDS.glob(f"{name}-*.onnx"))
-    return [
-        replace(ours, name=path.stem, rules=replace(ours.rules, theta=theta_of(path.read_bytes())))
-        for path in found
-    ]
+    name = named.name.removeprefix(LEARNED)
+    paths = sorted(SEEDS.glob(f"{name}-[0-9].onnx"))
+    return [replace(named, name=path.stem, rules=trained(named.rules, path)) for path in paths]
+
+
+def trained(rules: Rules, path: Path) -> Rules:
+    return replace(rules, theta=theta_of(path.read_bytes()))

@@ -1,0 +1,132 @@
+"""A pool's own past, out of the ledger of priority, as a workload that can be played again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from services.executor.core.inventory import Node
+from shared.bus.log import Log
+from shared.bus.reader import Accepted
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import PoolConfigured
+from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
+from simulator.engine.cell import LANE
+from simulator.engine.options import TIME_SCALE
+from simulator.engine.scenario import LEASE_S, START_TIMEOUT_S, Scenario
+from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB, window_of
+from simulator.workload.rows import WorkloadJob
+
+LEDGER = "priority"
+QUIET_S = 0.3
+LEAST_JOBS = 20
+
+
+class NothingRecorded(ValueError):
+    """The ledger tells too little of the pool."""
+
+
+@dataclass(slots=True)
+class Past:
+    """What a ledger says of one pool, record by record."""
+
+    name: str
+    pool: PoolConfigured | None = None
+    entries: dict[str, QueueEntry] = field(default_factory=dict)
+    finished: dict[str, Finished] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    """GPUs of each node that ever was there."""
+
+    def take(self, accepted: Accepted) -> None:
+        for fact in accepted.facts():
+            match fact.event:
+                case PoolConfigured(pool=self.name) as pool:
+                    self.pool = pool
+                case QueueChanged(pool=self.name) as note:
+                    self.entries |= {each.job_id: each for each in note.entered}
+                    self.finished |= {each.job_id: each for each in note.finished}
+                    self.nodes |= {each.node_id: each.gpus for each in note.nodes if each.gpus}
+
+    @property
+    def unended(self) -> int:
+        """Jobs whose run time is not known yet: they are left out."""
+        return len(self.entries.keys() - self.finished.keys())
+
+
+async def past_of(log: Log, partitions: int, pool: str) -> Past:
+    """Everything that the log holds now."""
+    found = Past(pool)
+    tail = LedgerTail(log, {LEDGER: range(partitions)})
+    await tail.start()
+    try:
+        while True:
+            batch = await tail.poll(QUIET_S)
+            for accepted in batch:
+                found.take(accepted)
+            if not batch and tail.caught_up:
+                return found
+    finally:
+        await tail.stop()
+
+
+def scenario_of(past: Past, last_share: float, most: int) -> Scenario:
+    """The last `most` jobs that ended, on all nodes, judged by those of the last part of the time.
+
+    Raises NothingRecorded. Jobs ask for GPUs alone; a stop costs what it did in the middle.
+    """
+    if past.pool is None:
+        raise NothingRecorded(f"pool: {past.name!r}, must be one that the ledger knows")
+    jobs = jobs_of(past, past.pool.time_scale)[-most:]
+    if len(jobs) < LEAST_JOBS or not past.nodes:
+        said = f"{len(jobs)} jobs that ran to their end on {len(past.nodes)} nodes"
+        raise NothingRecorded(f"{past.name}: {said}, must be at least {LEAST_JOBS} and 1")
+    entries = [past.entries[job.job_key] for job in jobs]
+    saves = [entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s]
+    return Scenario(
+        jobs=jobs, nodes=nodes_of(past), pool=replayed(past.pool),
+        window_s=window_of(jobs, last_share), walltime="trace",
+        restart_s=float(np.median([entry.restart_s for entry in entries])),
+        checkpoint_s=float(np.median(saves)) if 2 * len(saves) >= len(jobs) else None,
+    )  # fmt: skip
+
+
+def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
+    """By submission. Cluster seconds from the first; those without GPUs queue for nothing."""
+    ended = [past.entries[name] for name in past.finished if name in past.entries]
+    ended = sorted((each for each in ended if each.gpus), key=lambda e: (e.submitted_at, e.job_id))
+    return [
+        WorkloadJob(
+            entry.job_id, entry.tenant, entry.user, entry.name,
+            (entry.submitted_at - ended[0].submitted_at) / 1000 * time_scale,
+            max(past.finished[entry.job_id].ran_s, 0.001),
+            entry.workers, entry.gpus / entry.workers, None, 0.0, 0.0,
+            past.finished[entry.job_id].succeeded, entry.walltime_s,
+        )
+        for entry in ended
+    ]  # fmt: skip
+
+
+def nodes_of(past: Past) -> Mapping[str, Node]:
+    return {
+        name: Node(
+            name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ()
+        )
+        for name, gpus in sorted(past.nodes.items())
+    }  # fmt: skip
+
+
+def replayed(pool: PoolConfigured) -> PoolConfigured:
+    """As it is, but on one lane, with greedy rounds, and waiting for nothing but news.
+
+    A line that does not change is ranked anew every 5 s of the pool's clock, so that runs fast.
+    """
+    scale = max(pool.time_scale, TIME_SCALE)
+    return pool.model_copy(
+        update={
+            "partition": LANE, "backends": ("virtual",), "solver": "greedy", "shadows": (),
+            "rank_ms": 0, "settle_ms": 1, "round_ms": 1, "time_scale": scale,
+            "lease_s": LEASE_S / scale, "start_timeout_s": START_TIMEOUT_S / scale,
+        }
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""A learned policy re-ranks its pool's base: apart where it is sure, in the base's order elsewhere;
+and it can do without preemption and without history."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from services.priority.core import keys
+from services.priority.core.decide import Priority
+from services.priority.core.features import SCHEMA, features
+from services.priority.core.history import BINS, gittins_s, mean_left_s, quantile_s, start
+from services.priority.core.learned import BadModel, Model, load, variant
+from services.priority.core.policies import POLICIES
+from services.priority.core.state import Queue
+from shared.contracts.access import PoolConfigured
+from shared.contracts.ranking import QueueRanked
+from shared.testing.decider import AT, given, run
+from tests.services.priority.core.lane import (
+    admitted,
+    node,
+    only,
+    pool,
+    running,
+    succeeded,
+)
+from tests.services.priority.core.networks import manifest, network, weights
+
+AGING = {"wfp3", "unicep", "multifactor"}
+
+
+def banded(band: float, **given_weights: float) -> Model:
+    made = network(weights(**given_weights))
+    return load(manifest(made, band=band), made)
+
+
+def line() -> list[object]:
+    """Jobs of all sizes and of different users' limits, one after the other."""
+    sizes = [4, 1, 8, 2, 1, 16, 2, 8]
+    return [node("n", 64)] + [
+        admitted(f"j{n}", gpus=gpus, at=AT + 1000 * n, walltime_s=100.0 * (1 + (n * 5) % 7))
+        for n, gpus in enumerate(sizes)
+    ]
+
+
+def by(decider: Priority, base: str, learned: str | None) -> list[str]:
+    state = given(decider, pool(base, learned=learned, runtime="user", rank_ms=0))
+    found = only(run(decider, state, line(), AT + 10_000), QueueRanked)
+    return [job.job_id for job in found.ranked]
+
+
+@pytest.mark.parametrize("base", [*POLICIES, "fair_share"])
+def test_who_is_alike_to_the_network_goes_in_the_order_of_the_base(base: str) -> None:
+    """All scores are equal: the order is the base's own, whichever that is."""
+    decider = Priority({"even": banded(0.5)})
+    assert by(decider, base, "even") == by(decider, base, None)
+
+
+def test_bases_order_jobs_within_a_band_and_the_network_orders_bands() -> None:
+    decider = Priority({"small": banded(0.2, ln_gpus=-1.0)})
+    orders = {base: by(decider, base, "small") for base in ("fcfs", "sjf", "wfp3")}
+    size = {f"j{n}": gpus for n, gpus in enumerate([4, 1, 8, 2, 1, 16, 2, 8])}
+    bands = {name: int(np.floor(-np.log(gpus) / 5 / 0.2)) for name, gpus in size.items()}
+    for found in orders.values():
+        assert [bands[job] for job in found] == sorted(bands.values(), reverse=True)
+    assert orders["fcfs"] != orders["sjf"]
+    assert len({tuple(found) for found in orders.values()}) > 1
+
+
+def test_arrays_are_banded_as_scalars_are() -> None:
+    draw = np.random.default_rng(3)
+    scores, base = draw.normal(size=200) * 20, draw.normal(size=200) * 1e9
+    found = banded(0.35).over(scores, base)
+    expected = [
+        keys.banded(s, b, 0.35) for s, b in zip(scores.tolist(), base.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.array_equal(banded(0.0).over(scores, base), scores)
+
+
+def test_a_base_never_carries_a_job_into_another_band() -> None:
+    """A base's scores may be as large as they like: the tilt stays below a hundredth of a band."""
+    best = keys.banded(0.99, 1e12, 1.0)
+    assert keys.banded(0.0, -1e12, 1.0) < best < 0.0 + keys.TILT
+    assert best < keys.banded(1.0, -1e12, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("preemption", "runtime", "name"),
+    [
+        ("ranked", "history", "berth-preempt"),
+        ("class", "history", "berth-queue"),
+        ("ranked", "user", "berth-preempt-blind"),
+        ("class", "user", "berth-queue-blind"),
+        ("class", "oracle", "berth-queue"),
+    ],
+)
+def test_a_family_has_a_network_for_each_way_of_running_a_pool(
+    preemption: str, runtime: str, name: str
+) -> None:
+    settings = pool("fcfs", learned="berth", preemption=preemption, runtime=runtime, rank_ms=0)
+    assert variant("berth", settings) == name
+    models: dict[str, Model | BadModel] = {name: banded(0.5)}
+    decider = Priority(models)
+    found = only(run(decider, given(decider, settings), [admitted("one")]), QueueRanked)
+    assert (found.learned, found.model_sha256) == (name, models[name].sha256)  # type: ignore[union-attr]
+
+
+def seen(state: Queue, by_history: bool) -> dict[str, dict[str, float]]:
+    view = state.view(AT + 700_000)
+    x, _ = features(view, by_history)
+    columns = [name.split("/")[0] for name in SCHEMA.columns]
+    rows = zip(view.job_ids.tolist(), x.tolist(), strict=True)
+    return {job: dict(zip(columns, row, strict=True)) for job, row in rows}
+
+
+def after_short_jobs() -> Queue:
+    """Red's jobs have run for ten seconds; now some wait and one runs for ten minutes."""
+    decider = Priority()
+    settings: PoolConfigured = pool("fcfs", rank_ms=0)
+    state = given(decider, settings)
+    for n in range(5):
+        run(decider, state, [admitted(f"p{n}", gpus=1), *running(f"p{n}", at=AT)], AT)
+        run(decider, state, [succeeded(f"p{n}", AT + 10_000)], AT + 10_000)
+    later = AT + 100_000
+    run(decider, state, [
+        admitted("plain", gpus=1, at=later),
+        admitted("short", gpus=1, at=later, walltime_s=60.0),
+        admitted("busy", gpus=1, at=later), *running("busy", at=later),
+        admitted("over", gpus=1, at=later, walltime_s=30.0), *running("over", at=later),
+    ], later)  # fmt: skip
+    return state
+
+
+def test_without_history_a_job_is_its_shape_its_limit_and_its_time() -> None:
+    state = after_short_jobs()
+    blind, told = seen(state, False), seen(state, True)
+    assert blind["plain"]["ln_left_s"] > told["plain"]["ln_left_s"]
+    assert blind["short"]["ln_left_s"] < blind["plain"]["ln_left_s"]
+    assert blind["short"]["ln_gittins_s"] < blind["plain"]["ln_gittins_s"]
+    p = np.zeros(BINS)
+    start(p)
+    for job, attained_s in (("plain", 0.0), ("busy", 600.0)):
+        own = blind[job]
+        assert own["ln_gittins_s"] == pytest.approx(np.log(gittins_s(p, attained_s) + 1) / 10)
+        assert own["ln_left_s"] == pytest.approx(np.log(mean_left_s(p, attained_s) + 1) / 10)
+        ratio = quantile_s(p, 0.9) / quantile_s(p, 0.1)
+        assert own["ln_p90_over_p10"] == pytest.approx(np.log(ratio) / 10)
+    assert all(np.isfinite(list(own.values())).all() for own in blind.values())
+    assert blind["over"]["ln_left_s"] < blind["busy"]["ln_left_s"]
