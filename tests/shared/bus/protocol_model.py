@@ -1,7 +1,7 @@
 """The ledger protocol in small, for a search through everything that can happen.
 
-Two writers share two inputs and one log. An append attempt may be lost, doubled or late, its
-answer may be lost, a writer may crash and fold again; every order is tried. Each rule of the
+Two or three writers share two inputs and one log. An append attempt may be lost, doubled or late,
+its answer may be lost, a writer may crash and fold again; every order is tried. Each rule of the
 protocol can be switched off, to see that the search then finds what it protects.
 """
 
@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
-
-WRITERS = 2
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,13 @@ class Rules:
     """An ack at another offset than expected leads to a fold."""
     skips_below_vector: bool = True
     """After a fold, inputs that the log has used are dropped."""
+    checks_gap: bool = True
+    """An input that is not the next one is read again, not used."""
+    numbers: bool = True
+    """A record's `seq` is looked at too."""
+    answers_late: bool = True
+    """Clients are answered once the record is accepted; off: when it is sent."""
+    writers: int = 2
     inputs: int = 2
     max_records: int = 4
     crashes: int = 1
@@ -58,7 +63,7 @@ class Writer(NamedTuple):
 class World(NamedTuple):
     log: tuple[Rec, ...] = ()
     late: tuple[Rec, ...] = ()
-    writers: tuple[Writer, ...] = (Writer(),) * WRITERS
+    writers: tuple[Writer, ...] = (Writer(),) * 2
     ids: int = 0
     crashes: int = 0
     accidents: int = 0
@@ -68,7 +73,7 @@ def accepted(log: tuple[Rec, ...], rules: Rules) -> list[Rec]:
     found: list[Rec] = []
     for record in log:
         last = found[-1] if found else Rec(0, 0, 0, (0, 0))
-        follows = record.seq == last.seq + 1
+        follows = not rules.numbers or record.seq == last.seq + 1
         chained = not rules.chain_by_id or record.prev == last.id
         if not rules.reader_checks or (follows and chained):
             found.append(record)
@@ -116,7 +121,11 @@ def _writer_steps(world: World, index: int, writer: Writer, rules: Rules) -> Ite
         yield _learn(world, index, writer, rules)
     if world.crashes < rules.crashes:
         fresh = fold(Writer(told=writer.told), world.log, rules)
-        yield _with(world, index, fresh)._replace(crashes=world.crashes + 1)
+        crashed = world._replace(crashes=world.crashes + 1)
+        yield _with(crashed, index, fresh)
+        if not rules.checks_gap:
+            # Its host had committed further than the ledger goes.
+            yield _with(crashed, index, fresh._replace(input=fresh.input + 1))
 
 
 def _send(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[World]:
@@ -124,7 +133,8 @@ def _send(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[Wo
         return
     record = Rec(world.ids + 1, writer.seq + 1, writer.last, (writer.input, writer.input + 1))
     base = world._replace(ids=world.ids + 1)
-    sent = writer._replace(sent=record)
+    told = writer.told if rules.answers_late else (*writer.told, record.id)
+    sent = writer._replace(sent=record, told=told)
     landed = base._replace(log=(*world.log, record))
     yield _with(landed, index, sent._replace(ack=len(world.log)))
     if world.accidents >= rules.accidents:
@@ -166,8 +176,9 @@ class Found:
 
 def search(rules: Rules) -> Found:
     """Breadth first through every order; stops at the first world that is wrong."""
-    seen = {_canonical(World())}
-    frontier = deque([World()])
+    begin = World(writers=(Writer(),) * rules.writers)
+    seen = {_canonical(begin)}
+    frontier = deque([begin])
     complete = 0
     while frontier:
         world = frontier.popleft()
@@ -184,6 +195,5 @@ def search(rules: Rules) -> Found:
 
 
 def _canonical(world: World) -> World:
-    """The two writers are alike: their order is no difference."""
-    first, second = sorted(world.writers, key=repr)
-    return world._replace(writers=(first, second))
+    """The writers are alike: their order is no difference."""
+    return world._replace(writers=tuple(sorted(world.writers, key=repr)))

@@ -23,8 +23,17 @@ def test_the_final_protocol_holds_in_every_order_of_events() -> None:
         (Rules(chain_by_id=False, checks_ack=False), "input|answered"),
         (Rules(checks_ack=False), "answered"),
         (Rules(skips_below_vector=False), "input"),
+        (Rules(checks_gap=False), "input"),
+        (Rules(answers_late=False), "answered"),
     ],
-    ids=["no reader rule", "seq only, ack trusted", "ack trusted", "inputs not skipped"],
+    ids=[
+        "no reader rule",
+        "seq only, ack trusted",
+        "ack trusted",
+        "inputs not skipped",
+        "gap not seen",
+        "answered when sent",
+    ],
 )
 def test_a_protocol_without_one_of_its_rules_is_found_out(rules: Rules, problem: str) -> None:
     found = search(rules)
@@ -33,3 +42,12 @@ def test_a_protocol_without_one_of_its_rules_is_found_out(rules: Rules, problem:
 
 def test_sequence_numbers_alone_would_do_only_while_every_ack_is_checked() -> None:
     assert search(replace(Rules(), chain_by_id=False)).problem == ""
+
+
+def test_three_writers_are_no_different_from_two() -> None:
+    found = search(Rules(writers=3))
+    assert (found.problem, found.complete > 5_000) == ("", True)
+
+
+def test_the_chain_alone_would_do_and_numbers_are_for_people() -> None:
+    assert search(Rules(numbers=False)).problem == ""

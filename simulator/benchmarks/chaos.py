@@ -1,0 +1,412 @@
+"""Everything dies, once and many times, on real parts; then `verify` reads it all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from infra import supervise
+from infra.running import Broker
+from infra.stack import SERVICES
+from shared.bus.log import TP
+from shared.bus.tail import LedgerTail
+from shared.contracts.topics import LEDGERS
+from shared.projections import cursor
+from shared.projections.database import connect
+from shared.verify.reading import Logs
+from shared.verify.run import Report, verify
+from simulator.benchmarks.parts import faults
+from simulator.benchmarks.parts.chaos_page import page
+from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.load import percentile
+from simulator.benchmarks.parts.scene import Scene, scene
+from simulator.benchmarks.parts.stack import LANE, bench_stack
+
+Say = Callable[[str], None]
+Json = dict[str, object]
+Part = Callable[["Options", Scene], Awaitable[Json]]
+
+NEXT_S = 60.0
+NODE_LEASES_S = 30.0
+RUNBOOK = "see docs/operations/"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    broker: Broker = "kafka"
+    jobs: int = 4000
+    """At most: the load ends with the last fault."""
+    per_s: float = 12.0
+    kills: int = 3
+    zombies: int = 100
+    broker_kills: int = 3
+    postgres_kills: int = 3
+    slow_s: float = 20.0
+    malformed: int = 20_000
+    only: str = ""
+    """Parts by name, with commas between; empty: all."""
+    seed: int = 1
+    simulation: str = ""
+    """File of `python -m tests.chaos`, to be shown with the rest."""
+    out: str = ""
+    """Folder for chaos.json and chaos.md."""
+
+
+async def run(options: Options, say: Say) -> Json:
+    """Figures of each part, and what verify said of all that was left behind."""
+    wanted = options.only.split(",") if options.only else list(PARTS)
+    began = time.time()
+    figures: dict[str, Json] = {}
+    async with (
+        bench_stack(options.broker, say) as bench,
+        scene(bench, options.jobs, options.per_s, say) as made,
+    ):
+        await faults.until(lambda: len(made.ended) > 5, NEXT_S)
+        for name in (name for name in wanted if name != "lost_tail"):
+            say(f"{name}: begins with {len(made.ended)} jobs ended")
+            figures[name] = await PARTS[name](options, made)
+            say(f"{name}: {json.dumps(figures[name])}")
+        made.jobs = 0
+        say(f"waiting for {made.outstanding} jobs to end")
+        figures["end"] = await judged(made, await made.all_ended(180.0))
+        if "lost_tail" in wanted:
+            figures["lost_tail"] = await lost_tail(options, made)
+    result = whole(options, figures, time.time() - began)
+    if options.out:
+        publish(result, Path(options.out))
+    return result
+
+
+def whole(options: Options, figures: dict[str, Json], wall_s: float) -> Json:
+    simulated = json.loads(Path(options.simulation).read_text()) if options.simulation else {}
+    return {
+        "bench": "chaos",
+        "wall_s": round(wall_s),
+        "cores": os.cpu_count(),
+        "load_1m": round(os.getloadavg()[0], 1),
+        "settings": {name: getattr(options, name) for name in Options.__slots__
+                     if name not in ("out", "simulation", "only")},
+        "parts": figures,
+        "simulation": simulated,
+    }  # fmt: skip
+
+
+def publish(result: Json, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chaos.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / "chaos.md").write_text(page(result))
+
+
+async def judged(made: Scene, all_ended: bool) -> Json:
+    """`verify` over every ledger, the read models and what was acknowledged."""
+    conn = await connect(made.bench.stack.postgres)
+    try:
+        await settled(conn)
+        logs = Logs(made.bench.log(), made.bench.stack.partitions, patience_s=60.0)
+        report: Report = await verify(logs, conn, made.say, acked=list(made.acked))
+    finally:
+        await conn.close()
+    return {
+        "jobs_acknowledged": len(made.acked),
+        "jobs_ended": len(made.acked.keys() & made.ended),
+        "all_ended": all_ended,
+        "verify": "ok" if report.ok else "failed",
+        "violations": [f"{v.rule}: {v.where}: {v.what}" for v in report.violations[:20]],
+        "rules": report.rules,
+        "counts": dict(report.counts),
+    }
+
+
+async def settled(conn: object) -> None:
+    for _ in range(100):
+        before = await cursor.read(conn)
+        await asyncio.sleep(0.5)
+        if await cursor.read(conn) == before:
+            return
+
+
+# ---- processes ---------------------------------------------------------------------------------
+
+
+async def kills(options: Options, made: Scene) -> Json:
+    """SIGKILL of each service, in a random order, so often; until its next sign of work."""
+    chance = random.Random(options.seed)
+    order = [service.name for service in SERVICES] * options.kills
+    chance.shuffle(order)
+    took: dict[str, list[float]] = {}
+    for name in order:
+        took.setdefault(name, []).append(await killed(made, name))
+        await asyncio.sleep(chance.uniform(0.2, 1.5))
+    times = [s for name in took for s in took[name]]
+    deciders = [s for name in LEDGERS if name in took for s in took[name]
+                if name in ("admission", "priority", "placement")]  # fmt: skip
+    return {
+        "kills": len(order),
+        "recovery_s": spread(times),
+        "deciders_recovery_s": spread(deciders),
+        "by_service_max_s": {name: round(max(each), 2) for name, each in sorted(took.items())},
+    }
+
+
+async def killed(made: Scene, name: str) -> float:
+    """Wall seconds from the signal to the next sign of work."""
+    since = time.time()
+    await faults.signal_to(made.bench.stack.data_dir, name, signal.SIGKILL)
+    if name in ("admission", "priority", "placement"):
+        return await made.decides_after(name, since, NEXT_S)
+    port = made.bench.stack.ports[name]["metrics"]
+    await asyncio.sleep(0.3)
+    if name == "executor-virtual":
+        await faults.until(lambda: made.heard_executor > since + 0.3, NEXT_S)
+    await faults.until(lambda: supervise.is_ready(port), NEXT_S)
+    return time.time() - since
+
+
+def spread(times: list[float]) -> Json:
+    return {
+        "count": len(times),
+        "p50": round(percentile(times, 0.5), 2),
+        "p99": round(percentile(times, 0.99), 2),
+        "max": round(max(times, default=0.0), 2),
+    }
+
+
+async def zombies(options: Options, made: Scene) -> Json:
+    """Two copies of placement, each paused in turn while the other decides."""
+    data_dir, before = made.bench.stack.data_dir, await ignored(made)
+    pid = await faults.pid_of(data_dir, "placement")
+    long = 0
+    with faults.rival(data_dir, "placement", made.bench.stack.partitions) as other:
+        await asyncio.sleep(4.0)
+        for number in range(options.zombies):
+            victim = pid if number % 2 else other.pid
+            is_long = number % 25 == 24
+            long += is_long
+            with faults.paused(victim):
+                await asyncio.sleep(8.0 if is_long else 0.5)
+            await asyncio.sleep(0.2)
+        alive = psutil.pid_exists(pid) and other.process.poll() is None
+    since = time.time()
+    await made.decides_after("placement", since, NEXT_S)
+    after = await ignored(made)
+    return {
+        "zombies": options.zombies,
+        "paused_beyond_the_session": long,
+        "records_ignored": after["ignored"] - before["ignored"],
+        "writers_accepted": after["writers"],
+        "both_lived": alive,
+    }
+
+
+async def ignored(made: Scene) -> dict[str, int]:
+    """Of placement's ledger: records that the reader rule ignored, and who wrote the others."""
+    tail = LedgerTail(made.bench.log("ignored"), {"placement": [LANE]})
+    await tail.start()
+    writers: set[str] = set()
+    try:
+        while not tail.caught_up:
+            writers |= {accepted.record.w for accepted in await tail.poll(0.5)}
+        return {"ignored": tail.ignored, "writers": len(writers)}
+    finally:
+        await tail.stop()
+
+
+# ---- parts -------------------------------------------------------------------------------------
+
+
+async def broker(options: Options, made: Scene) -> Json:
+    """SIGKILL of the broker; seconds from its open port to the next decisions."""
+    times = []
+    restarts = await pids(made)
+    for _ in range(options.broker_kills):
+        await faults.signal_to(made.bench.stack.data_dir, "broker", signal.SIGKILL)
+        await asyncio.sleep(0.5)
+        await faults.until(made.broker_is_open, NEXT_S)
+        opened = time.time()
+        await asyncio.gather(
+            *(made.decides_after(name, opened) for name in ("admission", "placement"))
+        )
+        times.append(time.time() - opened)
+        await asyncio.sleep(2.0)
+    again = await pids(made)
+    return {
+        "kills": options.broker_kills,
+        "resume_s": spread(times),
+        "services_restarted": sorted(name for name in again if again[name] != restarts[name]),
+    }
+
+
+async def pids(made: Scene) -> dict[str, int]:
+    found = await asyncio.to_thread(supervise.status, made.bench.stack.data_dir)
+    return {each.name: each.pid for each in found if each.name not in ("broker", "postgres")}
+
+
+async def away(options: Options, made: Scene) -> Json:
+    """The broker is away for a minute; nobody may die of it, or write more than a few lines."""
+    data_dir, before = made.bench.stack.data_dir, await pids(made)
+    pid = await faults.pid_of(data_dir, "broker")
+    with faults.paused(pid):
+        await asyncio.sleep(60.0)
+    opened = time.time()
+    await asyncio.gather(*(made.decides_after(name, opened) for name in ("admission", "placement")))
+    resumed_s = time.time() - opened
+    after = await pids(made)
+    return {
+        "away_s": 60,
+        "resume_s": round(resumed_s, 2),
+        "services_restarted": sorted(name for name in after if after[name] != before[name]),
+    }
+
+
+async def postgres(options: Options, made: Scene) -> Json:
+    """SIGQUIT of Postgres, which ends without a checkpoint; until the read models move again."""
+    times = []
+    for _ in range(options.postgres_kills):
+        await faults.signal_to(made.bench.stack.data_dir, "postgres", signal.SIGQUIT)
+        await asyncio.sleep(0.5)
+        before = await cursors(made)
+        opened = time.time()
+        while await cursors(made) == before and time.time() - opened < NEXT_S:
+            await asyncio.sleep(0.1)
+        times.append(time.time() - opened)
+        await asyncio.sleep(2.0)
+    return {"kills": options.postgres_kills, "resume_s": spread(times)}
+
+
+async def cursors(made: Scene) -> object:
+    """Once Postgres answers."""
+    ends = time.time() + NEXT_S
+    while True:
+        try:
+            conn = await connect(made.bench.stack.postgres)
+            try:
+                return await cursor.read(conn)
+            finally:
+                await conn.close()
+        except Exception:
+            if time.time() > ends:
+                raise
+            await asyncio.sleep(0.1)
+
+
+async def slow(options: Options, made: Scene) -> Json:
+    """The projector is paused under load: memory of all, and how fast it catches up."""
+    data_dir = made.bench.stack.data_dir
+    rss = made.bench.rss_mib()
+    pid = await faults.pid_of(data_dir, "projector")
+    with faults.paused(pid):
+        await asyncio.sleep(options.slow_s)
+        behind = made.said.get("placement", 0.0)
+    began = time.time()
+    conn = await connect(made.bench.stack.postgres)
+    try:
+        while await reached(conn) < behind * 1000 and time.time() - began < NEXT_S:
+            await asyncio.sleep(0.05)
+    finally:
+        await conn.close()
+    took_s = max(time.time() - began, 0.01)
+    after = made.bench.rss_mib()
+    growth = {name: round(after[name] - rss.get(name, after[name]), 1) for name in after}
+    return {
+        "paused_s": options.slow_s,
+        "catch_up_s": round(took_s, 2),
+        "catch_up_over_live_rate": round(options.slow_s / took_s, 1),
+        "largest_growth_mib": max((g for n, g in growth.items() if n != "broker"), default=0.0),
+    }
+
+
+async def reached(conn: object) -> int:
+    """Time of the last record of placement that the rows contain, ms."""
+    found = await cursor.read(conn)
+    return max((c.at for (name, _), c in found.items() if name == "placement"), default=0)
+
+
+async def flood(options: Options, made: Scene) -> Json:
+    """Records that nobody can read, with good jobs between them, among the commands."""
+    chance, tp = random.Random(options.seed), TP("commands", LANE)
+    rows, began = await dead_rows(made), time.time()
+    names: list[str] = []
+    every = max(options.malformed // 20, 1)
+    for first in range(0, options.malformed, 500):
+        many = range(first, min(first + 500, options.malformed))
+        await asyncio.gather(*(made.put(tp, faults.malformed(chance)) for _ in many))
+        names += [made.submit(f"behind-{n}") for n in many if n % every == 0]
+    sent_s = time.time() - began
+    await faults.until(lambda: made.placed.keys() >= set(names), 300.0)
+    waits = [made.placed[n] - made.acked[n] for n in names if n in made.placed]
+    while await dead_rows(made) < rows + options.malformed and time.time() - began < 600:
+        await asyncio.sleep(0.5)
+    return {
+        "malformed": options.malformed,
+        "dead_letters": await dead_rows(made) - rows,
+        "sent_in_s": round(sent_s, 1),
+        "all_in_read_models_after_s": round(time.time() - began, 1),
+        "good_ones_behind": len(names),
+        "good_ones_delayed_s": spread(waits),
+    }
+
+
+async def dead_rows(made: Scene) -> int:
+    conn = await connect(made.bench.stack.postgres)
+    try:
+        return int(await conn.fetchval("SELECT count(*) FROM dead_letter WHERE reason <> ''"))
+    finally:
+        await conn.close()
+
+
+async def lost_tail(options: Options, made: Scene) -> Json:
+    """The broker loses the second half of placement's ledger: all who knew it stop and say so."""
+    data_dir = made.bench.stack.data_dir
+    folder = data_dir / options.broker / "kafka" / "log" / f"placement-{LANE}"
+    await faults.signal_to(data_dir, "broker", signal.SIGKILL)
+    lost = faults.cut(folder, 0.5)
+    await faults.until(made.broker_is_open, NEXT_S)
+    expected = {"placement", "projector", "publisher", "executor-virtual"}
+    began = time.time()
+    await faults.until(lambda: expected <= said_why(data_dir).keys(), 90.0)
+    why = said_why(data_dir)
+    states = await asyncio.to_thread(supervise.status, data_dir)
+    return {
+        "bytes_lost": lost,
+        "stopped_and_said_why": sorted(why),
+        "after_s": round(time.time() - began, 1),
+        "not_started_again": sorted(s.name for s in states if s.name in why and not s.pid),
+        "a_line": why.get("placement", ""),
+    }
+
+
+def said_why(data_dir: Path) -> dict[str, str]:
+    """The last line that names a runbook, of each service that wrote one."""
+    found: dict[str, str] = {}
+    for service in SERVICES:
+        path = data_dir / "logs" / f"{service.name}.log"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        named = [line for line in lines if RUNBOOK in line]
+        if named:
+            found[service.name] = named[-1][:400]
+    return found
+
+
+PARTS: dict[str, Part] = {
+    "kills": kills,
+    "zombies": zombies,
+    "broker": broker,
+    "away": away,
+    "postgres": postgres,
+    "slow": slow,
+    "flood": flood,
+    "lost_tail": lost_tail,
+}
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")
