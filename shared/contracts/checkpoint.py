@@ -5,6 +5,7 @@ All in whole wall milliseconds of the pool's clock, so that every engine counts 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from shared.contracts.jobs import JobSpec
@@ -48,6 +49,9 @@ def kept_ms(spec: Saving, worked_ms: int, time_scale: float) -> int:
     return max(kept, worked_ms - cost_ms) if saves_at_stop else kept
 
 
-def speed(spec: JobSpec, workers: int) -> float:
-    """Work per second of an elastic gang of that size, against the gang that was asked for."""
-    return workers / spec.gang.workers if spec.elastic else 1.0
+def speed(spec: JobSpec, workers: int, gpu_types: Iterable[str] = ()) -> float:
+    """Work per second of a gang: an elastic one against the size that was asked for, and as fast
+    as the slowest of its GPU types by `gpu_speeds`."""
+    known = spec.gpu_speeds or {}
+    slowest = min((known.get(name, 1.0) for name in gpu_types), default=1.0)
+    return slowest * (workers / spec.gang.workers if spec.elastic else 1.0)

@@ -43,6 +43,8 @@ class Scenario:
     failures: Sequence[Failure] = ()
     slow: Mapping[str, float] = field(default_factory=dict)
     """Node to the factor by which its workers take longer."""
+    gpu_speeds: Mapping[str, float] = field(default_factory=dict)
+    """Of a heterogeneous pool: how fast every job is on a GPU type; on others its speed is 1."""
 
     def clock_ms(self, at_s: float) -> int:
         """A moment of the trace on the world's clock, counted from its beginning."""
@@ -94,6 +96,7 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         user=job.user,
         gang=gang,
         gpu_types=() if scenario.gpus_only else job.gpu_types,
+        gpu_speeds=dict(scenario.gpu_speeds) or None,
         walltime_s=walltime_s(scenario, job, run_s),
         checkpoint_interval_s=scenario.checkpoint_s,
         simulated=simulated,

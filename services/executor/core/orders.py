@@ -27,6 +27,8 @@ class Order:
     gang_nodes: tuple[str, ...]
     master_address: str
     spec: JobSpec
+    gpu_types: tuple[str, ...] = ()
+    """Of the gang's nodes, each once."""
     done_s: float = 0.0
     """Cluster seconds of work that earlier attempts saved in a checkpoint."""
     restart_s: float = 0.0

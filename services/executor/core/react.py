@@ -86,6 +86,7 @@ def _note(lane: Lane, event: Event) -> None:
             lane.jobs.pop(e.job_id, None)
         case NodeJoined() as e:
             on_joined(lane, e)
+            lane.gpu_types[e.node_id] = e.gpu_type
             lane.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
         case _:
             pass
@@ -95,6 +96,8 @@ def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
     job = lane.jobs.get(e.job_id)
     if job is not None:
         job.workers = len(e.allocations)
+        found = {lane.gpu_types.get(allocation.node_id, "") for allocation in e.allocations}
+        job.gpu_types = tuple(sorted(found))
     effects: list[Effect] = []
     for allocation in e.allocations:
         allocation_id = f"{fact.place}/{allocation.rank}"
@@ -171,6 +174,7 @@ def _order(lane: Lane, worker: Worker, e: JobPlaced, a: Allocation, job: Job) ->
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
         master_address=lane.addresses.get(master.node_id, "127.0.0.1"),
         spec=job.spec,
+        gpu_types=job.gpu_types,
         done_s=job.done_s,
         restart_s=job.spec.simulated.restart_s if job.resumes and job.spec.simulated else 0.0,
     )
@@ -201,7 +205,7 @@ def save(job: Job, at: int, time_scale: float) -> None:
     """The start ends at `at` (ms) and another one goes on from its last checkpoint."""
     began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
     kept = kept_ms(job.spec, max(0, at - began), time_scale)
-    job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers)
+    job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers, job.gpu_types)
     job.resumes = True
     job.started_at = 0
 

@@ -32,6 +32,8 @@ class Job:
     """Cluster seconds of work that earlier starts saved in a checkpoint."""
     workers: int = 1
     """Of its last start."""
+    gpu_types: tuple[str, ...] = ()
+    """Of the nodes of its last start, each once."""
     resumes: bool = False
     """An earlier start was preempted: the next one goes on, and pays for it."""
 
@@ -61,7 +63,7 @@ class Worker:
 class Lane:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "4"
+    SCHEMA: ClassVar[str] = "5"
 
     partition: int
     nodes: dict[str, Node]
@@ -76,6 +78,8 @@ class Lane:
     joined: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node, as the ledger has it."""
     addresses: dict[str, str] = field(default_factory=dict)
+    gpu_types: dict[str, str] = field(default_factory=dict)
+    """Of every node of the pool."""
     mine: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node, as this process has it; empty while it only folds."""
     base: str = ""

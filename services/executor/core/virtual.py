@@ -69,12 +69,13 @@ class VirtualWorkers:
     def go(self, allocation_id: str, now_s: float, scale: float) -> None:
         """A gang waits for its slowest worker in each iteration, so all end together.
 
-        A restart takes as long on any node. Workers of an elastic gang share its work evenly.
+        A restart takes as long on any node. Workers of an elastic gang share its work evenly, and
+        a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
         """
         order = self._prepared.pop(allocation_id)
         slowest = max(self._slow.get(node, 1.0) for node in order.gang_nodes)
         work = max(0.0, work_s(order.job_id, order.spec) - order.done_s)
-        left_s = work * slowest / scale / speed(order.spec, order.world_size)
+        left_s = work * slowest / scale / speed(order.spec, order.world_size, order.gpu_types)
         due_s = now_s + order.restart_s / scale + left_s
         running = Running(order, now_s, due_s, scale, slowest)
         self._running[allocation_id] = running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -145,3 +146,15 @@ def test_the_same_scenario_gives_the_same_ledgers_and_keeping_them_changes_nothi
         assert [e.value for e in entries] == [e.value for e in other.broker.entries(tp)]
     assert one.start_ms.tolist() == silent.start_ms.tolist()
     assert np.array_equal(one.outcome.end_s, silent.outcome.end_s)
+
+
+def test_a_job_runs_as_fast_as_the_gpus_that_it_got() -> None:
+    """Best fit takes the first of two empty nodes; a gang over both waits for its slower half."""
+    jobs = jobs_of([(0.0, 100.0, 1, 8.0), (1.0, 100.0, 1, 8.0), (300.0, 100.0, 2, 8.0)])
+    nodes = equal_nodes(2, pool=POOL, gpu_type="old")
+    nodes["n0"] = replace(nodes["n0"], gpu_type="new")
+    done = simulate(Scenario(
+        jobs=jobs, nodes=nodes, pool=simulated_pool(), window_s=window_of(jobs, 1.0),
+        gpu_speeds={"new": 4.0, "old": 0.5},
+    ))  # fmt: skip
+    assert ((done.end_ms - done.start_ms) / 1000).tolist() == [25.0, 200.0, 200.0]

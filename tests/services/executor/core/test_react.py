@@ -209,15 +209,19 @@ def test_a_release_of_what_still_runs_kills_it_and_says_nothing() -> None:
     assert not any(script.lane.use.values())
 
 
-def test_a_preempted_job_goes_on_from_its_last_checkpoint() -> None:
+@pytest.mark.parametrize(("speeds", "done_s"), [(None, 120.0), ({"a100": 3.0}, 360.0)])
+def test_a_preempted_job_goes_on_from_its_last_checkpoint(
+    speeds: dict[str, float] | None, done_s: float
+) -> None:
     script = at_work()
     script.lane.time_scale = 10.0
-    spec = a_spec(1000).model_copy(update={"checkpoint_interval_s": 60.0})
+    more = {"checkpoint_interval_s": 60.0, "gpu_speeds": speeds}
+    spec = a_spec(1000).model_copy(update=more)
     (first,) = script.running("j1", ("n1", 0), spec=spec)
     script.when(preempted("j1"), at=AT + 15_000)
     script.hear(Ended(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
-    assert isinstance(prepare, Prepare) and prepare.order.done_s == 120.0
+    assert isinstance(prepare, Prepare) and prepare.order.done_s == done_s
 
 
 @pytest.mark.parametrize("kind", ["migrated", "resized"])

@@ -51,6 +51,15 @@ def test_saved_work_need_not_be_done_again() -> None:
     assert workers.next_due_s == 4.0
 
 
+def test_a_gang_is_as_fast_as_the_slowest_of_its_gpu_types() -> None:
+    spec = a_spec(120, workers=2).model_copy(update={"gpu_speeds": {"h100": 4.0, "a100": 2.0}})
+    for types, takes_s in ((("h100",), 30.0), (("a100", "h100"), 60.0), (("h100", "v100"), 120.0)):
+        workers = VirtualWorkers({})
+        workers.prepare(an_order("a", spec, world_size=2, gpu_types=types))
+        workers.go("a", 0.0, 1.0)
+        assert workers.next_due_s == takes_s
+
+
 def test_workers_of_an_elastic_gang_share_its_work() -> None:
     spec = a_spec(100, workers=2)
     elastic = spec.model_copy(update={"elastic": Elastic(min_workers=1, max_workers=8)})
