@@ -64,7 +64,7 @@ lock: dev ## Resolve the dependencies anew, with hashes.
 		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
 
-train: install ## Train the learned priority anew on ../shared/traces (hours: see its manifest).
+train: install ## Train the learned priorities anew on ../shared/traces (an hour or two: see their manifests).
 	$(BIN)/python -m training
 
 results: install ## Generate docs/results: what the deployed policy gains, on real traces.
@@ -72,6 +72,7 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench placement --json > docs/results/placement.json
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
+	$(BIN)/berth bench ranking --json > docs/results/ranking.json
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shared.contracts.access import ConfigurePool
 
-LEARNED = "berth-preempt"
+LEARNED = "berth"
 MARGIN = 0.7
 """Of ln-scores: who leads by less than a factor of two stops nobody."""
 LEAST_RESIDENCY_S = 300.0

@@ -26,7 +26,7 @@ class Options:
     load: float = 1.0
 
 
-LEARNED: dict[str, str] = {"learned": "berth-preempt", "preemption": "ranked"}
+LEARNED: dict[str, str] = {"learned": "berth", "preemption": "ranked"}
 SIDES: dict[str, dict[str, str]] = {
     "base+greedy": {},
     "base+cpsat": {"solver": "cpsat"},

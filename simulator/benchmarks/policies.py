@@ -67,6 +67,8 @@ class Judged:
     outcomes: dict[str, list[Outcome]]
     seeds: dict[str, float]
     """Mean wait, in s, of the network of each training seed."""
+    carried: dict[str, tuple[float, float]]
+    """Work carried into and out of the window by some rules; see `continuous.carried`."""
 
     def side(self, named: Named) -> Side:
         return continuous.side_of(self.outcomes[key(named)])
@@ -136,11 +138,18 @@ def judge(
     for named in rules:
         if key(named) not in outcomes:
             outcomes[key(named)] = [each.run(named.rules) for each in replays]
-    trained = {} if options.quick or load != LOAD else {
-        seed.name: mean_wait_s([each.run(seed.rules) for each in replays])
-        for seed in seeds(ours)
-    }  # fmt: skip
-    return Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes, trained)
+    judged = Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes, {}, {})
+    if not options.quick and load == LOAD:
+        look_closer(judged, ours)
+    return judged
+
+
+def look_closer(judged: Judged, ours: Named) -> None:
+    """What is shown at one load alone: every training seed, and where utilisation comes from."""
+    for seed in seeds(ours):
+        judged.seeds[seed.name] = mean_wait_s([each.run(seed.rules) for each in judged.replays])
+    for named in (SKIP_FCFS, judged.ours, SRSF_ORACLE):
+        judged.carried[key(named)] = continuous.carried(judged.replays, named.rules)
 
 
 def mean_wait_s(outcomes: list[Outcome]) -> float:
@@ -216,6 +225,9 @@ def described(judged: Judged) -> Json:
     return {**best(judged), "training_seeds": {
         "mean_wait_s": {name: round(value, 1) for name, value in judged.seeds.items()},
         "worst_gap_closed": worst_gap(judged),
+    }, "carried": {
+        name: {"into_window": round(low, 4), "out_of_window": round(high, 4)}
+        for name, (low, high) in judged.carried.items()
     }, "rules": {
         name: {
             "mean_wait_s": round(float(side.delay_s.mean()), 1),

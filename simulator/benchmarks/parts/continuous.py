@@ -77,6 +77,27 @@ def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
     return np.full(nodes, NODE_GPUS, np.int64), offered.load(nodes)
 
 
+def carried(replays: list[Replay], rules: Rules) -> tuple[float, float]:
+    """Work that waits or is half done when the window begins and when it ends, as shares of what
+    the window's GPUs could do. The window's use is its load, plus the first, less the second."""
+    begins = ends = capacity_gpu_s = 0.0
+    for each in replays:
+        low, high = each.window_ms()
+        begins += unfinished_gpu_s(each, rules, low)
+        ends += unfinished_gpu_s(each, rules, high)
+        capacity_gpu_s += each.capacity_gpus * (high - low) / 1000
+    return begins / capacity_gpu_s, ends / capacity_gpu_s
+
+
+def unfinished_gpu_s(replay: Replay, rules: Rules, until_ms: int) -> float:
+    """GPU-seconds that came before then, less those that were used before then."""
+    work, first = replay.work, int(replay.work.submit_ms[0])
+    outcome = simulate(work, replay.sizes, rules, (first, until_ms)).outcome
+    came = (work.submit_ms < until_ms) & outcome.fits
+    brought = float((work.gang * work.duration_ms)[came].sum()) / 1000
+    return brought - outcome.busy_gpu_s
+
+
 def side_of(outcomes: list[Outcome]) -> Side:
     """The jobs that count, of clusters replayed apart; their days are blocks of their own."""
     parts = [counted(outcome) for outcome in outcomes]
