@@ -82,10 +82,62 @@ def _topics(tenant: str, data: Path | None) -> list[str]:
 
 @tenants.command()
 def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Take no more of a tenant's submissions; what runs goes on."""
+    """Take no more of a tenant's submissions, and its user from Kafka; what runs goes on."""
     client = api(data)
     answer = answered(client, client.delete(f"/v1/tenants/{part(tenant)}"))
-    report(as_json, answer, f"{tenant} may submit no more")
+    gone = _shut_out(tenant, data)
+    said = [f"its Kafka user {gone} is gone"] if gone else []
+    report(as_json, {**answer, "kafka_user": gone}, f"{tenant} may submit no more", *said)
+
+
+def _shut_out(tenant: str, data: Path | None) -> str:
+    """Its user that was removed; empty where it had none, or only the API is known."""
+    from infra.running import NoStack, load
+    from services.cli.tenant_user import shut_out, user_of
+
+    try:
+        stack = load(data_dir(data))
+    except NoStack:
+        say("whether it has a user on Kafka is not known: no stack of this machine is")
+        return ""
+    return user_of(tenant) if stack.secrets is not None and shut_out(stack, tenant) else ""
+
+
+@tenants.command("kafka-user")
+def kafka_user(
+    tenant: TenantArgument,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it there (0600) instead of showing it once.")
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Let a tenant's programs into Kafka with a new password; one that it had ends."""
+    from infra.running import load
+    from services.cli.tenant_user import entrance, keep
+
+    api(data).get(f"/v1/tenants/{part(tenant)}")
+    found = entrance(load(data_dir(data)), tenant)
+    if out is not None:
+        keep(out, found)
+        report(as_json, {"user": found["user"], "file": str(out)}, f"kept in {out}")
+        return
+    if not as_json:
+        say("shown this once:")
+    report(as_json, dict(found), *(f"{name}\t{value}" for name, value in found.items()))
+
+
+@tenants.command("kafka-revoke")
+def kafka_revoke(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """Take a tenant's user from Kafka; the right to submit through the API stays."""
+    from infra.running import load
+    from services.cli.errors import NotFound
+    from services.cli.tenant_user import shut_out, user_of
+
+    if not shut_out(load(data_dir(data)), tenant):
+        raise NotFound(f"{tenant} has no user on Kafka")
+    user = user_of(tenant)
+    report(as_json, {"user": user}, f"{user} may do nothing on Kafka any more")
 
 
 @tenants.command()

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ import pytest
 from infra import kafka
 from infra.running import load
 from shared.bus import cloudevents
+from shared.bus.connection import Connection
+from shared.bus.errors import Forbidden
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
+from shared.bus.tail import TopicTail
 
 pytestmark = [
     pytest.mark.stack,
@@ -47,19 +51,48 @@ def stack_up(data: Path) -> Iterator[None]:
         berth(data, "down")
 
 
-def publish(data: Path, key: str) -> None:
+def entrance(data: Path, tenant: str = TENANT) -> Connection:
+    """What a tenant's own programs come with; each call ends the password of the one before."""
+    told = berth(data, "tenants", "kafka-user", tenant, "--json")
+    return Connection(
+        told["servers"], user=told["user"], password=told["password"], ca=Path(told["ca"])
+    )
+
+
+def publish(tenant: Connection, key: str, topic: str = f"submissions.{TENANT}") -> None:
     """A tenant's own producer, with nothing of the gateway."""
     job = {"name": key, "gang": {"gpus_per_worker": 2}, "simulated": {"duration_s": 0.5}}
     body = json.dumps({"idempotency_key": key, "spec": job}).encode()
     value = cloudevents.encode(id=key, source="/ada", type="job.submit.v1", data=body)
 
     async def send() -> None:
-        log = KafkaLog(load(data).connection("operator"), client=TENANT)
+        log = KafkaLog(tenant, client=TENANT)
         await log.start()
-        await log.append(TP(f"submissions.{TENANT}", 0), value)
-        await log.stop()
+        try:
+            await log.append(TP(topic, 0), value)
+        finally:
+            await log.stop()
 
     asyncio.run(send())
+
+
+def heard(tenant: Connection, lanes: int) -> set[str]:
+    """Types of the events that a tenant reads of itself."""
+
+    async def read() -> set[str]:
+        tail = TopicTail(KafkaLog(tenant, client=TENANT))
+        await tail.start_at_begin([TP(f"events.{TENANT}", lane) for lane in range(lanes)])
+        found: set[str] = set()
+        try:
+            async with asyncio.timeout(30):
+                while "job.succeeded.v1" not in found:
+                    for entries in (await tail.poll()).values():
+                        found |= {cloudevents.decode(entry.value).type for entry in entries}
+        finally:
+            await tail.stop()
+        return found
+
+    return asyncio.run(read())
 
 
 def phases(data: Path) -> dict[str, str]:
@@ -81,11 +114,38 @@ def test_jobs_by_event_outlive_a_stop_of_everything() -> None:
         data.chmod(0o755)
         with stack_up(data):
             berth(data, "tenants", "add", TENANT, "--pool", "virtual")
-            publish(data, "first")
+            ada = entrance(data)
+            publish(ada, "first")
             until(data, {"first": "succeeded"})
+            assert {"job.admitted.v1", "job.placed.v1"} < heard(ada, load(data).partitions)
+            berth(data, "tenants", "add", "bob", "--pool", "virtual")
+            with pytest.raises(Forbidden):
+                publish(entrance(data, "bob"), "stolen")
         with stack_up(data):
             assert phases(data) == {"first": "succeeded"}
-            publish(data, "first")
-            publish(data, "second")
+            # Addresses are new at each start; the user and its password are still known.
+            ada = replace(ada, servers=load(data).kafka)
+            publish(ada, "first")
+            publish(ada, "second")
             until(data, {"first": "succeeded", "second": "succeeded"})
+            with pytest.raises(Forbidden):
+                publish(ada, "third", "commands")
+            berth(data, "tenants", "retire", TENANT)
+            with pytest.raises(Forbidden):
+                publish(ada, "third")
             assert berth(data, "verify", "--json")["violations"] == []
+            _no_secret_is_told(data)
+
+
+def _no_secret_is_told(data: Path) -> None:
+    """Neither to a log, an event's reader, nor whoever lists the processes."""
+    secrets = [path.read_text().strip() for path in (data / "secrets").glob("kafka_*")]
+    arguments = [
+        path.read_bytes().decode(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.exists()
+    ]  # fmt: skip
+    logs = [path.read_text(errors="replace") for path in (data / "logs").iterdir()]
+    plain = [data / "stack.json", data / "supervisord.conf"]
+    told = [*arguments, *logs, *(path.read_text() for path in plain)]
+    assert len(secrets) >= 13
+    assert not [each for each in secrets if any(each in text for text in told)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from infra import certificates
 from shared.settings import BadSettings, Settings, read
 
 GIVEN = {"BERTH_KAFKA": "127.0.0.1:9092", "BERTH_DATA": "data", "PATH": "/usr/bin"}
@@ -98,3 +99,37 @@ def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == "BERTH_TYPO: no such setting in shared.settings\n"
+
+
+def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
+    secret, ca = tmp_path / "secret", tmp_path / "certificates"
+    secret.write_text("a-password-that-nobody-may-see\n")
+    certificates.make(ca)
+    settings = read(Settings, GIVEN | {
+        "BERTH_KAFKA_USER": "placement", "BERTH_KAFKA_PASSWORD_FILE": str(secret),
+        "BERTH_KAFKA_CA": str(ca / "ca.crt"),
+    })  # fmt: skip
+    assert settings.connection.password == "a-password-that-nobody-may-see"
+    assert settings.connection.user == "placement" and settings.connection.protocol == "SASL_SSL"
+    told = repr(settings) + str(settings) + settings.model_dump_json() + repr(settings.connection)
+    assert "a-password-that-nobody-may-see" not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"BERTH_KAFKA_USER": "a"}, "BERTH_KAFKA_CA: .*user and its password go together"),
+        ({"BERTH_KAFKA_PASSWORD": "hush"}, "BERTH_KAFKA_CA: .*user and its password go together"),
+        (
+            {"BERTH_KAFKA_USER": "a", "BERTH_KAFKA_PASSWORD": "hush"},
+            "BERTH_KAFKA_CA: .*file of the CA is missing",
+        ),
+        ({"BERTH_KAFKA_CA": "no/such/file"}, "BERTH_KAFKA_CA: .*No such file"),
+        ({"BERTH_KAFKA_USER": "a b"}, "BERTH_KAFKA_USER: "),
+        ({"BERTH_KAFKA_PASSWORD_FILE": "no/such/file"}, "BERTH_KAFKA_PASSWORD_FILE: "),
+    ],
+)
+def test_credentials_that_are_not_whole_end_the_start(given: dict[str, str], says: str) -> None:
+    with pytest.raises(BadSettings, match=says) as refused:
+        read(Settings, GIVEN | given)
+    assert "hush" not in str(refused.value) and "\n" not in str(refused.value)
