@@ -18,6 +18,8 @@ from shared.contracts.jobs import CommandAccepted, CommandRefused
 
 SOURCE = "/berth/cli"
 TOPIC, LEDGER = "access.commands", "access"
+MACHINE = "machine"
+"""Who holds the machine needs no key; the record says so."""
 TIMEOUT_S = 30.0
 POLL_S = 0.1
 
@@ -51,4 +53,7 @@ async def _answers(tail: LedgerTail, waiting: set[str]) -> None:
 
 def _encoded(command_id: str, command: Command) -> bytes:
     data = command.model_dump_json(exclude_none=True).encode()
-    return encode(id=command_id, source=SOURCE, type=command.TYPE, data=data, at_ms=now_ms())
+    return encode(
+        id=command_id, source=SOURCE, type=command.TYPE, data=data, at_ms=now_ms(),
+        principal=MACHINE,
+    )  # fmt: skip

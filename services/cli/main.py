@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from services.cli.app import BerthApp
+from services.cli.audit_command import audit
 from services.cli.backup_commands import backup, restore
 from services.cli.check_commands import bench, projections, verify
 from services.cli.dead_commands import dead
@@ -26,7 +27,7 @@ from services.cli.validate_command import validate
 PLAIN = (
     up, down, restart, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue,
     cordon, uncordon, drain, events, replay, simulate, validate,
-    verify, backup, restore,
+    verify, audit, backup, restore,
 )  # fmt: skip
 PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 

@@ -22,7 +22,7 @@ def build(parts: Gateway) -> FastAPI:
 
     app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, redoc_url=None)
     app.state.gateway = parts
-    problem.install(app)
+    problem.install(app, parts.attempts.note)
     docs.install(app)
     for routes in (probes, streams, jobs, nodes, faults, admin, llm):
         app.include_router(routes.router)

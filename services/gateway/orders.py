@@ -77,7 +77,9 @@ async def order(
     span: SpanName,
     pool: str = "",
 ) -> Ticket:
-    letter = Letter(new_command_id(), command, subject, bearer.tenant or "", pool)
+    letter = Letter(
+        new_command_id(), command, subject, bearer.tenant or "", pool, principal=bearer.principal
+    )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
     return await send(request, parts, span, topic, lane, letter, attributes)
 

@@ -42,6 +42,7 @@ class Letter:
     tenant: str = ""
     pool: str = ""
     traceparent: str = ""
+    principal: str = ""
 
     def within(self, traceparent: str) -> Letter:
         return replace(self, traceparent=traceparent)
@@ -50,7 +51,7 @@ class Letter:
         return cloudevents.encode(
             id=self.id, source=SOURCE, type=self.command.TYPE, data=encode(self.command),
             at_ms=now_ms(), subject=self.subject, traceparent=self.traceparent,
-            tenant=self.tenant, pool=self.pool,
+            tenant=self.tenant, pool=self.pool, principal=self.principal,
         )  # fmt: skip
 
 

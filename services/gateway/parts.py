@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from services.gateway.access import Access
+from services.gateway.attempts import Attempts
 from services.gateway.core.claims import ClaimRules
 from services.gateway.database import Database
 from services.gateway.hub import Hub
@@ -59,6 +60,7 @@ class Gateway:
     ingress: Ingress
     hub: Hub
     database: Database
+    attempts: Attempts
     open_log: Callable[[], Log]
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: Recent = field(default_factory=Recent)
@@ -67,7 +69,7 @@ class Gateway:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Everything that goes on beside the requests; what dies of a bug ends the process."""
-        parts = (self.access, self.outbox, self.ingress, self.hub)
+        parts = (self.access, self.outbox, self.ingress, self.hub, self.attempts)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
         tasks.append(supervise(loop_stall_probe(self.telemetry.metrics), "stalls"))
         try:
@@ -95,9 +97,11 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     )  # fmt: skip
     hub = Hub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
+    attempts = Attempts(outbox, settings.instance or "gateway")
     return Gateway(
-        settings, telemetry, access, outbox, ingress, hub, database, open_log, recent=recent
-    )
+        settings, telemetry, access, outbox, ingress, hub, database, attempts, open_log,
+        recent=recent,
+    )  # fmt: skip
 
 
 def tokens_of(settings: GatewaySettings) -> Tokens | None:

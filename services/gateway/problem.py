@@ -87,17 +87,21 @@ def answer(refusal: Refusal) -> Response:
     return Response(body, refusal.status, refusal.headers, MEDIA_TYPE)
 
 
-def install(app: FastAPI) -> None:
-    """Every error of this application leaves as a Problem."""
+Noted = Callable[[Request, Refusal], None]
+
+
+def install(app: FastAPI, noted: Noted) -> None:
+    """Every error of this application leaves as a Problem, and somebody notes it."""
     for kind, explain in _EXPLAIN.items():
-        app.add_exception_handler(kind, _handler(explain))
+        app.add_exception_handler(kind, _handler(explain, noted))
 
 
 def _handler(
-    explain: Callable[[Exception], Refusal],
+    explain: Callable[[Exception], Refusal], noted: Noted
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
         refusal = explain(error)
+        noted(request, refusal)
         if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
             refusal.headers["Allow"] = ", ".join(_allowed(request))
         return answer(refusal)

@@ -139,3 +139,11 @@ FROM llm_request WHERE ($1::text IS NULL OR tenant = $1)
   AND ($2::bigint IS NULL OR (queued_at, request_id) < ($2, $3::text))
 ORDER BY queued_at DESC, request_id DESC LIMIT $4
 """
+
+AUDIT = """
+SELECT entry_id, at, principal, action, object, whose, outcome, reason, requests
+FROM audit WHERE ($1::text IS NULL OR principal = $1) AND ($2::text IS NULL OR action = $2)
+  AND ($3::text IS NULL OR outcome = $3)
+  AND ($4::bigint IS NULL OR (at, entry_id) < ($4, $5::text))
+ORDER BY at DESC, entry_id DESC LIMIT $6
+"""

@@ -31,6 +31,7 @@ class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     traceparent: str = ""
     tenant: str = ""
     pool: str = ""
+    principal: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -60,6 +61,7 @@ def encode(
     traceparent: str = "",
     tenant: str = "",
     pool: str = "",
+    principal: str = "",
 ) -> bytes:
     return _encoder.encode(
         CloudEvent(
@@ -73,6 +75,7 @@ def encode(
             traceparent=traceparent,
             tenant=tenant,
             pool=pool,
+            principal=principal,
             data=msgspec.Raw(data),
         )
     )
@@ -93,7 +96,7 @@ def decode(value: bytes | None) -> CloudEvent:
     for name in ("id", "source", "type"):
         if not getattr(found, name):
             raise Malformed(f"{name} is empty")
-    for name in ("id", "source", "type", "subject", "traceparent", "tenant", "pool"):
+    for name in ("id", "source", "type", "subject", "traceparent", "tenant", "pool", "principal"):
         _check_attribute(name, getattr(found, name))
     _check_time(found.time)
     return found

@@ -78,6 +78,7 @@ class InputDecoder:
                 subject=envelope.subject,
                 tenant=envelope.tenant,
                 place=f"{tp.partition}/{offset}",
+                principal=envelope.principal,
             )
         ]
 

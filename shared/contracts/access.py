@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Name, command, event
+from shared.contracts.base import Command, Event, Model, Name, command, event
 from shared.contracts.nodes import Backend
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
@@ -156,6 +156,37 @@ class ConfigureEndpoint(Command):
     endpoint: Name = Field(description="a group of engine replicas")
     tokens_per_s: float = Field(gt=0, le=1e9, description="decode speed of the emulated engine")
     batch_tokens: int = Field(ge=1, le=10**9, description="tokens its running batch may hold")
+
+
+class Attempt(Model):
+    """Requests alike that were turned away at the door, counted."""
+
+    principal: str = Field("", max_length=160, description="key or token; empty: nobody known")
+    action: str = Field("", max_length=128, description="method and route; empty: of many routes")
+    status: int = Field(ge=400, le=499, description="401 or 403")
+    requests: int = Field(ge=1, description="how many")
+
+
+@command
+class NoteAttempts(Command):
+    """What a gateway turned away lately, for the record."""
+
+    TYPE: ClassVar[str] = "attempts.note.v1"
+    OWNER: ClassVar[str] = "access"
+    gateway: str = Field(max_length=64, description="which gateway")
+    attempts: tuple[Attempt, ...] = Field(min_length=1, max_length=64, description="by kind")
+
+
+@event
+class AttemptsRefused(Event):
+    """Requests that a gateway turned away for want of a key, a role or a tenant."""
+
+    TYPE: ClassVar[str] = "attempts.refused.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "gateway"
+    PUBLIC: ClassVar[bool] = False
+    gateway: str = Field(description="which gateway")
+    attempts: tuple[Attempt, ...] = Field(description="by kind")
 
 
 @event

@@ -228,6 +228,7 @@ class CommandAccepted(Event):
     command_type: str = Field(description="its wire name")
     of: str = Field("", description="what it was about: a job, node, tenant")
     tenant: str = Field("", description="who asked")
+    principal: str | None = Field(None, description="by which key or token; private")
     duplicate: bool = Field(False, description="the same wish was granted before")
 
 
@@ -244,6 +245,7 @@ class CommandRefused(Event):
     command_type: str = Field(description="its wire name")
     of: str = Field("", description="what it was about")
     tenant: str = Field("", description="who asked")
+    principal: str | None = Field(None, description="by which key or token; private")
     reason: str = Field(description="machine-readable: snake_case")
     detail: str = Field("", description="field, value and rule, for people")
 
@@ -324,6 +326,7 @@ class CancelRequested(Event):
     job_id: JobId = Field(description="the job")
     tenant: str = Field("", description="whose job")
     command_id: str = Field(description="the cancel that asked")
+    principal: str | None = Field(None, description="by which key or token; private")
     reason: str = Field("", description="as given")
     of_array: bool = Field(False, description="asked of its array, whose end is what is answered")
 
@@ -339,6 +342,7 @@ class ArrayCancelRequested(Event):
     job_id: JobId = Field(description="the array")
     tenant: str = Field("", description="whose")
     command_id: str = Field(description="the cancel that asked, answered when the last job ended")
+    principal: str | None = Field(None, description="by which key or token; private")
     reason: str = Field("", description="as given")
 
 

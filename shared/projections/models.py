@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.projections import answers, faults, jobs, llm, nodes, queue, tenants
+from shared.projections.audit import AUDIT
 from shared.projections.facts import Line
 from shared.projections.table import Table
 
@@ -91,6 +92,7 @@ TABLES: tuple[Table[Any], ...] = (
     ),
     nodes.LEASE,
     answers.DEAD,
+    AUDIT,
 )  # fmt: skip
 
 FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {

@@ -8,6 +8,7 @@ from asyncpg import Connection
 
 from shared.bus.failpoints import FAILPOINTS
 from shared.projections import answers, cursor, nodes, timeline
+from shared.projections.audit import AUDIT, entries_of
 from shared.projections.facts import Batch, Line
 from shared.projections.models import Model, touched
 
@@ -47,6 +48,7 @@ async def write(conn: Connection, lines: list[Line]) -> None:
     await leases(conn, lines)
     dead = [answers.dead_letter(line) for line in lines if line.type == DEAD]
     await answers.DEAD.store(conn, dead)
+    await AUDIT.store(conn, [entry for line in lines for entry in entries_of(line)])
 
 
 def grouped(lines: list[Line]) -> Work:

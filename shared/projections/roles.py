@@ -33,6 +33,7 @@ SHARED: dict[str, str] = {
     "pool": FOR_ALL,
     "endpoint": FOR_ALL,
     "queue_rank": FOR_OPERATORS,
+    "audit": FOR_OPERATORS,
 }
 """Tables without a tenant that the gateway reads; no other table of that kind is granted to it."""
 SPECIAL = {

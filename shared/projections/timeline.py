@@ -17,13 +17,13 @@ JOB_TYPES = frozenset(
     for name, cls in EVENTS.items()
     if cls.PUBLIC and (cls.SUBJECT == "job_id" or "job_id" in cls.model_fields)
 )
-DROPPED = "spec"
-"""The job's row has it; a command line or an environment belongs in no history."""
+DROPPED = ("spec", "principal")
+"""The job's row has it, and the audit; a command line or a key belongs in no history."""
 
 
 def data_of(line: Line) -> str:
-    if DROPPED in line.data:
-        kept = {k: v for k, v in line.data.items() if k != DROPPED}
+    if any(name in line.data for name in DROPPED):
+        kept = {k: v for k, v in line.data.items() if k not in DROPPED}
         return msgspec.json.encode(kept).decode()
     return line.raw.decode()
 

@@ -61,6 +61,7 @@ class Access:
                     command_type=wish.TYPE,
                     of=found.of,
                     tenant=item.tenant,
+                    principal=item.principal or None,
                     reason=found.reason,
                     detail=found.detail,
                 )
@@ -72,6 +73,7 @@ class Access:
                 command_type=wish.TYPE,
                 of=found.of,
                 tenant=item.tenant,
+                principal=item.principal or None,
                 duplicate=found.event is None,
             )
         )

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from services.access.core.lanes import lowest_free
 from shared.contracts.access import (
+    AttemptsRefused,
     ConfigureEndpoint,
     ConfigurePool,
     CreateKey,
     EndpointConfigured,
     KeyCreated,
     KeyRevoked,
+    NoteAttempts,
     PoolConfigured,
     RegisterTenant,
     RetireTenant,
@@ -55,6 +57,9 @@ def outcome(view: AccessView, lanes: int, wish: Command) -> Outcome:
             return create_key(view, wish)
         case RevokeKey():
             return revoke_key(view, wish)
+        case NoteAttempts():
+            event = AttemptsRefused(gateway=wish.gateway, attempts=wish.attempts)
+            return Granted(wish.gateway, event)
         case _:
             return Refused("", "unknown_command", f"access has no answer to {wish.TYPE}")
 

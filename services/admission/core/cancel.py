@@ -37,13 +37,21 @@ def cancel(state: Pool, item: Input, wish: CancelJob) -> Iterator[Decision]:
         case "admitted":
             yield item.leads_to(
                 CancelRequested(
-                    job_id=job_id, tenant=found.tenant, command_id=item.id, reason=wish.reason
+                    job_id=job_id,
+                    tenant=found.tenant,
+                    command_id=item.id,
+                    principal=item.principal or None,
+                    reason=wish.reason,
                 )
             )
         case "open":
             yield item.leads_to(
                 ArrayCancelRequested(
-                    job_id=job_id, tenant=found.tenant, command_id=item.id, reason=wish.reason
+                    job_id=job_id,
+                    tenant=found.tenant,
+                    command_id=item.id,
+                    principal=item.principal or None,
+                    reason=wish.reason,
                 )
             )
         case outcome:

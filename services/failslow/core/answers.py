@@ -58,7 +58,11 @@ def dismissed(fault: Fault, reason: str, false_alarm: bool) -> FaultDismissed:
 
 def accepted(item: Input, fault_id: str) -> Event:
     return CommandAccepted(
-        command_id=item.id, command_type=type_of(item), of=fault_id, tenant=item.tenant
+        command_id=item.id,
+        command_type=type_of(item),
+        of=fault_id,
+        tenant=item.tenant,
+        principal=item.principal or None,
     )
 
 
@@ -68,6 +72,7 @@ def refused(item: Input, fault_id: str, reason: str) -> Event:
         command_type=type_of(item),
         of=fault_id,
         tenant=item.tenant,
+        principal=item.principal or None,
         reason=reason,
         detail=f"fault_id: {fault_id!r}",
     )

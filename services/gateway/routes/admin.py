@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from services.gateway import queries
@@ -23,7 +23,7 @@ from services.gateway.orders import (
     order,
     shown,
 )
-from services.gateway.paging import Limit, PageToken, TimePage, page
+from services.gateway.paging import Limit, NamePart, PageToken, TimePage, TimeToken, page
 from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import not_found
 from shared.contracts.access import (
@@ -200,7 +200,7 @@ async def answer(
 
 
 @router.get("/dead", responses=refusals(422))
-async def dead(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
+async def dead(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
     """Input that nobody could read: where it lies and why; its bytes are in the topic `dead`."""
     parts = gateway(request)
     bearer = await entered(request, "viewer")
@@ -209,6 +209,27 @@ async def dead(request: Request, after: PageToken = None, limit: Limit = 100) ->
         bearer, queries.DEAD, bearer.tenant, place.at, place.key, limit
     )
     return shown(page(rows, limit, "at", "dead_id"))
+
+
+@router.get("/audit", responses=refusals(422))
+async def audit(
+    request: Request,
+    principal: Annotated[NamePart, Query(description="by this one alone")] = None,
+    action: Annotated[NamePart, Query(description="such as key.create.v1")] = None,
+    outcome: Annotated[
+        Literal["accepted", "refused", "requested"] | None, Query(description="how it went")
+    ] = None,
+    after: PageToken = None,
+    limit: Limit = 100,
+) -> Response:
+    """Who did what, and who was turned away at the door, the youngest first; for operators."""
+    parts = gateway(request)
+    bearer = await entered(request, "operator")
+    place = TimePage.read(after)
+    rows = await parts.database.rows(
+        bearer, queries.AUDIT, principal, action, outcome, place.at, place.key, limit
+    )
+    return shown(page(rows, limit, "at", "entry_id"))
 
 
 async def _admin(request: Request, kind: type[C]) -> tuple[Gateway, C]:

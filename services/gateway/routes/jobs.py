@@ -35,7 +35,7 @@ from services.gateway.orders import (
     shown,
 )
 from services.gateway.outbox import Letter
-from services.gateway.paging import Limit, NamePart, PageToken, TimePage, page
+from services.gateway.paging import Limit, NamePart, TimePage, TimeToken, page
 from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import Refusal, not_found, unavailable
 from shared.contracts.base import JobId, Name
@@ -60,7 +60,10 @@ async def submit(request: Request) -> Response:
     sender = sender_of(parts.access, bearer, body.tenant)
     command = submit_job(body, sender, parts.access.pools(), _key(request, body))
     lane = parts.access.pools()[command.pool]
-    letter = Letter(new_command_id(), command, command.job_id, sender.tenant, command.pool)
+    letter = Letter(
+        new_command_id(), command, command.job_id, sender.tenant, command.pool,
+        principal=bearer.principal,
+    )  # fmt: skip
     ticket = await send(
         request, parts, "submit", COMMANDS, lane, letter,
         {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
@@ -100,7 +103,7 @@ def _key(request: Request, body: JobBody) -> str:
     return header
 
 
-@router.get("", responses=refusals(422))
+@router.get("", responses=refusals(404, 422))
 async def list_jobs(
     request: Request,
     tenant: Annotated[Name | None, Query(description="for operators: whose")] = None,
@@ -110,7 +113,7 @@ async def list_jobs(
     name: Annotated[NamePart, Query(description="how the name begins")] = None,
     pool: Annotated[Name | None, Query(description="where")] = None,
     array: Annotated[JobId | None, Query(description="the stem of an array's jobs")] = None,
-    after: PageToken = None,
+    after: TimeToken = None,
     limit: Limit = 100,
 ) -> Response:
     """Jobs, the youngest first; `next` is the `after` of the following page."""

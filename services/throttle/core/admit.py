@@ -102,6 +102,7 @@ def accept(item: Input, wish: ServeLlmRequest, *, duplicate: bool) -> Iterator[D
                 command_type=wish.TYPE,
                 of=wish.request_id,
                 tenant=wish.tenant,
+                principal=item.principal or None,
                 duplicate=duplicate,
             )
         )
@@ -115,6 +116,7 @@ def refuse(item: Input, wish: ServeLlmRequest, refusal: Refusal) -> Iterator[Dec
                 command_type=wish.TYPE,
                 of=wish.request_id,
                 tenant=item.tenant or wish.tenant,
+                principal=item.principal or None,
                 reason=refusal.reason,
                 detail=refusal.detail,
             )

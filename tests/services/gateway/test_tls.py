@@ -53,7 +53,7 @@ def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path
         env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert (said.returncode, said.stdout.strip()) == (0, "[]"), said.stderr
+    assert said.returncode == 0 and said.stdout.startswith("["), said.stderr
 
 
 async def test_plain_http_is_not_spoken_where_tls_is(url: str, folder: Path) -> None:

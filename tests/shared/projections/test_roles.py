@@ -69,7 +69,8 @@ def write_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
         JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec) for job in (done, waits)
     ]
     pens["admission"].write([
-        CommandAccepted(command_id=f"{tenant}-c", command_type="t", of=done, tenant=tenant),
+        CommandAccepted(command_id=f"{tenant}-c", command_type="t", of=done, tenant=tenant,
+                        principal=f"key:{tenant}"),
         *admitted,
         QuotaChanged(tenant=tenant, guaranteed_gpus=8),
         InputRejected(topic=f"submissions.{tenant}", partition=0, offset=3, reason="no JSON",
@@ -154,7 +155,12 @@ async def test_a_query_that_forgot_its_where_shows_a_tenant_its_own_rows_alone(
         "quota", "command", "dead_letter", "fault", "llm_request", "job", "queue", "ranked_job",
         "why_waiting", "usage_by_tenant",
     }  # fmt: skip
-    assert found["queue_rank"] == [] and found["node"] and found["pool"] and found["gpu"]
+    assert (
+        found["queue_rank"] == found["audit"] == []
+        and found["node"]
+        and found["pool"]
+        and found["gpu"]
+    )
 
 
 async def test_a_session_that_names_nobody_sees_nothing_of_anybody(filled: str) -> None:
@@ -169,7 +175,7 @@ async def test_an_operators_session_sees_every_row_by_saying_so(filled: str) -> 
         for name, rows in found.items():
             if name not in ("ranked_job", "queue"):
                 assert len(rows) == len(await conn.fetch(ALL.format(name))), name
-    for name in ("queue", "ranked_job", "queue_rank"):
+    for name in ("queue", "ranked_job", "queue_rank", "audit"):
         assert all(tenant in str(found[name]) for tenant in TENANTS)
 
 

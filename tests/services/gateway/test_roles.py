@@ -1,0 +1,138 @@
+"""Which role may call which route: one row for each route of the OpenAPI document."""
+
+from __future__ import annotations
+
+from asyncio import sleep, timeout
+
+import pytest
+
+from shared.contracts.access import KeyCreated, KeyRevoked, Role
+from shared.contracts.keys import sha256_of
+from shared.contracts.registry import RANK
+from tests.services.gateway.stack import KEYS, Stack
+
+OPEN = "anybody"
+LEAST: dict[tuple[str, str], Role | str] = {
+    ("GET", "/health"): OPEN,
+    ("GET", "/ready"): OPEN,
+    ("GET", "/metrics"): OPEN,
+    ("POST", "/v1/traces"): OPEN,  # from near addresses alone: see test_spans_from.py
+    ("GET", "/v1/events"): "viewer",
+    ("GET", "/v1/jobs"): "viewer",
+    ("POST", "/v1/jobs"): "submitter",
+    ("GET", "/v1/jobs/{job_id}"): "viewer",
+    ("DELETE", "/v1/jobs/{job_id}"): "submitter",
+    ("POST", "/v1/jobs/{job_id}/cancel"): "submitter",
+    ("GET", "/v1/jobs/{job_id}/logs"): "viewer",
+    ("GET", "/v1/jobs/{job_id}/timeline"): "viewer",
+    ("GET", "/v1/jobs/{job_id}/trace"): "viewer",
+    ("GET", "/v1/jobs/{job_id}/why"): "viewer",
+    ("GET", "/v1/nodes"): "viewer",
+    ("POST", "/v1/nodes/{node_id}/{verb}"): "operator",
+    ("GET", "/v1/queue"): "viewer",
+    ("GET", "/v1/allocations"): "viewer",
+    ("GET", "/v1/faults"): "viewer",
+    ("POST", "/v1/faults/{fault_id}/dismiss"): "operator",
+    ("POST", "/v1/faults/{fault_id}/false-alarm"): "operator",
+    ("GET", "/v1/tenants"): "viewer",
+    ("POST", "/v1/tenants"): "admin",
+    ("GET", "/v1/tenants/{tenant}"): "viewer",
+    ("DELETE", "/v1/tenants/{tenant}"): "admin",
+    ("POST", "/v1/tenants/{tenant}/keys"): "admin",
+    ("POST", "/v1/tenants/{tenant}/quota"): "operator",
+    ("POST", "/v1/keys"): "admin",
+    ("DELETE", "/v1/keys/{key_id}"): "admin",
+    ("GET", "/v1/pools"): "viewer",
+    ("POST", "/v1/pools"): "admin",
+    ("GET", "/v1/endpoints"): "viewer",
+    ("POST", "/v1/endpoints"): "admin",
+    ("GET", "/v1/commands/{command_id}"): "viewer",
+    ("GET", "/v1/dead"): "viewer",
+    ("GET", "/v1/audit"): "operator",
+    ("POST", "/v1/llm/requests"): "submitter",
+    ("GET", "/v1/llm/requests"): "viewer",
+}
+HOLDERS: dict[Role, str] = {
+    "viewer": "ada-view", "submitter": "ada", "operator": "op", "admin": "root",
+}  # fmt: skip
+VALUES = {
+    "{job_id}": "no-such-job", "{node_id}": "no-such-node", "{verb}": "cordon",
+    "{tenant}": "ada", "{key_id}": "no-such-key", "{fault_id}": "f/1/0/1",
+    "{command_id}": "no-such-command",
+}  # fmt: skip
+
+
+async def test_every_route_has_a_row_here(stack: Stack) -> None:
+    _, document, _ = await stack.call("GET", "/openapi.json", key="")
+    found = {(m.upper(), path) for path, methods in document["paths"].items() for m in methods}
+    assert found == set(LEAST)
+
+
+async def status_of(stack: Stack, method: str, path: str, key: str, told: str = "") -> int:
+    """Of a request whose body fits no command: no right depends on it, and nothing is done."""
+    for name, value in VALUES.items():
+        path = path.replace(name, value)
+    raw = b'{"no such field": 1}' if method == "POST" else None
+    headers = {"Content-Type": "application/json"} | ({"Authorization": told} if told else {})
+    async with (
+        stack.client(key) as client,
+        client.request(method, path, data=raw, headers=headers) as answer,
+    ):
+        return answer.status
+
+
+@pytest.mark.parametrize(("method", "path"), LEAST, ids=lambda part: part)
+async def test_each_role_may_what_its_row_says_and_no_more(
+    stack: Stack, method: str, path: str
+) -> None:
+    least = LEAST[method, path]
+    if least == OPEN:
+        assert await status_of(stack, method, path, "") not in (401, 403)
+        return
+    assert await status_of(stack, method, path, "") == 401
+    for role, holder in HOLDERS.items():
+        status = await status_of(stack, method, path, holder)
+        if RANK[role] < RANK[least]:  # type: ignore[index]
+            assert status == 403, role
+        else:
+            assert status in (200, 202, 404, 422), role
+
+
+BAD = [
+    "Basic b3A6cGFzcw==", "Bearer", "Bearer ", "Bearer x", f"Bearer {KEYS['revoked']}",
+    "Bearer op-key.wrong", f"Token {KEYS['op']}", KEYS["op"], f"Bearer {'k' * 600}.x",
+    "Bearer eyJhbGciOiJub25lIn0.e30.", f"Bearer {KEYS['op']} {KEYS['op']}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("told", BAD)
+async def test_whatever_else_stands_in_the_header_opens_nothing(stack: Stack, told: str) -> None:
+    for method, path in LEAST:
+        if LEAST[method, path] != OPEN:
+            assert await status_of(stack, method, path, "", told) == 401
+
+
+async def test_two_authorization_headers_are_refused(stack: Stack) -> None:
+    headers = [("Authorization", f"Bearer {KEYS[name]}") for name in ("op", "ada")]
+    async with stack.client("") as client, client.get("/v1/jobs", headers=headers) as answer:
+        assert answer.status == 401
+
+
+async def test_a_tenant_has_two_live_keys_and_one_is_revoked_within_five_seconds(
+    stack: Stack,
+) -> None:
+    for name in ("old", "new"):
+        KEYS[name] = f"rotated-{name}.secret-{name}"
+        await stack.append(
+            "access", 0,
+            KeyCreated(key_id=f"rotated-{name}", sha256=sha256_of(f"secret-{name}"),
+                       role="submitter", tenant="ada"),
+        )  # fmt: skip
+    async with timeout(5):
+        while {await status_of(stack, "GET", "/v1/jobs", n) for n in ("old", "new")} != {200}:
+            await sleep(0.05)
+    await stack.append("access", 0, KeyRevoked(key_id="rotated-old"))
+    async with timeout(5):
+        while await status_of(stack, "GET", "/v1/jobs", "old") != 401:
+            await sleep(0.05)
+    assert await status_of(stack, "GET", "/v1/jobs", "new") == 200
