@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from shared.contracts import codec, reports
 from shared.contracts.base import COMMANDS, EVENTS
-from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, TOPICS
+from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, READS, TOPICS, WRITER
 
 ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
@@ -110,10 +110,12 @@ def channel(topic: str) -> Json:
 
 
 def operations() -> Json:
+    """Who writes and who reads each topic: what `infra.acls` lets the broker enforce."""
     found: Json = {}
-    for service, topics in INPUTS.items():
-        found[f"{service}.writes.{service}"] = operation("send", service)
-        for topic in topics:
+    for topic, service in WRITER.items():
+        found[f"{service}.writes.{topic}"] = operation("send", topic)
+    for service in sorted({*INPUTS, *READS}):
+        for topic in dict.fromkeys((*INPUTS.get(service, ()), *READS.get(service, ()))):
             found[f"{service}.reads.{topic}"] = operation("receive", topic)
     return found
 

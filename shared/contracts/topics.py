@@ -109,7 +109,7 @@ WRITER: dict[str, str] = {
     "events": "publisher",
     "dead": "publisher",
 }
-"""The one service that may append to each topic; what lies there says nothing else of its author."""
+"""The one service that may append to each topic: a record says nothing else of its author."""
 
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),
