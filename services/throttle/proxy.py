@@ -122,8 +122,9 @@ class Proxy:
     def _request_id(self, request: web.Request, tenant: str, endpoint: EndpointConfigured) -> str:
         """A client's own id counts for its tenant alone, so that nobody can take another's."""
         given = request.headers.get("x-request-id", "") or new_id()
-        if len(given) > LONGEST_ID:
-            raise Problem(400, "invalid_request_id", f"x-request-id: over {LONGEST_ID} characters")
+        if len(given) > LONGEST_ID or not given.isascii():
+            text = f"x-request-id: has at most {LONGEST_ID} characters, all of them ASCII"
+            raise Problem(400, "invalid_request_id", text)
         return str(uuid5(uuid5(uuid5(BERTH, tenant), endpoint.endpoint), given))
 
     @asynccontextmanager
