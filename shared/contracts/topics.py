@@ -114,7 +114,7 @@ WRITER: dict[str, str] = {
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),
     "failslow": ("telemetry",),
-    "executor": ("placement",),
+    "executor": ("access", "placement"),
     "publisher": (*LEDGERS, *CUSTODIAN, "events"),
     "projector": LEDGERS,
     "gateway": ("access", "logs", "events"),
