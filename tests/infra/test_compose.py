@@ -20,8 +20,11 @@ SITE = Site(
     "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True
 )
 PORTS = {"metrics": 9100, "http": 8080}
-BETWEEN_CONTAINERS = {"BERTH_HOST", "BERTH_PLAIN_HTTP", "BERTH_SPANS_FROM"}
-"""Settings that only processes on different addresses need."""
+BETWEEN_CONTAINERS = {
+    "BERTH_HOST", "BERTH_PLAIN_HTTP", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST", "BERTH_METRICS_OF",
+    "BERTH_TRACE_SAMPLE",
+}  # fmt: skip
+"""Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 
 
@@ -49,6 +52,11 @@ def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) 
     assert told["BERTH_INSTANCE"] == own["BERTH_INSTANCE"]
     assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
     assert Path(told.get("BERTH_NODES", "")).name == service.inventory
+
+
+def test_the_gateways_page_asks_every_service() -> None:
+    told = RUN["gateway"]["environment"]["BERTH_METRICS_OF"]
+    assert told.split(",") == [f"{each.name}={each.name}:9100" for each in SERVICES]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
