@@ -87,11 +87,12 @@ class Cell:
 
     def _taken(self) -> list[Input]:
         inputs, self._waiting = self._waiting, []
-        for entries in self._topics.values():
-            if entries:
-                inputs += entries
-                entries.clear()
-        self.pending = False
+        if self.pending:
+            for entries in self._topics.values():
+                if entries:
+                    inputs += entries
+                    entries.clear()
+            self.pending = False
         if self._positions:
             self.vector.update(self._positions)
             self._positions.clear()
@@ -101,8 +102,9 @@ class Cell:
         facts: list[Fact] = []
         state, seq = self.state, self.seq + 1
         evolve = self.decider.evolve
+        ledger = self.ledger
         for event, cause, trace in self.decider.decide(state, inputs, now):
-            fact = Fact(event, self.ledger, LANE, seq, index, now, cause, trace)
+            fact = Fact(event, ledger, LANE, seq, index, now, cause, trace)
             evolve(state, fact)
             facts.append(fact)
             index += 1

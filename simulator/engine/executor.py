@@ -9,7 +9,7 @@ from services.executor.core.inventory import Node
 from services.executor.core.membership import configure, take_over
 from services.executor.core.orders import Effect, Ended, Go, Outcome, Prepare, Ready, Say, Stop
 from services.executor.core.outcomes import on_outcome
-from services.executor.core.react import acts_on, react
+from services.executor.core.react import react
 from services.executor.core.state import Lane
 from services.executor.core.virtual import VirtualWorkers
 from shared.bus.decider import Fact
@@ -38,9 +38,8 @@ class VirtualExecutor:
         self._perform([*configure(self._lane, pool), *take_over(self._lane, "first", {})], 0.0)
 
     def give(self, fact: Fact) -> None:
-        """A fact of the placement ledger."""
-        if acts_on(fact.event.TYPE):
-            self._heard.append(fact)
+        """A fact of the placement ledger that `acts_on` says something of."""
+        self._heard.append(fact)
 
     def due(self) -> int | None:
         """The ms nearest to the next end, so that an end on a whole ms is told at that ms."""

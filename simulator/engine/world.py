@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
+from services.executor.core.react import acts_on
 from services.placement.core.contended import answered_now, wanted
 from services.placement.core.decide import Placement
 from services.placement.core.state import Pool
@@ -38,6 +39,13 @@ def deciders(models: Models | None = None) -> tuple[Decider[Any], ...]:
 
 Listener = Callable[[Fact], None]
 Planner = Callable[[Pool], PlanReady | None]
+
+
+class Hearers(NamedTuple):
+    """Whom events of one type concern."""
+
+    cells: list[Cell]
+    executor: bool
 
 
 class Stuck(RuntimeError):
@@ -79,7 +87,6 @@ class World:
             ledger: [given] if (given := (listeners or {}).get(ledger)) else []
             for ledger in self.cells
         }
-        self._listeners["placement"].append(self.executor.give)
         self.instants = 0
         self._tick_ms = tick_ms
         self._offsets = {"commands": 0, "reports": 0}
@@ -88,7 +95,7 @@ class World:
             ledger: [cell for cell in self.cells.values() if ledger in INPUTS[cell.ledger]]
             for ledger in self.cells
         }
-        self._hearers: dict[tuple[str, str], list[Cell]] = {}
+        self._hearers: dict[str, dict[type[Event], Hearers]] = {each: {} for each in self.cells}
         tell = [TenantRegistered(tenant=name, default_pool=pool.pool) for name in tenants]
         self._access([pool, *tell])
 
@@ -231,28 +238,27 @@ class World:
             self.ledgers.record(ledger, facts, cell.vector)
             for each in self._readers[ledger]:
                 each.moved(ledger, position(ledger, cell.seq))
-        self._hand_over(ledger, facts)
-        for tell in self._listeners[ledger]:
-            for fact in facts:
+        known = self._hearers[ledger]
+        listeners = self._listeners[ledger]
+        for fact in facts:
+            kind = type(fact.event)
+            hearers = known.get(kind) or known.setdefault(kind, self._hearers_of(ledger, kind))
+            if hearers.cells:
+                item = heard(fact)
+                for cell in hearers.cells:
+                    cell.give(ledger, item)
+            if hearers.executor:
+                self.executor.give(fact)
+            for tell in listeners:
                 tell(fact)
 
-    def _hand_over(self, ledger: str, facts: list[Fact]) -> None:
-        for fact in facts:
-            hearers = self._hearers_of(ledger, fact.event.TYPE)
-            if hearers:
-                item = heard(fact)
-                for each in hearers:
-                    each.give(ledger, item)
-
-    def _hearers_of(self, ledger: str, type_: str) -> list[Cell]:
-        known = self._hearers.get((ledger, type_))
-        if known is None:
-            known = self._hearers[ledger, type_] = [
-                cell
-                for cell in self._readers[ledger]
-                if cell.decider.hears is None or type_ in cell.decider.hears
-            ]
-        return known
+    def _hearers_of(self, ledger: str, kind: type[Event]) -> Hearers:
+        cells = [
+            cell
+            for cell in self._readers[ledger]
+            if cell.decider.hears is None or kind.TYPE in cell.decider.hears
+        ]
+        return Hearers(cells, ledger == "placement" and acts_on(kind.TYPE))
 
 
 def heard(fact: Fact) -> Input:

@@ -41,26 +41,26 @@ class Placement:
     def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         for item in inputs:
             yield from react(state, item, now)
-        yield from nodes.leases_over(state, now)
-        yield from health.forget(state, now)
-        yield from start_timeouts(state, now)
+        if state.lost:
+            yield from nodes.leases_over(state, now)
+        if state.board.fading:
+            yield from health.forget(state, now)
+        if state.starting:
+            yield from start_timeouts(state, now)
         yield from rounds.run(state, now)
 
     def evolve(self, state: Pool, fact: Fact) -> None:
         fold(state, fact)
 
     def next_wake(self, state: Pool) -> int | None:
-        due = [
-            at
-            for at in (
-                rounds.due_at(state),
-                lease_end(state),
-                start_end(state),
-                health.due_at(state),
-            )  # fmt: skip
-            if at is not None
-        ]
-        return min(due, default=None)
+        due = [rounds.due_at(state)]
+        if state.lost:
+            due.append(lease_end(state))
+        if state.starting:
+            due.append(start_end(state))
+        if state.board.fading:
+            due.append(health.due_at(state))
+        return min((at for at in due if at is not None), default=None) if due[1:] else due[0]
 
 
 def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:

@@ -15,7 +15,7 @@ def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
     waiting, known = pool.waiting, pool.jobs
     useful = tuple(
-        [e for e in message.ranked if e.job_id in waiting or e.job_id not in known]
+        [e for e in message.ranked if (name := e.job_id) in waiting or name not in known]
     )  # fmt: skip
     holders = pool.running if pool.is_ranked else {}
     running = tuple([e for e in message.running if e.job_id in holders])

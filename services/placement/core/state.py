@@ -287,8 +287,9 @@ class Pool:
         if old == new:
             return
         waiting = self.waiting
-        moved = [name for name, score in new.items() if name in waiting and old.get(name) != score]
-        moved += [name for name in old if name in waiting and name not in new]
+        moved = [name for name, score in new.items() if old.get(name) != score and name in waiting]
+        if gone := old.keys() - new.keys():
+            moved += [name for name in old if name in gone and name in waiting]
         if len(moved) > len(waiting) // 4:
             self.line_up()
             return
