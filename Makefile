@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train results dev demo tracing test lint check lock contracts metrics screenshots \
-	zipkin kafka certificates secrets compose-up compose-test compose-down clean
+	zipkin kafka certificates secrets compose-up compose-test compose-down audit sbom clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -93,6 +93,12 @@ kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
 certificates: install ## Make or renew the private CA and the certificates of its servers: OUT= HOST=
 	$(BIN)/python -m infra.certificates --out "$(or $(OUT),.berth/certificates)" \
 		$(foreach host,$(HOST),--host "$(host)")
+
+audit: dev ## Ask the advisory service for every locked package; what was not asked is no pass.
+	@$(BIN)/python -m infra.supply_chain audit
+
+sbom: dev ## Write build/sbom.cdx.json (CycloneDX): every locked package with its hashes.
+	@$(BIN)/python -m infra.supply_chain sbom
 
 secrets: install ## Make the secrets of docker-compose.yml, once.
 	$(BIN)/python -m infra.compose_secrets .berth/secrets
