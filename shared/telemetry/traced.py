@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -32,6 +32,27 @@ class TracedSpan:
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     links: tuple[SpanLink, ...] = ()
     failed: bool = False
+
+
+def seen_by(spans: Sequence[TracedSpan], tenant: str) -> list[TracedSpan]:
+    """What a tenant may see of them: nobody else's spans, and no link to anybody else's traces.
+
+    A tenant chooses the trace of its submission, so it could choose one that it was told of.
+    """
+    said = [span.attributes for span in spans if span.attributes.get("tenant.id") == tenant]
+    jobs = {each.get("job.id") for each in said}
+    own = [span for span in spans if _is_of(span, tenant, jobs)]
+    traces = {span.trace_id for span in own}
+    return [
+        replace(span, links=tuple(link for link in span.links if link.trace_id in traces))
+        for span in own
+    ]
+
+
+def _is_of(span: TracedSpan, tenant: str, jobs: Container[AttributeValue | None]) -> bool:
+    """A span that names no tenant is that of its job's."""
+    named = span.attributes.get("tenant.id")
+    return span.attributes.get("job.id") in jobs if named is None else named == tenant
 
 
 def spans_to_json(spans: Iterable[TracedSpan]) -> list[dict[str, object]]:

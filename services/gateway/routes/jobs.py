@@ -41,6 +41,7 @@ from services.gateway.problem import Refusal, not_found, unavailable
 from shared.contracts.base import JobId, Name
 from shared.contracts.jobs import CancelJob
 from shared.contracts.registry import Bearer
+from shared.telemetry.traced import seen_by
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 Job = Annotated[JobId, Path(description="the job's id")]
@@ -204,10 +205,12 @@ async def _told(parts: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
 @router.get("/{job_id}/trace", responses=refusals(404))
 async def trace(request: Request, job_id: Job) -> Response:
     """The spans of the job's start and of what was decided later, as far as they are kept."""
-    parts, _, row = await visible(request, job_id)
+    parts, bearer, row = await visible(request, job_id)
     spans = [*parts.ring.trace(trace_id(row)), *parts.ring.by_job(job_id)]
-    unique = {(span.trace_id, span.span_id): span for span in spans}
-    return shown({"job_id": job_id, "spans": parts.ring.to_json(unique.values())})
+    unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
+    if bearer.tenant is not None:
+        unique = seen_by(unique, bearer.tenant)
+    return shown({"job_id": job_id, "spans": parts.ring.to_json(unique)})
 
 
 @router.delete("/{job_id}", status_code=202, response_model=Ticket, responses=refusals(404, 422))
