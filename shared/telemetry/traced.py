@@ -34,13 +34,13 @@ class TracedSpan:
     failed: bool = False
 
 
-def seen_by(spans: Sequence[TracedSpan], tenant: str) -> list[TracedSpan]:
-    """What a tenant may see of them: nobody else's spans, and no link to anybody else's traces.
+def seen_by(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> list[TracedSpan]:
+    """What a tenant may see of a job of its own: nobody else's spans, and no link to anybody else's traces.
 
     A tenant chooses the trace of its submission, so it could choose one that it was told of.
     """
     said = [span.attributes for span in spans if span.attributes.get("tenant.id") == tenant]
-    jobs = {each.get("job.id") for each in said}
+    jobs = {job_id, *(each.get("job.id") for each in said)}
     own = [span for span in spans if _is_of(span, tenant, jobs)]
     traces = {span.trace_id for span in own}
     return [

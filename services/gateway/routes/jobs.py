@@ -209,7 +209,7 @@ async def trace(request: Request, job_id: Job) -> Response:
     spans = [*parts.ring.trace(trace_id(row)), *parts.ring.by_job(job_id)]
     unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
     if bearer.tenant is not None:
-        unique = seen_by(unique, bearer.tenant)
+        unique = seen_by(unique, bearer.tenant, job_id)
     return shown({"job_id": job_id, "spans": parts.ring.to_json(unique)})
 
 

@@ -147,6 +147,8 @@ async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:
     spans = Spans("admission", stack.url, "test")
     with spans.span("admit", TRACE, {"job.id": "traced"}):
         pass
+    with spans.span("place", TRACE, {"job.id": "foreign", "tenant.id": "bob"}):
+        pass
     await asyncio.to_thread(spans.shutdown)
     status, said, _ = await stack.call("GET", "/v1/jobs/traced/trace")
     assert (status, [span["name"] for span in said["spans"]]) == (200, ["admit"])

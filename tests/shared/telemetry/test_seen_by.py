@@ -18,9 +18,9 @@ def span(trace_id: str, tenant: str = "", *links: str, job: str = "j1") -> Trace
 def test_spans_of_others_in_a_trace_that_a_tenant_chose_are_not_shown() -> None:
     own = [span(OWN, "ada"), span(OWN)]
     foreign = [span(OWN, "bob", job="j2"), span(OWN, job="j2")]
-    assert seen_by([*own, *foreign], "ada") == own
+    assert seen_by([*own, *foreign], "ada", "j1") == own
 
 
 def test_a_link_to_the_job_that_one_made_room_for_is_not_shown() -> None:
     spans = [span(OWN, "ada"), span("c" * 32, "ada", OWN, ELSE)]
-    assert seen_by(spans, "ada")[1].links == (SpanLink(OWN, "2" * 16),)
+    assert seen_by(spans, "ada", "j1")[1].links == (SpanLink(OWN, "2" * 16),)
