@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ RESIDENCY_S, RESTART_S, CHECKPOINT_S = 20.0, 5.0, 10.0
 REFRESH_S = 5.0
 """As the live decider ranks an unchanged line again."""
 LEARNED, MODEL = "learned", "berth-preempt"
+BAND = json.loads((FOLDER / f"{MODEL}.json").read_bytes()).get("band", 0.0)
 
 PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor")
 
@@ -78,7 +80,7 @@ def compiled(
         policy=policy, mode=mode, runtime=runtime, preemption=ranked,  # type: ignore[arg-type]
         min_residency_s=RESIDENCY_S, restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S,
         refresh_s=REFRESH_S, large_gang_share=1.0, preempt_margin=margin,
-        theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()),
+        theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()), band=BAND,
     )  # fmt: skip
     ran = kernel.simulate(work, np.full(NODES, 8, np.int64), rules)
     begin = work.submit_ms[0]
