@@ -35,7 +35,7 @@ class TracedSpan:
 
 
 def seen_by(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> list[TracedSpan]:
-    """What a tenant may see of a job of its own: nobody else's spans, and no link to anybody else's traces.
+    """What a tenant may see of a job of its own: no foreign spans, no links to foreign traces.
 
     A tenant chooses the trace of its submission, so it could choose one that it was told of.
     """

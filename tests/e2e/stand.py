@@ -207,6 +207,7 @@ def a_stand(
     *without: str,
     nodes: Mapping[str, object] = NODES,
     env: Mapping[str, Mapping[str, str]] | None = None,
+    tracing: bool = False,
 ) -> Iterator[Stand]:
     """Everything but the services named; a short path, as a unix socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="berth-e2e-", ignore_cleanup_errors=True) as name:
@@ -214,7 +215,11 @@ def a_stand(
         folder.chmod(0o755)
         services = tuple(each for each in SERVICES if each.name not in without)
         options = supervise.StackOptions(
-            data_dir=folder, services=services, foreground=True, env=env or {}
+            data_dir=folder,
+            services=services,
+            foreground=True,
+            env=env or {},
+            tracing=tracing,
         )
         try:
             inventories = {VIRTUAL: nodes} | (
