@@ -1,0 +1,189 @@
+"""Random pairs of tenants, every route that reads: nobody is ever told of another's things."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+
+import pytest
+
+from services.gateway import database, queries
+from shared.contracts.access import KeyCreated, TenantRegistered
+from shared.contracts.faults import FaultSuspected
+from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
+from shared.contracts.keys import sha256_of
+from shared.contracts.llm import LlmRequestQueued
+from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobPreempted
+from shared.contracts.ranking import QueueRanked, Ranked
+from shared.contracts.registry import Bearer
+from shared.contracts.rejected import InputRejected
+from tests.services.gateway.stack import KEYS, Stack, as_gateway
+
+NAMES = ("qa-red", "qb-green", "qc-blue", "qd-grey")
+PAIRS = 12
+FOREIGN = {
+    "{job_id}": "{name}-waits", "{tenant}": "{name}", "{command_id}": "{name}-c",
+}  # fmt: skip
+QUERIES = (
+    "/v1/jobs?tenant={name}", "/v1/jobs?name={name}", "/v1/jobs?array={name}-waits",
+    "/v1/allocations?job={name}-runs&released=true", "/v1/jobs?after=9999:{name}-waits",
+    "/v1/tenants?after={name}", "/v1/events?since=start&subject={name}-waits",
+)  # fmt: skip
+
+UNFILTERED: dict[str, tuple[object, ...]] = {
+    "JOBS": (None,) * 6,
+    "QUEUE": (None,),
+    "ALLOCATIONS": (None, None, True, None),
+    "FAULTS": (None,) * 5,
+    "LLM_REQUESTS": (None, None),
+    "DEAD": (None, None),
+    "TENANTS": (None,),
+}
+"""Values of each query between the tenant and the limit."""
+
+
+@pytest.fixture(scope="module")
+def peopled(stack: Stack) -> Stack:
+    asyncio.run(people(stack))
+    return stack
+
+
+async def people(stack: Stack) -> None:
+    for number, name in enumerate(NAMES):
+        KEYS[name] = f"{name}-key.s"
+        await stack.append(
+            "access", 0, TenantRegistered(tenant=name, default_pool="main"),
+            KeyCreated(key_id=f"{name}-key", sha256=sha256_of("s"), role="submitter", tenant=name),
+        )  # fmt: skip
+        await rows_of(stack, name, 500 + 10 * number)
+    ranked = tuple(Ranked(job_id=f"{name}-waits", score=1) for name in NAMES)
+    await stack.project(
+        "priority", 1, 490, QueueRanked(base_policy="fcfs", waiting=4, ranked=ranked)
+    )
+    async with asyncio.timeout(10):
+        while (await stack.call("GET", "/v1/jobs", key=NAMES[-1]))[0] != 200:
+            await asyncio.sleep(0.05)
+
+
+async def rows_of(stack: Stack, name: str, seq: int) -> None:
+    spec = JobSpec(name=f"{name}-name", user=f"{name}-user")
+    jobs = (f"{name}-waits", f"{name}-runs")
+    other = NAMES[(NAMES.index(name) + 1) % len(NAMES)]
+    await stack.project("access", 0, seq, TenantRegistered(tenant=name, default_pool="main"))
+    await stack.project(
+        "admission", 1, seq,
+        *(JobAdmitted(job_id=job, tenant=name, submitted_at=seq, spec=spec) for job in jobs),
+        CommandAccepted(command_id=f"{name}-c", command_type="t", tenant=name, of=jobs[0]),
+        QuotaChanged(tenant=name, guaranteed_gpus=8),
+        InputRejected(topic=f"submissions.{name}", partition=0, offset=seq, reason="not JSON",
+                      sha256="0" * 64, tenant=name),
+    )  # fmt: skip
+    await stack.project(
+        "placement", 1, seq,
+        *(JobEnqueued(job_id=job, tenant=name, submitted_at=seq, spec=spec) for job in jobs),
+        JobHeld(job_id=jobs[0], tenant=name, reason="no_capacity", short_gpus=2),
+        JobPlaced(job_id=jobs[1], tenant=name, attempt=1, waited_ms=5, policy="fcfs",
+                  allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),)),
+        JobPreempted(job_id=jobs[1], tenant=name, attempt=1, reason="higher_class",
+                     by_job_id=f"{other}-waits"),
+    )  # fmt: skip
+    await stack.project(
+        "failslow", 1, seq,
+        FaultSuspected(fault_id=f"{name}-f", job_id=jobs[1], tenant=name, node_id="n1",
+                       allocation_id="a", slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3),
+    )  # fmt: skip
+    await stack.project(
+        "throttle", 3, seq,
+        LlmRequestQueued(request_id=f"{name}-r", tenant=name, endpoint="llama", application="app",
+                         prompt_tokens=1, max_output_tokens=1),
+    )  # fmt: skip
+
+
+async def reading_routes(stack: Stack) -> list[str]:
+    _, document, _ = await stack.call("GET", "/openapi.json", key="")
+    paths = document["paths"]
+    return [path for path, methods in paths.items() if path.startswith("/v1/") and "get" in methods]
+
+
+async def told(stack: Stack, path: str, key: str) -> tuple[int, str]:
+    """A stream is heard for a moment."""
+    async with stack.client(key) as client, client.get(path) as answer:
+        if answer.content_type != "text/event-stream":
+            return answer.status, await answer.text()
+        try:
+            async with asyncio.timeout(0.5):
+                return answer.status, (await answer.content.read()).decode()
+        except TimeoutError:
+            return answer.status, ""
+
+
+async def test_no_answer_ever_names_another_tenants_things(peopled: Stack) -> None:
+    rng = random.Random(7)
+    routes = await reading_routes(peopled)
+    assert len(routes) >= 18
+    for own, other in (rng.sample(NAMES, 2) for _ in range(PAIRS)):
+        for route in routes:
+            path = at(route, own)
+            status, text = await told(peopled, path, own)
+            assert status in (200, 403, 404), path
+            assert not foreign(text, own), path
+            if "{" in route:
+                status, text = await told(peopled, at(route, other), own)
+                assert status == 404 and not foreign(text, own), route
+        for query in QUERIES:
+            status, text = await told(peopled, query.format(name=other), own)
+            assert status in (200, 404) and not foreign(text, own), query
+
+
+async def test_a_tenants_own_things_are_shown(peopled: Stack) -> None:
+    """Else the test above could not fail."""
+    for path in ("/v1/jobs", "/v1/queue", "/v1/faults", "/v1/dead", "/v1/llm/requests",
+                 "/v1/allocations?released=true", "/v1/tenants"):  # fmt: skip
+        assert "qa-red" in (await told(peopled, path, "qa-red"))[1], path
+        more = f"{path}{'&' if '?' in path else '?'}limit=1000"
+        everything = (await told(peopled, more, "op"))[1]
+        assert all(name in everything for name in NAMES), path
+
+
+async def test_a_foreign_job_cannot_be_cancelled_or_submitted_for(peopled: Stack) -> None:
+    for verb, path in (("DELETE", "/v1/jobs/{}-waits"), ("POST", "/v1/jobs/{}-waits/cancel")):
+        status, _, _ = await peopled.call(verb, path.format("qb-green"), {}, key="qa-red")
+        assert status == 404
+    body = {"name": "t", "tenant": "qb-green"}
+    assert (await peopled.call("POST", "/v1/jobs", body, key="qa-red"))[0] == 403
+
+
+async def test_a_query_without_its_where_shows_no_more_through_the_gateway(peopled: Stack) -> None:
+    """The same connection and the same queries, their conditions on the tenant cut out."""
+    reads = database.Database(as_gateway(peopled.dsn))
+    bearer = Bearer("k", "viewer", "qa-red")
+    for name, values in UNFILTERED.items():
+        sql = getattr(queries, name)
+        forgot = re.sub(r"\(\$1::text IS NULL OR (\w+\.)?tenant = \$1\)", "$1::text IS NULL", sql)
+        assert forgot != sql
+        rows = await reads.rows(bearer, forgot, None, *values, 1000)
+        assert rows and {row["tenant"] for row in rows} == {"qa-red"}, name
+    await reads.stop()
+
+
+def at(route: str, name: str) -> str:
+    for part, pattern in FOREIGN.items():
+        route = route.replace(part, pattern.format(name=name))
+    return route
+
+
+def foreign(text: str, own: str) -> list[str]:
+    return [name for name in NAMES if name != own and name in text]
+
+
+@pytest.mark.parametrize(
+    "bearer",
+    [Bearer("k", "viewer", None), Bearer("k", "submitter", None), Bearer("k", "viewer", "a'; --"),
+     Bearer("k", "viewer", "*"), Bearer("k", "viewer", "")],
+)  # fmt: skip
+def test_only_an_operator_sees_all_and_no_name_is_more_than_a_name(bearer: Bearer) -> None:
+    with pytest.raises(ValueError, match="tenant's or an operator's"):
+        database.seen_by(bearer)
+    assert database.seen_by(Bearer("k", "operator", None)) == "*"
+    assert database.seen_by(Bearer("k", "operator", "ada")) == "ada"
