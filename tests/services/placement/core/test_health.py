@@ -11,7 +11,7 @@ from services.placement.core.state import Pool
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.nodes import NodeHealthNoted
-from tests.services.placement.core.lane import Lane, job, kinds, lane
+from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 
 
 def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> list[Event]:
@@ -143,3 +143,9 @@ def test_the_rack_is_the_label_or_else_what_the_executor_said() -> None:
     pool.node("n2", rack="r1", labels={"rack": "r2"})
     pool.node("n3")
     assert [pool.state.board.rack(name) for name in ("n1", "n2", "n3")] == ["r1", "r2", ""]
+
+
+def test_what_is_noted_of_a_node_has_the_trace_of_the_verdict() -> None:
+    pool = lane("n1")
+    suspect(pool, "n1")
+    assert pool.facts[-1].traceparent == TRACE
