@@ -21,6 +21,7 @@ from shared.bus.errors import Stalled
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.hang_up import STOP_S, hang_up
 from shared.contracts.jobs import SubmitJob
+from shared.telemetry.figures import Figure
 from shared.telemetry.names import AttributeKey
 from shared.telemetry.setup import Telemetry
 
@@ -32,6 +33,8 @@ LONGEST_RETRY_S = 5.0
 TURN_S = 60.0
 """For one look at what tenants sent; longer than any request to the broker may take."""
 MAX_RECORDS = 500
+SUBMISSIONS = ("submissions", "all")
+"""Labels of the lag: one series for the topics of all tenants."""
 POLL_MS = 200
 
 log = logging.getLogger(__name__)
@@ -110,6 +113,8 @@ class Ingress:
                     continue
                 await self._take(consumer)
                 await progress.check(consumer, self._topics)
+                lag = Figure("berth_consumer_lag_records", progress.behind, SUBMISSIONS)
+                self._telemetry.metrics.show([lag])
         finally:
             await hang_up(consumer)
 

@@ -20,6 +20,8 @@ class Progress:
         self._looked_s = monotonic()
         self._stands: dict[TopicPartition, tuple[int, float]] = {}
         """Where it stood when it was first seen to be behind, and since when."""
+        self.behind = 0
+        """Records of all topics that it had not read yet at the last look."""
 
     async def check(self, consumer: AIOKafkaConsumer, topics: Iterable[str]) -> None:
         """Call it often: it asks the broker now and then. Raises Stalled."""
@@ -27,7 +29,9 @@ class Progress:
         if now_s - self._looked_s < LOOK_EVERY_S:
             return
         self._looked_s = now_s
-        for tp, (at, end) in (await _places(consumer, topics)).items():
+        places = await _places(consumer, topics)
+        self.behind = sum(max(0, end - at) for at, end in places.values())
+        for tp, (at, end) in places.items():
             self._note(tp, at, end, now_s)
 
     def _note(self, tp: TopicPartition, at: int, end: int, now_s: float) -> None:
