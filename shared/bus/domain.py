@@ -120,6 +120,7 @@ class Domain(Generic[S]):
         self._since_snapshot = 0
         self._snapshot_at = time.monotonic()
         self._marked_at = 0.0
+        self._read_at = time.monotonic()
 
     @property
     def cursor(self) -> Cursor:
@@ -213,7 +214,13 @@ class Domain(Generic[S]):
 
     def _wake_in_s(self) -> float | None:
         due = self.decider.next_wake(self.state)
-        return None if due is None else max(due - now_ms(), 0) / 1000
+        return None if due is None else max(due - self._now(), 0) / 1000
+
+    def _now(self) -> int:
+        """The wall clock. Where that is behind the ledger (somebody's clock was ahead, or ours
+        was set back) the ledger's time goes on from its last record: it must not stand still."""
+        wall, at = now_ms(), self.cursor.at
+        return wall if wall >= at else at + int((time.monotonic() - self._read_at) * 1000)
 
     async def _until_due(self) -> None:
         """Until an input comes or `next_wake` is due; a wake that led to nothing is no hurry."""
@@ -253,7 +260,7 @@ class Domain(Generic[S]):
 
     def _decide(self) -> Draft:
         draft = self._draw()
-        now = max(self.cursor.at, now_ms())
+        now = self._now()
         inputs = [local.input for local in draft.locals]
         for waiting in draft.waiting:
             inputs.extend(waiting.inputs)
@@ -305,6 +312,7 @@ class Domain(Generic[S]):
         if self.reader.offer_record(offset, record) is None:
             raise NotAccepted(f"{self.tp.key}: our record at {offset} is against our own rule")
         self.losses = 0
+        self._read_at = time.monotonic()
         self._max_inputs = min(self._max_inputs * 2, MAX_INPUTS)
         self.inbox.used(draft.waiting)
         self._since_snapshot += 1
@@ -328,7 +336,7 @@ class Domain(Generic[S]):
             seq=self.cursor.seq + 1,
             prev=self.cursor.id,
             w=self.name,
-            at=draft.facts[0].at if draft.facts else max(self.cursor.at, now_ms()),
+            at=draft.facts[0].at if draft.facts else self._now(),
             inputs=self.inbox.vector(self.cursor.inputs, draft.waiting),
             ev=pack(stored),
         )
@@ -382,6 +390,7 @@ class Domain(Generic[S]):
 
         folded = await self._fold.run(self.cursor, seen)
         self.reader, self.state = folded.reader, folded.state
+        self._read_at = time.monotonic()
         self.inbox.settle(self.cursor.inputs)
         return won
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import sys
+from dataclasses import replace
 
 from tests.chaos.sabotage import RULES, without
 from tests.chaos.story import Plot, Told, tell
@@ -14,7 +15,7 @@ from tests.chaos.test_simulation import CALM, HARSH
 
 
 def stories(first: int, seeds: int, jobs: int) -> list[Told]:
-    calm, told = tell(CALM if jobs == CALM.jobs else Plot(0, jobs, kills=0, zombies=0)).state, []
+    calm, told = tell(replace(CALM, jobs=jobs)).state, []
     for seed in range(first, first + seeds):
         story = tell(Plot(seed, jobs, faults=HARSH))
         if story.state != calm:

@@ -36,6 +36,7 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS
 from shared.telemetry.metrics import Metrics
+from tests.chaos.virtual_time import AHEAD_S
 
 LANE = 0
 LIFE: ContextVar[Life] = ContextVar("life")
@@ -281,6 +282,8 @@ class World:
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
     accidents: Counter[str] = field(default_factory=Counter)
     freezes: int = 0
+    ahead_s: float = 0.0
+    """By how much the machine's clock is wrong; each process is off by a little more."""
     stopped: list[str] = field(default_factory=list)
     """Why processes have ended themselves."""
     lives: dict[str, Life] = field(default_factory=dict)
@@ -303,6 +306,8 @@ class World:
 
     async def _live(self, life: Life, run: Callable[[Life], Any]) -> None:
         LIFE.set(life)
+        skew_s = self.chance.uniform(-0.5, 0.5)
+        AHEAD_S.set(lambda: self.ahead_s + skew_s)
         await asyncio.ensure_future(run(life))
 
     def stop(self, name: str) -> None:

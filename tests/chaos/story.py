@@ -65,6 +65,8 @@ class Plot:
     """SIGKILLs at random, besides those on commit borders."""
     zombies: int = 6
     """Copies of a decider that are frozen while another takes over."""
+    jumps: int = 6
+    """The clock is set forward or back, by up to an hour."""
     rivals: bool = True
     """A second copy of placement runs all the time."""
     copies: int = 5
@@ -137,9 +139,7 @@ async def _played(world: World, plot: Plot, told: Told) -> list[str]:
     world.keep("publisher", publisher())
     await asyncio.sleep(2.0)
     world.faults = plot.faults
-    disturbing = [
-        asyncio.ensure_future(_kill(world, plot)), asyncio.ensure_future(_haunt(world, plot))
-    ]  # fmt: skip
+    disturbing = [asyncio.ensure_future(each(world, plot)) for each in (_kill, _haunt, _jump)]
     acked = await _submit(world, plot)
     await asyncio.wait(disturbing)
     world.faults = Faults.none()
@@ -166,6 +166,12 @@ async def _haunt(world: World, plot: Plot) -> None:
         life = world.lives[world.chance.choice(deciders)]
         if life.awake.is_set():
             life.freeze(world.chance.uniform(1.0, 10.0))
+
+
+async def _jump(world: World, plot: Plot) -> None:
+    for _ in range(plot.jumps):
+        await asyncio.sleep(world.chance.uniform(0.2, 2 * plot.jobs / plot.per_s / plot.jumps))
+        world.ahead_s = world.chance.choice((0.0, world.chance.uniform(-3600, 3600)))
 
 
 async def _submit(world: World, plot: Plot) -> list[str]:

@@ -9,11 +9,14 @@ import selectors
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 from unittest.mock import patch
 
 T = TypeVar("T")
 BEGIN_S = 1_700_000_000
+AHEAD_S: ContextVar[Callable[[], float]] = ContextVar("ahead", default=lambda: 0.0)
+"""By how much the wall clock of whoever asks is wrong."""
 
 
 class NothingLeft(RuntimeError):
@@ -50,11 +53,15 @@ async def _inline(work: Callable[..., T], *given: Any) -> T:
 @contextmanager
 def _patched(loop: VirtualLoop, seed: int) -> Iterator[None]:
     """All clocks are the loop's, ids are drawn from the seed, threads are none."""
+
+    def wall_s() -> float:
+        return loop.time() + AHEAD_S.get()()
+
     chance = random.Random(seed)
     began_ns = BEGIN_S * 1_000_000_000
     with (
-        patch.object(time, "time_ns", lambda: began_ns + int(loop.time() * 1e9)),
-        patch.object(time, "time", lambda: BEGIN_S + loop.time()),
+        patch.object(time, "time_ns", lambda: began_ns + int(wall_s() * 1e9)),
+        patch.object(time, "time", lambda: BEGIN_S + wall_s()),
         patch.object(time, "monotonic", loop.time),
         patch("services.executor.lane.monotonic", loop.time),
         patch.object(secrets, "token_hex", lambda n=16: chance.randbytes(n).hex()),

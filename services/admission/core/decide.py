@@ -34,7 +34,7 @@ class Admission:
 
     def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         yield from restate(state, [item for item in inputs if item.source == "access"])
-        yield from note(state, [item for item in inputs if item.source == "placement"])
+        yield from note(state, [item for item in inputs if item.source == "placement"], now)
         spent = yield from settle(state, now, BUDGET_BYTES)
         for item in inputs:
             match item.message:

@@ -38,11 +38,11 @@ class Batch:
     last: str = ""
 
 
-def note(state: Pool, inputs: Sequence[Input]) -> Iterator[Decision]:
+def note(state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
     """Attempts and sizes go first: one batch may hold them and the end of the job behind them."""
     batch = gather(state, inputs)
     for item, failed in batch.attempts:
-        yield item.leads_to(attempt_noted(state, item, failed))
+        yield item.leads_to(attempt_noted(state, item, failed, now))
     for item, resized in batch.sizes:
         yield item.leads_to(JobSizeNoted(job_id=resized.job_id, workers=resized.to_workers))
     if batch.joined or batch.left:
@@ -109,14 +109,16 @@ def drop_node(state: Pool, batch: Batch, item: Input, node_id: str) -> None:
         batch.last = item.id
 
 
-def attempt_noted(state: Pool, item: Input, failed: JobAttemptFailed) -> AttemptNoted:
+def attempt_noted(state: Pool, item: Input, failed: JobAttemptFailed, now: int) -> AttemptNoted:
+    """The wait begins when the attempt failed; never later than now, though placement's clock may
+    be ahead of ours."""
     scale = state.pool.time_scale if state.pool else 1.0
     backoff_ms = state.admitted[failed.job_id].backoff_s * 1000 / scale
     return AttemptNoted(
         job_id=failed.job_id,
         attempt=failed.attempt,
         node_ids=failed.node_ids,
-        not_before=item.at + round(backoff_ms),
+        not_before=min(item.at, now) + round(backoff_ms),
     )
 
 

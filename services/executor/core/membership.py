@@ -99,9 +99,16 @@ def on_joined(lane: Lane, e: NodeJoined) -> None:
 
 
 def on_lost(lane: Lane, e: NodeLost) -> list[Effect]:
-    """Only the loss of the present incarnation matters; older ones were left behind on purpose."""
+    """Only the loss of the present incarnation matters; older ones were left behind on purpose.
+
+    Who replaced us may be gone as well: a late word of a process that was dead already is enough
+    to replace a living one. Then the node is ours again.
+    """
     if lane.joined.get(e.node_id) == e.incarnation:
         del lane.joined[e.node_id]
+        if lane.base and e.node_id in lane.usurped and e.reason != "replaced":
+            lane.usurped.discard(e.node_id)
+            return _register(lane, [e.node_id])
     if lane.mine.get(e.node_id) != e.incarnation:
         return []
     if e.reason != "replaced":

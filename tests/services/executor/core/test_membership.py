@@ -132,6 +132,14 @@ def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
     assert script.when(placed("j2", ("n1", 1))) == []
 
 
+def test_a_node_whose_new_owner_is_gone_is_taken_again() -> None:
+    script = Script(a_lane()).at_work()
+    script.when(lost("n1", "boot.0", "replaced"))
+    script.when(joined(a_node(), "ghost"))
+    assert [each.node_id for each in said(script.when(lost("n1", "ghost")))] == ["n1"]
+    assert script.lane.usurped == set()
+
+
 def test_leaving_is_said_before_the_workers_stop() -> None:
     script = Script(a_lane()).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))

@@ -1,0 +1,150 @@
+"""Real processes that die at their commit borders, again and again, while jobs run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from services.executor.process import journal as journal_module
+from services.executor.process.journal import Entry, Journal
+from shared.bus import snapshots as snapshots_module
+from shared.bus.failpoints import PLACES, Failpoints
+from shared.bus.kafka import KafkaLog
+from shared.bus.reader import Cursor
+from shared.bus.snapshots import Snapshots
+from shared.bus.tail import LedgerTail
+from shared.contracts.identity import job_id_of
+from tests.e2e.stand import POOL, Stand, a_stand, a_wish
+
+JOBS, GROUPS = 60, 10
+WITHIN_S = 120.0
+ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
+
+RUNS: dict[str, dict[str, str]] = {
+    "first": {
+        "admission": "before_send:8",
+        "priority": "in_flight:8",
+        "placement": "after_ack:30",
+        "projector": "before_commit:12",
+        "publisher": "half_published:12",
+        "gateway": "after_forward:3",
+        "executor-virtual": "after_report:10",
+    },
+    "second": {
+        "admission": "in_flight:8",
+        "priority": "after_ack:8",
+        "placement": "before_send:30",
+        "projector": "after_commit:12",
+        "publisher": "after_publish:12",
+        "executor-virtual": "before_report:10",
+    },
+    "third": {
+        "admission": "after_ack:8",
+        "priority": "before_send:8",
+        "placement": "in_flight:30",
+        "publisher": "before_publish:12",
+        "gateway": "after_forward:3",
+    },
+}
+LONG = os.environ.get("BERTH_CHAOS") == "long"
+
+
+def deaths(stand: Stand, service: str, place: str) -> int:
+    path = stand.stack.data_dir / "logs" / f"{service}.log"
+    return path.read_text(errors="replace").count(f"failpoint {place}\n")
+
+
+def publish(stand: Stand, group: int) -> list[str]:
+    """Some jobs as events: the broker has acknowledged them when this returns."""
+    keys = [f"g{group}-{number}" for number in range(JOBS // GROUPS)]
+    lane = group % stand.stack.partitions
+    wishes = (a_wish(key, simulated={"duration_s": 0.2}) for key in keys)
+    stand.publish("submissions.ada", lane, *wishes)
+    return [job_id_of("ada", POOL, key) for key in keys]
+
+
+async def ended(stand: Stand, jobs: set[str]) -> None:
+    """By the ledger alone: the gateway may be dead at any moment."""
+    log = KafkaLog(stand.stack.connection("operator"), client="e2e")
+    tail = LedgerTail(log, {"placement": [stand.lane]})
+    await tail.start()
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while jobs:
+                for accepted in await tail.poll(0.2):
+                    jobs -= {raw.subject for raw in accepted.raw() if raw.type in ENDS}
+    finally:
+        await tail.stop()
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize(
+    "armed",
+    [pytest.param(run, id=name, marks=pytest.mark.skipif(
+        name != "first" and not LONG, reason="only in the long form: BERTH_CHAOS=long"))
+     for name, run in RUNS.items()],
+)  # fmt: skip
+def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, str]) -> None:
+    env = {name: {"BERTH_FAILPOINT": place} for name, place in armed.items()}
+    with a_stand("executor-local", env=env) as stand:
+        jobs = [job for group in range(GROUPS) for job in publish(stand, group)]
+        asyncio.run(ended(stand, set(jobs)))
+        assert stand.verify().violations == []
+        counted = {name: deaths(stand, name, armed[name].partition(":")[0]) for name in armed}
+        assert min(counted.values()) > 0, counted
+
+
+def test_every_place_is_passed_by_some_run_or_test() -> None:
+    here = {place.partition(":")[0] for run in RUNS.values() for place in run.values()}
+    elsewhere = {"half_snapshot", "after_snapshot", "before_journal", "after_journal"}
+    assert here | elsewhere == set(PLACES)
+
+
+def test_a_place_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place of that name"):
+        Failpoints("befor_send:1")
+
+
+class Died(BaseException):
+    """In place of the end of the process."""
+
+
+class Dying(Failpoints):
+    def die(self) -> None:
+        raise Died
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Snapshots[int]]:
+    yield Snapshots(tmp_path, "admission", 0, "s1")
+
+
+@pytest.mark.parametrize(("place", "found"), [("half_snapshot", 1), ("after_snapshot", 2)])
+def test_a_death_at_a_snapshot_leaves_the_old_one_or_the_new_one(
+    store: Snapshots[int], place: str, found: int
+) -> None:
+    store.store(1, store.pack(Cursor(1, 1, "a"), 1))
+    with patch.object(snapshots_module, "FAILPOINTS", Dying(place)), pytest.raises(Died):
+        store.store(2, store.pack(Cursor(2, 2, "b"), 2))
+    loaded = store.load()
+    assert loaded is not None
+    assert (loaded.state, loaded.cursor.seq) == (found, found)
+
+
+@pytest.mark.parametrize(("place", "known"), [("before_journal", False), ("after_journal", True)])
+def test_a_death_at_the_journal_leaves_all_of_a_line_or_nothing(
+    tmp_path: Path, place: str, known: bool
+) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.write(Entry("0/1/0/0", "starting"))
+    with patch.object(journal_module, "FAILPOINTS", Dying(place)), pytest.raises(Died):
+        journal.write(Entry("0/2/0/0", "starting"))
+    journal.close()
+    again = Journal(tmp_path / "journal")
+    assert [again.knows("0/1/0/0"), again.knows("0/2/0/0")] == [True, known]
+    again.close()
