@@ -68,9 +68,9 @@ class Metrics:
     def watch_disk(self, folder: Path) -> None:
         """The disk on which the folder is; asked at each scrape."""
         free = self._gauge("berth_disk_free_bytes")
-        free.set_function(lambda: shutil.disk_usage(folder).free)
+        free.set_function(lambda: shutil.disk_usage(existing(folder)).free)
         size = self._gauge("berth_disk_size_bytes")
-        size.set_function(lambda: shutil.disk_usage(folder).total)
+        size.set_function(lambda: shutil.disk_usage(existing(folder)).total)
 
     def watch_behind(self, seconds: Callable[[], float]) -> None:
         """How long a reader that should be at the end of the ledgers has not been there."""
@@ -93,6 +93,11 @@ class Metrics:
     def _histogram(self, name: MetricName, buckets: Sequence[float] = FAST_S) -> Histogram:
         spec = METRICS[name]
         return Histogram(name, spec.text, spec.labels, buckets=buckets, registry=self.registry)
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the one above it that will hold it: a scrape must not fail for that."""
+    return next(each for each in (folder, *folder.resolve().parents) if each.exists())
 
 
 class CaughtUp:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import time
+import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
+import yaml
 
+from infra.grafana.boards import BOARDS, OVERVIEW
+from infra.process import free_ports, spawn
+from infra.prometheus.__main__ import local
 from infra.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
+from shared.telemetry.scrape import scrape_all
 from tests.e2e.stand import Stand, a_stand, eventually
 
 pytestmark = pytest.mark.stack
 SLOW = "a100-0"
 START = ("submit", "admit", "rank", "place", "start")
+TRACED_JOBS = int(os.environ.get("BERTH_TRACED_JOBS", "300"))
+SPANS_S = 15.0
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +127,101 @@ def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
     assert {span["service"] for span in spans} >= {"gateway", "admission", "priority", "placement"}
 
 
+def test_of_many_placed_jobs_every_one_has_all_five_spans(stand: Stand) -> None:
+    """Goal G19, at a sample of 100 %: nothing is dropped as long as the queues are not full."""
+    job_ids = [submitted(stand, simulated={"duration_s": 0.01}) for _ in range(TRACED_JOBS)]
+    for job_id in job_ids:
+        assert stand.ended(job_id, 120)["phase"] == "succeeded"
+    missing = eventually_none(lambda: [each for each in job_ids if not started(stand, each)])
+    assert len(missing) <= TRACED_JOBS / 1000, missing
+    ports = {name: f"127.0.0.1:{each['metrics']}" for name, each in stand.stack.ports.items()}
+    lost = {each.name: each.total("berth_spans_dropped_total") for each in scrape_all(ports)}
+    assert not any(lost.values()), lost
+
+
+def started(stand: Stand, job_id: str) -> bool:
+    told = stand.get(f"/v1/jobs/{job_id}/trace")
+    return {span["name"] for span in told["spans"]} >= set(START) if told else False
+
+
+def eventually_none(what: Callable[[], list[str]]) -> list[str]:
+    """What is left of it once services have had the time to send their spans."""
+    ends = time.monotonic() + SPANS_S
+    while (found := what()) and time.monotonic() < ends:
+        time.sleep(0.5)
+    return found
+
+
 def test_every_service_answers_prometheus(stand: Stand) -> None:
     for service in SERVICES:
         port = stand.stack.ports[service.name]["metrics"]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             assert b"berth_info" in answer.read(), service.name
+
+
+@pytest.fixture
+def prometheus(stand: Stand, tmp_path: Path) -> Iterator[str]:
+    """A real one that reads this stack."""
+    if not shutil.which("prometheus"):
+        pytest.skip("Prometheus is not installed")
+    (port,) = free_ports(1)
+    config = tmp_path / "prometheus.yml"
+    config.write_text(yaml.safe_dump(local(stand.stack, every_s=1)))
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}",
+               f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]  # fmt: skip
+    running = spawn("prometheus", command, tmp_path / "log")
+    try:
+        running.wait_ready(lambda: is_ready(port), 30)
+        yield f"http://127.0.0.1:{port}/api/v1"
+    finally:
+        running.stop()
+
+
+def is_ready(port: int) -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def asked(api: str, path: str, **query: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{api}/{path}?{urllib.parse.urlencode(query)}", timeout=5) as said:
+        data: dict[str, Any] = json.loads(said.read())["data"]
+        return data
+
+
+def values(api: str, expression: str) -> list[float]:
+    found = asked(api, "query", query=expression)["result"]
+    return [float(each["value"][1]) for each in found]
+
+
+def test_prometheus_answers_every_dashboard_and_no_alert_fires(prometheus: str) -> None:
+    """An expression that a panel or a rule has wrong is an HTTP error here."""
+    eventually(lambda: values(prometheus, 'sum(up{job="berth"})') == [len(SERVICES)])
+    expressions = {
+        q.expression for board in BOARDS for panel in board.panels for q in panel.queries
+    }
+    found = {each: values(prometheus, plain(each)) for each in expressions}
+    stats = [
+        q.expression for panel in OVERVIEW.panels for q in panel.queries if panel.kind == "stat"
+    ]
+    assert all(found[each] for each in stats if "dead_letters" not in each)
+    eventually(lambda: rules(prometheus) == {"ok"})
+    alerts = asked(prometheus, "alerts")["alerts"]
+    assert [each["labels"] for each in alerts if each["state"] == "firing"] == []
+
+
+def rules(api: str) -> set[str]:
+    """Health of the rules: `unknown` until each was evaluated, `err` where one cannot be."""
+    groups = asked(api, "rules")["groups"]
+    return {rule["health"] for group in groups for rule in group["rules"]}
+
+
+def plain(expression: str) -> str:
+    for name, value in (("$__rate_interval", "5s"), ("$pool", ".*"), ("$endpoint", ".*")):
+        expression = expression.replace(name, value)
+    return expression.replace("$service", ".*")
 
 
 def test_an_llm_request_is_served_and_charged_to_its_tenant(stand: Stand) -> None:

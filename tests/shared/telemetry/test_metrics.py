@@ -8,10 +8,11 @@ import socket
 import time
 from collections.abc import Mapping
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
-from shared.telemetry.metrics import Metrics, loop_stall_probe
+from shared.telemetry.metrics import CaughtUp, Metrics, loop_stall_probe
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -36,6 +37,25 @@ def test_a_scrape_shows_what_was_counted() -> None:
     assert 'berth_decision_seconds_bucket{le="0.025"} 1.0' in text
     assert 'berth_spans_dropped_total{reason="queue_full"} 2.0' in text
     assert 'berth_info{instance="p1",service="placement"} 1.0' in text
+
+
+def test_the_disk_is_known_before_the_folder_is_made(tmp_path: Path) -> None:
+    metrics = Metrics("placement")
+    metrics.watch_disk(tmp_path / "not" / "yet")
+    free, size = (
+        metrics.registry.get_sample_value(f"berth_disk_{what}_bytes") for what in ("free", "size")
+    )
+    assert free is not None and size is not None and 0 < free < size
+
+
+async def test_a_reader_at_the_end_is_not_behind() -> None:
+    metrics, reader = Metrics("projector"), CaughtUp()
+    metrics.watch_behind(reader.behind_s)
+    await asyncio.sleep(0.05)
+    behind = metrics.registry.get_sample_value("berth_behind_seconds") or 0
+    assert behind >= 0.04
+    reader.note()
+    assert (metrics.registry.get_sample_value("berth_behind_seconds") or 0) < behind
 
 
 def broken() -> bool:
