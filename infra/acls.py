@@ -31,7 +31,6 @@ from shared.contracts.topics import (
     LEDGERS,
     READS,
     SUBMISSIONS_READER,
-    TOPICS,
     WRITER,
     submissions,
     tenant_events,
