@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -35,6 +36,9 @@ POOLS: tuple[dict[str, object], ...] = (
 READY_S = 300.0
 POLL_S = 0.5
 LAST_LINES = "15"
+PROFILES = ("core", "observability", "load")
+INSIDE = "inside"
+"""What a container of the command line finds, below `FOLDER`."""
 
 Say = Callable[[str], None]
 
@@ -90,19 +94,20 @@ def open_up() -> RunningStack:
     key = first_key(stack)
     for pool in POOLS:
         configure(stack, key, pool)
+    for_containers(stack, key)
     return stack
 
 
 def down(volumes: bool) -> None:
     """Stop and remove the containers; with `volumes` all data, the secrets and the key as well."""
-    _run([*compose_command(), "down", *(["--volumes"] if volumes else [])])
+    profiles = [word for name in PROFILES for word in ("--profile", name)]
+    _run([*compose_command(), *profiles, "down", *(["--volumes"] if volumes else [])])
     if not volumes:
         return
-    secrets = _secrets(variables())
-    names = compose_secrets.NAMES
-    gone = [secrets / name for name in names] + [FOLDER / FILE, FOLDER / OPERATOR_KEY]
-    for path in gone:
-        path.unlink(missing_ok=True)
+    compose_secrets.forget(_secrets(variables()))
+    for folder in (FOLDER, FOLDER / INSIDE):
+        for name in (FILE, OPERATOR_KEY):
+            (folder / name).unlink(missing_ok=True)
 
 
 def variables() -> dict[str, str]:
@@ -125,20 +130,39 @@ def compose_command() -> list[str]:
 
 def running_stack(settings: dict[str, str]) -> RunningStack:
     """Where the published ports are; the database's password makes the file a secret."""
-    dsn = (_secrets(settings) / compose_secrets.DSN).read_text().strip()
+    secrets = _secrets(settings)
+    ca = secrets / compose_secrets.CERTIFICATES / "ca.crt"
+    dsn = (secrets / compose_secrets.DSN).read_text().strip()
     return RunningStack(
         data_dir=FOLDER,
         broker="kafka",
         partitions=int(settings["PARTITIONS"]),
         kafka=f"127.0.0.1:{settings['KAFKA_PORT']}",
-        postgres=dsn.replace("@postgres:5432/", f"@127.0.0.1:{settings['POSTGRES_PORT']}/"),
-        gateway=f"http://127.0.0.1:{settings['GATEWAY_PORT']}",
+        postgres=compose_secrets.outside(dsn, int(settings["POSTGRES_PORT"]), ca),
+        gateway=f"https://127.0.0.1:{settings['GATEWAY_PORT']}",
         llm=f"http://127.0.0.1:{settings['LLM_PORT']}",
         otlp="",
         state=FOLDER,
         work=FOLDER,
         ports={},
+        ca=ca,
+        secrets=secrets,
     )
+
+
+def for_containers(stack: RunningStack, key: str) -> None:
+    """The same for a container that runs the command line, such as `load`."""
+    folder = FOLDER / INSIDE
+    folder.mkdir(exist_ok=True)
+    dsn = (_secrets(variables()) / compose_secrets.DSN).read_text().strip()
+    save(stack.model_copy(update={
+        "data_dir": folder, "kafka": "broker:9092", "gateway": "https://gateway:8080",
+        "postgres": dsn, "ca": Path(compose_secrets.INSIDE_CA), "secrets": Path("/run/secrets"),
+    }))  # fmt: skip
+    (folder / OPERATOR_KEY).write_text(key + "\n")
+    for name in (FILE, OPERATOR_KEY):
+        # Another user reads them there; the folder above is closed.
+        (folder / name).chmod(compose_secrets.READABLE)
 
 
 def traces_url() -> str:
@@ -208,7 +232,8 @@ def ask(
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(stack.gateway + path, data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=15) as answer:
+        trust = ssl.create_default_context(cafile=stack.ca)
+        with urllib.request.urlopen(request, timeout=15, context=trust) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         with error:
@@ -219,10 +244,16 @@ def ask(
 
 def addresses(stack: RunningStack) -> Iterator[str]:
     """What a person wants to know of a started project."""
+    settings = variables()
+    secrets = _secrets(settings)
     yield f"API      {stack.gateway}   (docs at /docs)"
     yield f"LLM      {stack.llm}"
     yield f"traces   {traces_url()}"
-    yield f"Kafka    {stack.kafka}"
+    yield f"metrics  http://127.0.0.1:{settings['PROMETHEUS_PORT']} (Prometheus)"
+    password = secrets / compose_secrets.GRAFANA
+    yield f"boards   http://127.0.0.1:{settings['GRAFANA_PORT']} (Grafana; admin, {password})"
+    yield f"Kafka    {stack.kafka} (TLS; users' passwords in {secrets})"
+    yield f"CA       {stack.ca}"
     yield f"key      {stack.data_dir / OPERATOR_KEY}"
     yield f"try      BERTH_HOME={stack.data_dir} .venv/bin/berth nodes"
 

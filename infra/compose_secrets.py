@@ -6,37 +6,61 @@ import argparse
 import os
 import secrets
 from pathlib import Path
+from urllib.parse import urlsplit
 
-PASSWORD, DSN = "postgres_password", "postgres_dsn"
+from infra import acls, certificates, kafka_users
+
+PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 ROLES = ("projector", "gateway")
 """Services that have a role of their own in Postgres, and so an address of their own."""
-NAMES = (PASSWORD, DSN, *(f"{DSN}_{role}" for role in ROLES))
+CERTIFICATES = "certificates"
+INSIDE_CA = "/run/secrets/ca_crt"
+"""Where a container finds the CA that it trusts."""
+READABLE = 0o444
+"""The folder is closed; inside a container the reader is another user, so the files are not."""
 
 
-def make(folder: Path) -> bool:
-    """Write what is missing; what is there already stays, for the database knows it."""
-    if all((folder / name).exists() for name in NAMES):
-        return False
+def make(folder: Path) -> None:
+    """Write what is missing, renew certificates; passwords stay, for their servers know them."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    if not (folder / DSN).exists():
-        password = secrets.token_urlsafe(32)
-        _write(folder / PASSWORD, password)
-        _write(folder / DSN, _address("berth", password))
+    certificates.make(folder / CERTIFICATES, certificates.Wish(key_mode=READABLE))
+    kafka_users.make(folder, acls.users(), READABLE)
+    for name in (PASSWORD, GRAFANA):
+        if not (folder / name).exists():
+            _write(folder / name, secrets.token_urlsafe(32))
+    _address(folder / DSN, "berth", (folder / PASSWORD).read_text())
     for role in ROLES:
-        path = folder / f"{DSN}_{role}"
-        if not path.exists():
-            _write(path, _address(f"berth_{role}", secrets.token_urlsafe(32)))
-    return True
+        _address(folder / f"{DSN}_{role}", f"berth_{role}", secrets.token_urlsafe(32))
 
 
-def _address(user: str, password: str) -> str:
-    return f"postgresql://{user}:{password}@postgres:5432/berth"
+def outside(dsn: str, port: int, ca: Path) -> str:
+    """The same address as a program on this machine reaches it."""
+    return dsn.replace("@postgres:5432/", f"@127.0.0.1:{port}/").replace(INSIDE_CA, str(ca))
+
+
+def forget(folder: Path) -> None:
+    """Everything that `make` made; what else lies there stays."""
+    names = [PASSWORD, GRAFANA, DSN, *(f"{DSN}_{role}" for role in ROLES)]
+    paths = [folder / name for name in names]
+    paths += [kafka_users.path_of(folder, user) for user in acls.users()]
+    for path in (*paths, *(folder / CERTIFICATES).glob("*")):
+        path.unlink(missing_ok=True)
+
+
+def _address(path: Path, user: str, password: str) -> None:
+    """One that is there keeps its password; one of before TLS is written anew with it."""
+    old = path.read_text().strip() if path.exists() else ""
+    if "sslmode=" in old:
+        return
+    path.unlink(missing_ok=True)
+    kept = urlsplit(old).password or password
+    tls = f"sslmode=verify-full&sslrootcert={INSIDE_CA}"
+    _write(path, f"postgresql://{user}:{kept}@postgres:5432/berth?{tls}")
 
 
 def _write(path: Path, text: str) -> None:
-    # The folder is closed; inside a container the reader is another user, so the file is not.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, READABLE)
     with os.fdopen(descriptor, "w") as out:
         out.write(text)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra import kafka_users
@@ -98,7 +98,14 @@ class Site:
     """Addresses for the roles that services have there; `postgres` is the installation's own."""
 
 
-PARTS = (Part("broker", 1024), Part("postgres", 512), Part("collector", 256), Part("jaeger", 512))
+PARTS = (
+    Part("broker", 1024),
+    Part("postgres", 512),
+    Part("collector", 256),
+    Part("jaeger", 512),
+    Part("prometheus", 512),
+    Part("grafana", 512),
+)
 
 TABLES = ("postgres", "postgres_projector", "postgres_gateway")
 
@@ -133,10 +140,25 @@ SERVICES = (
 BY_NAME = {service.name: service for service in SERVICES}
 
 
+def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service, ...]:
+    """These services, `count` times each but the executors, whose nodes are their own.
+
+    Deciders share their lanes out and take over each other's, as members of one group: on the
+    embedded broker, which hands lanes out by name, there is one copy. The others stand by.
+    """
+    more = (
+        replace(service, name=f"{service.name}-{number}")
+        for number in range(2, count + 1)
+        for service in services
+        if not service.inventory
+    )
+    return (*services, *more)
+
+
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
     """The variables of one service: its own, and no other's."""
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
-    known["postgres"] = known.get(f"postgres_{service.name}", "")
+    known["postgres"] = known.get(f"postgres_{service.user}", "")
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
     if service.decides and not site.idempotent:

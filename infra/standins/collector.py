@@ -19,10 +19,11 @@ from infra.tracing.otlp_http import receiver
 PORT = 4318
 
 
-def endpoints(config: dict[str, Any]) -> list[str]:
-    """Base addresses of the exporters that speak OTLP/HTTP."""
+def endpoints(config: dict[str, Any]) -> dict[str, str | None]:
+    """Base addresses of the exporters that speak OTLP/HTTP, and whom each of them trusts."""
     exporters = config["exporters"].items()
-    return [each["endpoint"] for name, each in exporters if name.startswith("otlphttp")]
+    found = [each for name, each in exporters if name.startswith("otlphttp")]
+    return {each["endpoint"]: each.get("tls", {}).get("ca_file") for each in found}
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, required=True)
     options = parser.parse_args()
     found = endpoints(yaml.safe_load(options.config.read_text()))
-    exporters = [Forward(endpoint.rstrip("/") + "/v1/traces") for endpoint in found]
+    exporters = [Forward(f"{url.rstrip('/')}/v1/traces", ca) for url, ca in found.items()]
 
     def take(body: bytes, kind: str, encoding: str) -> int:
         for exporter in exporters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import ssl
 import sys
 import threading
 import time
@@ -21,8 +22,10 @@ Batch = tuple[bytes, str, str]
 class Forward:
     """What does not fit, or is refused, is counted and lost: whoever sent it must not wait."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, ca: str | None = None) -> None:
+        """`ca` is the file of the authority to trust where the address is https."""
         self._address = address
+        self._trust = ssl.create_default_context(cafile=ca)
         self._waiting: queue.Queue[Batch] = queue.Queue(QUEUE_BATCHES)
         self.lost = 0
         threading.Thread(target=self._run, name=address, daemon=True).start()
@@ -47,7 +50,7 @@ class Forward:
         headers = {"Content-Type": kind} | ({"Content-Encoding": encoding} if encoding else {})
         asked = urllib.request.Request(self._address, body, headers)
         try:
-            urllib.request.urlopen(asked, timeout=SEND_S).close()
+            urllib.request.urlopen(asked, timeout=SEND_S, context=self._trust).close()
         except urllib.error.HTTPError as error:
             with error:
                 return f"{error.code} {error.reason}"

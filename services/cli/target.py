@@ -35,7 +35,7 @@ def target(data: Path | None) -> Target:
     if url:
         return Target(url, os.environ.get(KEY, ""), ca)
     folder = data_dir(data)
-    return Target(gateway_of(folder), os.environ.get(KEY, "") or key_of(folder), ca)
+    return Target(gateway_of(folder), os.environ.get(KEY, "") or key_of(folder), ca or _ca(folder))
 
 
 def data_dir(data: Path | None) -> Path:
@@ -58,6 +58,11 @@ def gateway_of(folder: Path) -> str:
         ) from None
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{folder / STACK_FILE} cannot be read: {error}") from None
+
+
+def _ca(folder: Path) -> str:
+    """The stack's own authority, which signs its API too where that speaks TLS."""
+    return str(_stack(folder).get("ca") or "")
 
 
 def key_of(folder: Path) -> str:

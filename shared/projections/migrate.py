@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from pydantic import BaseModel
@@ -22,10 +23,6 @@ from shared.settings import read
 LOCK = 0x6265727468
 """Two migrators at once take turns: Alembic itself does not lock."""
 HERE = Path(__file__).parent / "migrations"
-
-
-def engine_url(dsn: str) -> str:
-    return dsn.replace("postgresql://", "postgresql+asyncpg://", 1)
 
 
 def upgrade(connection: Connection, schema: str, logins: Mapping[str, str]) -> None:
@@ -50,7 +47,10 @@ async def migrate(
 
     `logins` are addresses of the services' roles, whose passwords they are given.
     """
-    engine = create_async_engine(engine_url(dsn), poolclass=NullPool)
+    # The address is the driver's own: SQLAlchemy does not know libpq's words for TLS.
+    engine = create_async_engine(
+        "postgresql+asyncpg://", poolclass=NullPool, async_creator=lambda: asyncpg.connect(dsn)
+    )
     try:
         async with engine.begin() as connection:
             await connection.run_sync(upgrade, schema, logins)

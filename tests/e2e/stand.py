@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import tempfile
 import time
 import urllib.error
@@ -73,7 +74,8 @@ class Stand:
             self.stack.gateway + path, None if body is None else raw, headers, method=method
         )
         try:
-            with urllib.request.urlopen(asked, timeout=15) as answer:
+            trust = ssl.create_default_context(cafile=self.stack.ca)
+            with urllib.request.urlopen(asked, timeout=15, context=trust) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:

@@ -74,7 +74,10 @@ def test_a_span_is_whole_in_zipkins_form() -> None:
 
 def test_the_collectors_own_configuration_names_where_spans_go_on_to() -> None:
     config = yaml.safe_load((ROOT / "infra" / "collector.yaml").read_text())
-    assert collector.endpoints(config) == ["http://jaeger:4318", "http://gateway:8080"]
+    assert collector.endpoints(config) == {
+        "http://jaeger:4318": None,
+        "https://gateway:8080": "/run/secrets/ca_crt",
+    }
     (pipeline,) = config["service"]["pipelines"].values()
     assert set(pipeline["exporters"]) == set(config["exporters"])
 
