@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train results dev demo tracing test lint check lock contracts metrics screenshots \
-	zipkin kafka certificates secrets compose-up compose-test compose-down audit sbom clean
+	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
@@ -106,11 +106,18 @@ secrets: install ## Make the secrets of docker-compose.yml, once.
 compose-up: install ## Start docker-compose.yml, with stand-ins where no image registry answers.
 	@$(BIN)/python -m infra.compose up
 
+compose-load: install ## Submit LOAD_JOBS= synthetic jobs by event to the containers of compose-up.
+	@$(BIN)/python -m infra.compose load
+
 compose-test: dev ## Test the containers of compose-up from outside; it kills some of them.
 	BERTH_COMPOSE=1 $(BIN)/pytest -m compose tests/compose $(PYTEST)
 
 compose-down: install ## Stop the containers; VOLUMES=1 throws their data and secrets away.
 	@$(BIN)/python -m infra.compose down $(if $(filter-out 0,$(VOLUMES)),--volumes)
+
+fuzz: dev ## Fuzz for longer: SECONDS= of each target of bytes, SEED=; OUT= keeps the JSON.
+	$(BIN)/python -m tests.fuzz --seconds "$(or $(SECONDS),10)" --seed "$(or $(SEED),1)" \
+		$(if $(OUT),| tee "$(OUT)")
 
 clean: ## Remove what was built; data of a running stack in .berth stays.
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

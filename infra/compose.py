@@ -295,6 +295,7 @@ def main() -> None:
     words.add_parser("up", help="start everything and say where it is")
     words.add_parser("prepare", help="make the secrets, and the images that no registry has")
     words.add_parser("open", help="make the first key and the pools of started containers")
+    words.add_parser("load", help="submit a synthetic workload by event, and wait for its end")
     ends = words.add_parser("down", help="stop and remove the containers")
     ends.add_argument("--volumes", action="store_true", help="and all data, secrets and the key")
     options = parser.parse_args()
@@ -305,6 +306,9 @@ def main() -> None:
             return
         if options.word == "prepare":
             prepare(_say)
+            return
+        if options.word == "load":
+            _run([*compose_command(), "--profile", "load", "run", "--rm", "load"])
             return
         stack = up(_say) if options.word == "up" else open_up()
     except DidNotStart as error:
