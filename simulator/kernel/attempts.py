@@ -20,9 +20,12 @@ def start(sim: Sim, j: int, count: int, now: int) -> None:
     job.paid_ms = sim.rules.restart_ms if job.starts else 0
     job.starts += 1
     job.started_ms = now
-    job.level_until_ms = 0
     job.ends_ms = now + max(0, job.duration_ms - job.kept_ms) + job.paid_ms
-    sim.running[pool.running] = j
+    slot = sim.running[pool.running]
+    slot.job = j
+    slot.until_ms = 0
+    slot.started_ms = now
+    slot.safe_ms = now + max(sim.rules.residency_ms, job.debt_ms)
     job.running_at = pool.running
     ends.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1
@@ -52,9 +55,13 @@ def release(sim: Sim, j: int, now: int) -> None:
     spans.clear(pool, sim.spans, sim.bits, job)
     ends.remove(sim.ends, sim.jobs, pool.running, j)
     pool.running -= 1
-    last = sim.running[pool.running]
-    sim.running[job.running_at] = last
-    sim.jobs[last].running_at = job.running_at
+    last, slot = sim.running[pool.running], sim.running[job.running_at]
+    slot.job = last.job
+    slot.key = last.key
+    slot.until_ms = last.until_ms
+    slot.started_ms = last.started_ms
+    slot.safe_ms = last.safe_ms
+    sim.jobs[last.job].running_at = job.running_at
     pool.used -= job.gang
     job.held_ms += now - job.started_ms
 

@@ -38,7 +38,7 @@ def find_nodes(sim: Sim, j: int, now: int) -> int:
     sort_by_end(sim, now)
     given = 0
     while given < count and not board.room(levels, job.workers, job.gpus):
-        other = sim.jobs[sim.running[rows[given].order]]
+        other = sim.jobs[sim.running[rows[given].order].job]
         shift_all(free, levels, sim.spans, other.span, 1)
         given += 1
     nodes = 0
@@ -47,7 +47,7 @@ def find_nodes(sim: Sim, j: int, now: int) -> int:
         nodes = board.place(free, levels, job.workers, job.gpus, sim.placed)
         board.give_back(free, levels, sim.placed, nodes)
     for k in range(given):
-        other = sim.jobs[sim.running[rows[k].order]]
+        other = sim.jobs[sim.running[rows[k].order].job]
         shift_all(free, levels, sim.spans, other.span, -1)
     return nodes
 
@@ -57,7 +57,7 @@ def sort_by_end(sim: Sim, now: int) -> None:
     """The running jobs by (expected end, job id). Times of ms are exact in a float."""
     rows, count = sim.sorting, sim.pool.running
     for k in range(count):
-        job = sim.jobs[sim.running[k]]
+        job = sim.jobs[sim.running[k].job]
         rows[k].value = float(expected_end_ms(job, now))
         rows[k].tie = job.tie
     sort(rows, count)

@@ -11,7 +11,7 @@ from simulator.kernel.codes import (
     SETTLE_MS,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Pool, Sim
+from simulator.kernel.state import Pool, Rules, Sim
 
 
 @compiled
@@ -24,14 +24,13 @@ def next_ms(sim: Sim) -> int:
     if pool.running:
         found = min(found, sim.ends[0].at_ms)
     if pool.waiting:
-        found = min(found, pool.again_at_ms, refresh_ms(sim))
+        found = min(found, pool.again_at_ms, refresh_ms(pool, sim.rules))
     return found
 
 
 @compiled
-def refresh_ms(sim: Sim) -> int:
+def refresh_ms(pool: Pool, rules: Rules) -> int:
     """When an unchanged line is ranked again, if that could matter."""
-    pool, rules = sim.pool, sim.rules
     if rules.ranked:
         return pool.ranked_at_ms + rules.refresh_ms
     return learned.next_look_ms(pool, rules) if rules.policy == LEARNED else NEVER
@@ -43,7 +42,7 @@ def happen(sim: Sim, now: int) -> None:
     a mere ranking is none."""
     pool = sim.pool
     waited = pool.waiting > 0
-    refreshed = waited and now == refresh_ms(sim)
+    refreshed = waited and now == refresh_ms(pool, sim.rules)
     asked = waited and now == pool.again_at_ms
     ended = end_jobs(sim, now)
     came = admit_jobs(sim, now)

@@ -83,9 +83,9 @@ def look(sim: Sim, now: int) -> None:
         )
     running = 0.0
     for k in range(pool.running):
-        j = sim.running[k]
+        j = sim.running[k].job
         job = sim.jobs[j]
-        job.level_until_ms = 0
+        sim.running[k].until_ms = 0
         attained_s = (job.kept_ms + now - job.started_ms) / 1000.0
         running += service_of(job, sim.chances[j if sim.rules.knows else 0], attained_s)
     if pool.running:

@@ -113,8 +113,8 @@ def end_claims(sim: Sim) -> None:
 def close_up(sim: Sim) -> None:
     """Those who started have left the queue."""
     pool, queue = sim.pool, sim.queue
-    left = 0
-    for i in range(pool.waiting):
+    left = 0 if sim.walk.claimed else sim.gone[0]
+    for i in range(left, pool.waiting):
         if sim.jobs[queue[i]].state == WAITING:
             queue[left] = queue[i]
             left += 1

@@ -113,17 +113,12 @@ def in_steps(rules: Rules) -> bool:
 
 
 @compiled
-def running_key(sim: Sim, j: int) -> float:
-    """The key of a running job at the last ranking."""
-    job, ranked_at = sim.jobs[j], sim.pool.ranked_at_ms
-    stepwise = in_steps(sim.rules)
-    if stepwise and ranked_at < job.level_until_ms:
-        return job.level_key
-    attained_ms = job.kept_ms + ranked_at - job.started_ms
+def rank_running(sim: Sim, k: int) -> None:
+    """The key at the last ranking of the running job in that slot, and how long it is good."""
+    slot, ranked_at = sim.running[k], sim.pool.ranked_at_ms
+    attained_ms = sim.jobs[slot.job].kept_ms + ranked_at - slot.started_ms
     attained_s = attained_ms / 1000.0
-    key = key_of(sim, j, ranked_at, attained_s, True)
-    if stepwise:
+    slot.key = key_of(sim, slot.job, ranked_at, attained_s, True)
+    if in_steps(sim.rules):
         edge_ms = keys.level_s(keys.bin_of(attained_s) + 1) * 1000.0
-        job.level_key = key
-        job.level_until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))
-    return key
+        slot.until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))

@@ -40,6 +40,7 @@ def begin(sim: Sim) -> None:
     walk = sim.walk
     walk.open_shapes = sim.pool.waiting_shapes
     walk.started = 0
+    walk.claimed = sim.pool.claims > 0
     walk.kept = 0
     walk.evictions = 0
     walk.searches = 0
@@ -63,11 +64,16 @@ def walk_down(sim: Sim, now: int) -> None:
     walk = sim.walk
     for i in range(sim.pool.waiting):
         j = sim.line[i]
-        if passed_over(sim.shapes[sim.jobs[j].kind]):
+        if passed_over(sim.shapes[sim.kinds[j]]):
             if walk.open_shapes == 0:
                 return
-        elif not serve(sim, j, now):
-            return
+        else:
+            started = walk.started
+            goes_on = serve(sim, j, now)
+            if walk.started > started:
+                sim.gone[started] = i
+            if not goes_on:
+                return
 
 
 @compiled

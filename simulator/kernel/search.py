@@ -8,7 +8,7 @@ from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import close, give_up
 from simulator.kernel.sorting import sort
 from simulator.kernel.spans import lowest, shift_all
-from simulator.kernel.state import Job, Sim
+from simulator.kernel.state import Job, Rules, Sim, Victim
 
 
 @compiled
@@ -19,7 +19,7 @@ def search(sim: Sim, j: int, now: int) -> bool:
     if score > walk.bar:
         walk.bar = score
         list_victims(sim, score, now)
-    if walk.victims == 0 or not leads(sim, 0, score):
+    if walk.victims == 0 or not leads(sim.victims[0], sim.rules, score):
         despair(sim, job, score)
         return False
     if walk.evictions == EVICTIONS_PER_ROUND or walk.searches == SEARCHES_PER_ROUND:
@@ -56,26 +56,27 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
 
     Whoever comes later in the line has a lower score, but for those that were out of turn.
     """
-    walk, rows = sim.walk, sim.sorting
+    walk, rows, ranked_at = sim.walk, sim.sorting, sim.pool.ranked_at_ms
+    margin = sim.rules.margin
     walk.protected = 0
     count = 0
     for k in range(sim.pool.running):
-        r = sim.running[k]
-        job = sim.jobs[r]
-        if job.started_ms >= now:
+        slot = sim.running[k]
+        if slot.started_ms >= now:
             continue
-        other = -ranking.running_key(sim, r)
-        if not other + sim.rules.margin < score:
+        if ranked_at >= slot.until_ms:
+            ranking.rank_running(sim, k)
+        other = -slot.key
+        if not other + margin < score:
             continue
-        until_ms = job.started_ms + max(sim.rules.residency_ms, job.debt_ms)
-        if until_ms > now:
+        if slot.safe_ms > now:
             sim.protected[walk.protected].score = other
-            sim.protected[walk.protected].until_ms = until_ms
+            sim.protected[walk.protected].until_ms = slot.safe_ms
             walk.protected += 1
             continue
         rows[count].value = other
-        rows[count].tie = job.tie
-        sim.chosen[count] = r
+        rows[count].tie = sim.jobs[slot.job].tie
+        sim.chosen[count] = slot.job
         count += 1
     sort(rows, count)
     for k in range(count):
@@ -97,7 +98,7 @@ def give_victims(sim: Sim, job: Job, score: float) -> int:
     """Gives back 1, 3, 7, 15, ... victims until the job fits or none is left: `chosen`."""
     given, batch, at = 0, 1, 0
     while True:
-        while given < batch and at < sim.walk.victims and leads(sim, at, score):
+        while given < batch and at < sim.walk.victims and leads(sim.victims[at], sim.rules, score):
             if sim.victims[at].spared:
                 shift_victim(sim, at, 1)
                 sim.chosen[given] = at
@@ -109,8 +110,8 @@ def give_victims(sim: Sim, job: Job, score: float) -> int:
 
 
 @compiled
-def leads(sim: Sim, at: int, score: float) -> bool:
-    return sim.victims[at].score + sim.rules.margin < score
+def leads(victim: Victim, rules: Rules, score: float) -> bool:
+    return victim.score + rules.margin < score
 
 
 @compiled

@@ -82,6 +82,8 @@ class Walk(Protocol):
     open_shapes: int
     """Shapes somebody waits with that still may start or look for victims."""
     started: int
+    claimed: bool
+    """Was somebody out of turn? Else `line` is `queue`."""
     kept: int
     evictions: int
     """Searches that found victims."""
@@ -139,14 +141,23 @@ class Job(Protocol):
     lost_ms: int
     held_ms: int
     running_at: int
-    """Where it is among the running."""
+    """Its slot among the running."""
     ends_at: int
     """Where it is among the ends."""
     span: int
     """The first of its spans."""
-    level_key: float
-    """Key while it runs, good until `level_until_ms`."""
-    level_until_ms: int
+
+
+class Slot(Protocol):
+    """What a search asks of a running job; slots lie beside each other, jobs far apart."""
+
+    job: int
+    key: float
+    """Good until `until_ms`."""
+    until_ms: int
+    started_ms: int
+    safe_ms: int
+    """Rank does not stop it before."""
 
 
 class Shape(Protocol):
@@ -209,11 +220,15 @@ class Sim(NamedTuple):
     pool: Pool
     walk: Walk
     jobs: Jobs
+    kinds: Ints
+    """[n] the shape of each job, see `Job.kind`: a walk asks everybody for it."""
     queue: Ints
     """[n] the waiting, in order unless keys change with the wait."""
     line: Ints
     """[n] this round's order."""
-    running: Ints
+    gone: Ints
+    """[r] places in `line` of those that this round started."""
+    running: Sequence[Slot]
     """[r] in no order."""
     ends: Ends
     """[r] a heap."""
