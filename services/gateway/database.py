@@ -13,7 +13,7 @@ import msgspec
 
 from services.gateway.problem import unavailable
 from shared.contracts.registry import Bearer
-from shared.projections.database import EVERYBODY, SCHEMA
+from shared.projections.database import EVERYBODY, OPERATOR, SCHEMA
 
 CONNECT_S = 2.0
 COMMAND_S = 5.0
@@ -37,11 +37,11 @@ class Database:
         """What this bearer may see of it; raises a 503 Refusal where Postgres cannot be asked."""
         if not self._dsn:
             raise unavailable("reads_unavailable", "this gateway has no read models")
-        seen = seen_by(bearer)
+        scope = scope_of(bearer)
         try:
             pool = await self._connected()
             async with pool.acquire() as conn, conn.transaction(readonly=True):
-                await conn.execute(f"SET LOCAL app.tenant = '{seen}'")
+                await conn.execute(scope)
                 found = await conn.fetch(sql, *values)
         except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as e:
             raise unavailable("reads_unavailable", f"Postgres: {type(e).__name__}") from None
@@ -75,6 +75,13 @@ def seen_by(bearer: Bearer) -> str:
     if not A_TENANT.fullmatch(tenant):
         raise ValueError("a session is a tenant's or an operator's")
     return tenant
+
+
+def scope_of(bearer: Bearer) -> str:
+    """The first words of its transaction."""
+    seen = seen_by(bearer)
+    puts_on = f"SET LOCAL ROLE {OPERATOR}; " if seen == EVERYBODY else ""
+    return f"{puts_on}SET LOCAL app.tenant = '{seen}'"
 
 
 def _shown(name: str, value: object) -> object:

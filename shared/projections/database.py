@@ -8,6 +8,8 @@ from asyncpg import Connection
 SCHEMA = "berth"
 EVERYBODY = "*"
 """What an operator's transaction names as `app.tenant`; no tenant can be called so."""
+OPERATOR = "berth_operator"
+"""The role that it puts on beside; `roles.py` says what it sees."""
 
 
 async def connect(dsn: str, schema: str = SCHEMA) -> Connection:

@@ -25,7 +25,7 @@ from shared.contracts.placement import (
 )
 from shared.contracts.ranking import QueueRanked, Ranked
 from shared.contracts.rejected import InputRejected
-from shared.projections.database import connect
+from shared.projections.database import OPERATOR, connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.rebuild import rebuild
@@ -135,7 +135,7 @@ async def session(dsn: str, role: str, tenant: str | None) -> AsyncIterator[asyn
 
 async def everything(dsn: str, tenant: str | None) -> dict[str, list[str]]:
     """All that the gateway can select, without a WHERE: rows as text by table and view."""
-    async with session(dsn, GATEWAY, tenant) as conn:
+    async with session(dsn, OPERATOR if tenant == "*" else GATEWAY, tenant) as conn:
         names = [row["relname"] for row in await conn.fetch(RELATIONS)]
         return {
             name: [str(row["t"]) for row in await conn.fetch(ALL.format(name))] for name in names
@@ -179,6 +179,26 @@ async def test_an_operators_session_sees_every_row_by_saying_so(filled: str) -> 
         assert all(tenant in str(found[name]) for tenant in TENANTS)
 
 
+async def test_the_gateway_sees_all_only_while_it_has_put_on_the_operators_role(
+    filled: str,
+) -> None:
+    async with session(filled, GATEWAY, "*") as conn:
+        assert await conn.fetchval("SELECT count(*) FROM job") == 0
+        assert await conn.fetchval("SELECT count(*) FROM queue_rank") == 0
+    conn = await connect(filled)
+    await conn.execute(f"SET SESSION AUTHORIZATION {GATEWAY}")
+    async with conn.transaction():
+        await conn.execute(f"SET LOCAL ROLE {OPERATOR}; SET LOCAL app.tenant = '*'")
+        assert await conn.fetchval("SELECT count(*) FROM job") == 4
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            async with conn.transaction():
+                await conn.execute("DELETE FROM job_event")
+    assert await conn.fetchval("SELECT current_user") == GATEWAY
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await conn.execute(f"SET ROLE {OWNER}")
+    await conn.close()
+
+
 async def test_what_one_transaction_named_is_forgotten_by_the_next(filled: str) -> None:
     conn = await connect(filled)
     await conn.execute(f"SET ROLE {GATEWAY}")
@@ -218,7 +238,7 @@ async def test_roles_have_no_rights_beyond_their_work(filled: str) -> None:
         "rolbypassrls FROM pg_roles WHERE rolname = ANY($1)", list(ROLES)
     )  # fmt: skip
     await conn.close()
-    assert [row["more"] for row in rows] == [False] * 3
+    assert [row["more"] for row in rows] == [False] * 4
     assert [row["rolname"] for row in rows if row["rolbypassrls"]] == [PROJECTOR]
 
 

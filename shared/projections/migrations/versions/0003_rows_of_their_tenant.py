@@ -34,7 +34,15 @@ SELECT p.job_id, p.tenant, p.partition, e.position, (e.value ->> 'score')::float
 FROM queue_rank q
 CROSS JOIN LATERAL jsonb_array_elements(q.ranked::jsonb) WITH ORDINALITY AS e (value, position)
 JOIN job_placement p ON p.job_id = e.value ->> 'job_id' AND p.partition = q.partition
-WHERE p.phase = 'waiting' AND (SELECT current_setting('app.tenant', true)) IN ('*', p.tenant);
+WHERE p.phase = 'waiting' AND p.tenant = current_setting('app.tenant', true)
+UNION ALL
+SELECT p.job_id, p.tenant, p.partition, e.position, (e.value ->> 'score')::float8 AS score,
+       CASE WHEN e.position > 1
+            THEN (q.ranked::jsonb -> (e.position - 2)::int ->> 'score')::float8 END AS score_ahead
+FROM queue_rank q
+CROSS JOIN LATERAL jsonb_array_elements(q.ranked::jsonb) WITH ORDINALITY AS e (value, position)
+JOIN job_placement p ON p.job_id = e.value ->> 'job_id' AND p.partition = q.partition
+WHERE p.phase = 'waiting' AND current_setting('app.tenant', true) = '*';
 
 CREATE VIEW queue AS
 SELECT
