@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results dev demo tracing test lint check lock contracts metrics screenshots \
+.PHONY: help install train results chaos dev demo tracing test lint check lock contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -73,6 +73,12 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 	$(BIN)/berth bench ranking --json > docs/results/ranking.json
+
+chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= JOBS= KILLS= ONLY=
+	mkdir -p build
+	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),200) > build/chaos-simulation.json
+	$(BIN)/berth bench chaos --json --simulation build/chaos-simulation.json --out docs/results \
+		$(if $(JOBS),--jobs $(JOBS)) $(if $(KILLS),--kills $(KILLS)) $(if $(ONLY),--only $(ONLY))
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate

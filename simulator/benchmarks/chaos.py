@@ -24,9 +24,10 @@ from shared.projections import cursor
 from shared.projections.database import connect
 from shared.verify.reading import Logs
 from shared.verify.run import Report, verify
-from simulator.benchmarks.parts import faults
+from simulator.benchmarks.parts import disk, faults
 from simulator.benchmarks.parts.chaos_page import page
 from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.disk import Under
 from simulator.benchmarks.parts.load import percentile
 from simulator.benchmarks.parts.scene import Scene, scene
 from simulator.benchmarks.parts.stack import LANE, bench_stack
@@ -36,7 +37,7 @@ Json = dict[str, object]
 Part = Callable[["Options", Scene], Awaitable[Json]]
 
 NEXT_S = 60.0
-NODE_LEASES_S = 30.0
+UNDER: tuple[Under, ...] = ("kafka", "postgres")
 RUNBOOK = "see docs/operations/"
 
 
@@ -63,15 +64,30 @@ class Options:
 
 async def run(options: Options, say: Say) -> Json:
     """Figures of each part, and what verify said of all that was left behind."""
-    wanted = options.only.split(",") if options.only else list(PARTS)
+    wanted = options.only.split(",") if options.only else [*PARTS, *(f"disk_{u}" for u in UNDER)]
     began = time.time()
     figures: dict[str, Json] = {}
+    if set(wanted) - {f"disk_{under}" for under in UNDER}:
+        await on_one_stack(options, wanted, figures, say)
+    for under in UNDER:
+        if f"disk_{under}" in wanted:
+            figures[f"disk_{under}"] = await disk_full(options, under, say)
+            say(f"disk_{under}: {json.dumps(figures[f'disk_{under}'])}")
+    result = whole(options, figures, time.time() - began)
+    if options.out:
+        publish(result, Path(options.out))
+    return result
+
+
+async def on_one_stack(
+    options: Options, wanted: list[str], figures: dict[str, Json], say: Say
+) -> None:
     async with (
         bench_stack(options.broker, say) as bench,
         scene(bench, options.jobs, options.per_s, say) as made,
     ):
         await faults.until(lambda: len(made.ended) > 5, NEXT_S)
-        for name in (name for name in wanted if name != "lost_tail"):
+        for name in (name for name in wanted if name in PARTS and name != "lost_tail"):
             say(f"{name}: begins with {len(made.ended)} jobs ended")
             figures[name] = await PARTS[name](options, made)
             say(f"{name}: {json.dumps(figures[name])}")
@@ -80,10 +96,22 @@ async def run(options: Options, say: Say) -> Json:
         figures["end"] = await judged(made, await made.all_ended(180.0))
         if "lost_tail" in wanted:
             figures["lost_tail"] = await lost_tail(options, made)
-    result = whole(options, figures, time.time() - began)
-    if options.out:
-        publish(result, Path(options.out))
-    return result
+
+
+async def disk_full(options: Options, under: Under, say: Say) -> Json:
+    """Its own stack, with the broker or Postgres on a disk that fills up; then `verify`."""
+    if why := disk.missing():
+        return {"skipped": why}
+    async with (
+        disk.small_stack(options.broker, under, say) as (bench, folder),
+        scene(bench, options.jobs, options.per_s, say) as made,
+    ):
+        await faults.until(lambda: len(made.ended) > 5, NEXT_S)
+        figures = await disk.filled(made, folder, under)
+        made.jobs = 0
+        end = await judged(made, await made.all_ended(120.0))
+    names = ("jobs_acknowledged", "verify", "violations")
+    return figures | {name: end[name] for name in names}
 
 
 def whole(options: Options, figures: dict[str, Json], wall_s: float) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -27,27 +28,27 @@ ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
 RUNS: dict[str, dict[str, str]] = {
     "first": {
-        "admission": "before_send:8",
-        "priority": "in_flight:8",
-        "placement": "after_ack:30",
-        "projector": "before_commit:12",
-        "publisher": "half_published:12",
+        "admission": "before_send:5",
+        "priority": "in_flight:5",
+        "placement": "after_ack:10",
+        "projector": "before_commit:6",
+        "publisher": "half_published:6",
         "gateway": "after_forward:3",
-        "executor-virtual": "after_report:10",
+        "executor-virtual": "after_report:4",
     },
     "second": {
-        "admission": "in_flight:8",
-        "priority": "after_ack:8",
-        "placement": "before_send:30",
-        "projector": "after_commit:12",
-        "publisher": "after_publish:12",
-        "executor-virtual": "before_report:10",
+        "admission": "in_flight:5",
+        "priority": "after_ack:5",
+        "placement": "before_send:10",
+        "projector": "after_commit:6",
+        "publisher": "after_publish:6",
+        "executor-virtual": "before_report:4",
     },
     "third": {
-        "admission": "after_ack:8",
-        "priority": "before_send:8",
-        "placement": "in_flight:30",
-        "publisher": "before_publish:12",
+        "admission": "after_ack:5",
+        "priority": "before_send:5",
+        "placement": "in_flight:10",
+        "publisher": "before_publish:6",
         "gateway": "after_forward:3",
     },
 }
@@ -92,7 +93,10 @@ async def ended(stand: Stand, jobs: set[str]) -> None:
 def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, str]) -> None:
     env = {name: {"BERTH_FAILPOINT": place} for name, place in armed.items()}
     with a_stand("executor-local", env=env) as stand:
-        jobs = [job for group in range(GROUPS) for job in publish(stand, group)]
+        jobs: list[str] = []
+        for group in range(GROUPS):
+            jobs += publish(stand, group)
+            time.sleep(0.3)  # or all of it would be one batch
         asyncio.run(ended(stand, set(jobs)))
         assert stand.verify().violations == []
         counted = {name: deaths(stand, name, armed[name].partition(":")[0]) for name in armed}

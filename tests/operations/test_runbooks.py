@@ -20,6 +20,7 @@ ORDER = ("deploy", "poison-record", "stuck-consumer", "lost-postgres", "backup",
 ELSEWHERE = {
     "README": "has no block",
     "capacity": "is made by benchmarks",
+    "chaos": "tests/chaos and make chaos",
     "compose": "tests/compose",
     "observability": "tests/infra/observability",
     "security": "tests/infra and tests/services/gateway",
