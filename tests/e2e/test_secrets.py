@@ -1,0 +1,275 @@
+"""Canaries: secrets that went through a running stack are in no log, trace, event, row, argv or
+environment; and the audit knows who did what meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psutil
+import pytest
+
+from infra import postgres, supervise
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP
+from shared.contracts.topics import TOPICS, submissions, tenant_events
+from shared.projections.database import connect
+from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
+
+pytestmark = pytest.mark.stack
+CANARY = "canary-7f3a91"
+JOB_SECRET, PROMPT, REJECTED, TOKEN = (f"{CANARY}-{n}" for n in ("job", "prompt", "body", "token"))
+FORGED = "eyJhbGciOiJub25lIn0." + TOKEN + ".x"
+
+
+@dataclass
+class Spans:
+    """An OTLP receiver that keeps what it is sent, and how services are told of it."""
+
+    url: str = ""
+    raw: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def receiver() -> Iterator[Spans]:
+    spans = Spans()
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            gzipped = self.headers.get("Content-Encoding") == "gzip"
+            spans.raw.append(gzip.decompress(raw) if gzipped else raw)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    spans.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield spans
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@dataclass
+class Driven:
+    """A stack after its traffic, and every secret there is."""
+
+    stand: Stand
+    spans: Spans
+    secrets: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
+    folder = tmp_path_factory.mktemp("secrets")
+    folder.chmod(0o755)
+    (folder / "ada").mkdir()
+    (folder / "ada" / "db").write_text(JOB_SECRET + "\n")
+    with receiver() as spans:
+        env = {"*": {"BERTH_OTLP": spans.url}, "executor-local": {"BERTH_SECRETS": str(folder)}}
+        with a_stand(env=env) as stand:
+            drive(stand)
+            yield Driven(stand, spans, secrets_of(stand))
+
+
+def secrets_of(stand: Stand) -> dict[str, str]:
+    """What must not be seen, by a name that may."""
+    found = {f"key of {who}": key.rpartition(".")[2] for who, key in stand.keys.items()}
+    root = stand.stack.state.parent
+    for user in postgres.USERS:
+        line = (root / "postgres" / "passwords" / user).read_text()
+        found[f"password of {user}"] = line.strip().rpartition(":")[2]
+    made = {"job": JOB_SECRET, "prompt": PROMPT, "body": REJECTED, "token": TOKEN}
+    assert all(len(secret) > 12 for secret in found.values())
+    return found | made
+
+
+def drive(stand: Stand) -> None:
+    """Work of every kind, bad requests, and deaths."""
+    spec = {"name": "reads", "command": ["sh", "-c", 'test "$PASS" && sleep 1'],
+            "env": {"PASS": "secret://db"}}  # fmt: skip
+    body = {"spec": spec, "pool": LOCAL_POOL}
+    status, told = stand.call("POST", "/v1/jobs", body, who="ada")
+    assert status == 202, told
+    assert stand.ended(told["job_id"], 60)["phase"] == "succeeded"
+    missing = {"spec": {**spec, "env": {"PASS": "secret://absent"}}, "pool": LOCAL_POOL}
+    status, told = stand.call("POST", "/v1/jobs", missing, who="ada")
+    stand.call("DELETE", f"/v1/jobs/{told['job_id']}", who="root")
+    for bad in ({"API_TOKEN": REJECTED}, {"A": ["x", REJECTED]}, {REJECTED: 7}):
+        status, told = stand.call("POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, who="ada")
+        assert status == 422
+    ask_llm(stand)
+    turned_away(stand)
+    status, made = stand.call("POST", "/v1/tenants/bob/keys", {"key_id": "bob-2"})
+    assert stand.answer(made["command_id"])["accepted"]
+    stand.keys["bob-2"] = made["key"]
+    status, gone = stand.call("DELETE", "/v1/keys/bob-2")
+    assert stand.answer(gone["command_id"])["accepted"]
+    pids = stand.pids()
+    for name in ("projector", "placement", "executor-local"):
+        os.kill(pids[name], signal.SIGKILL)
+    os.kill(pids["postgres"], signal.SIGQUIT)
+    supervise.wait_ready(stand.stack.data_dir, ("projector", "placement", "executor-local"), 60)
+    assert stand.ended(stand.submit()["job_id"], 60)["phase"] == "succeeded"
+
+
+def ask_llm(stand: Stand) -> None:
+    endpoint = {"endpoint": "llama", "tokens_per_s": 1e6, "batch_tokens": 10**6}
+    _, told = stand.call("POST", "/v1/endpoints", endpoint)
+    assert stand.answer(told["command_id"])["accepted"]
+    asked = {"model": "llama", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 4}
+    eventually(lambda: completed(stand, asked) == 200)
+    for wrong in ({**asked, "model": PROMPT}, {**asked, "max_tokens": PROMPT}):
+        assert completed(stand, wrong) in (400, 404, 422)
+
+
+def completed(stand: Stand, asked: dict[str, Any]) -> int:
+    request = urllib.request.Request(
+        stand.stack.llm + "/v1/chat/completions", json.dumps(asked).encode(),
+        {"Authorization": f"Bearer {stand.keys['ada']}", "Content-Type": "application/json"},
+    )  # fmt: skip
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def turned_away(stand: Stand) -> None:
+    stand.keys |= {"wrong": f"ada-x.{TOKEN}", "forged": FORGED}
+    for who in ("wrong", "forged"):
+        assert stand.call("GET", "/v1/jobs", who=who)[0] == 401
+        del stand.keys[who]
+    assert stand.call("POST", "/v1/pools", {"pool": "mine"}, who="ada")[0] == 403
+
+
+def found_in(driven: Driven, where: str, raw: bytes) -> list[str]:
+    secrets = driven.secrets.items()
+    return [f"{name} in {where}" for name, secret in secrets if secret.encode() in raw]
+
+
+def test_no_log_or_kept_file_holds_a_secret(driven: Driven) -> None:
+    data, seen, count = driven.stand.stack.data_dir, [], 0
+    cluster = driven.stand.stack.state.parent / "postgres" / "cluster"
+    for path in data.rglob("*"):
+        is_kept_for_it = path.parent.name == "passwords" or path.name == "operator.key"
+        if path.is_file() and not is_kept_for_it and not path.is_relative_to(cluster):
+            seen += found_in(driven, str(path.relative_to(data)), path.read_bytes())
+            count += 1
+    assert seen == [] and count > 15
+
+
+def test_files_that_hold_secrets_are_closed(driven: Driven) -> None:
+    data = driven.stand.stack.data_dir
+    kept = [*data.rglob("passwords/*"), data / "operator.key", data / "stack.json"]
+    assert len(kept) > 4
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+
+
+def test_no_process_was_told_a_secret(driven: Driven) -> None:
+    seen, told = [], 0
+    for name, pid in driven.stand.pids().items():
+        for process in (found := psutil.Process(pid), *found.children(recursive=True)):
+            argv, environ = Path(f"/proc/{process.pid}/cmdline"), f"/proc/{process.pid}/environ"
+            seen += found_in(driven, f"argv of {name}", argv.read_bytes())
+            seen += found_in(driven, f"environ of {name}", Path(environ).read_bytes())
+            told += 1
+    assert seen == [] and told >= len(driven.stand.pids())
+
+
+def test_no_span_holds_a_secret(driven: Driven) -> None:
+    raw = b"".join(driven.spans.raw)
+    for service in (b"gateway", b"admission", b"placement", b"throttle"):
+        assert service in raw
+    assert found_in(driven, "a span", raw) == []
+
+
+async def test_no_topic_holds_a_secret(driven: Driven) -> None:
+    stack = driven.stand.stack
+    specs = [*TOPICS.values(), *(make(name) for name in TENANTS for make in
+                                 (submissions, tenant_events))]  # fmt: skip
+    log = KafkaLog(stack.connection("operator"), client="canary")
+    await log.start()
+    seen: list[str] = []
+    records = 0
+    for spec in specs:
+        lanes = range(1 if spec.single_partition else stack.partitions)
+        feed = await log.feed({TP(spec.name, lane): 0 for lane in lanes}, lossy=True)
+        while polled := await feed.poll(0.5, 5000):
+            for entry in (entry for entries in polled.values() for entry in entries):
+                records += 1
+                seen += found_in(driven, spec.name, (entry.value or b"") + repr(entry).encode())
+        await feed.close()
+    await log.stop()
+    assert seen == [] and records > 100
+
+
+async def test_no_row_holds_a_secret(driven: Driven) -> None:
+    conn = await connect(driven.stand.stack.postgres)
+    tables = await conn.fetch("SELECT oid::regclass::text AS name FROM pg_class WHERE "
+        "relkind IN ('r', 'v') AND relnamespace IN ('berth'::regnamespace, "
+        "'pg_catalog'::regnamespace)")  # fmt: skip
+    seen: list[str] = []
+    for name in (row["name"] for row in tables):
+        try:
+            rows = await conn.fetch(f"SELECT t::text AS t FROM {name} t")  # noqa: S608
+        except asyncpg.PostgresError:
+            continue
+        seen += found_in(driven, name, "\n".join(str(row["t"]) for row in rows).encode())
+    await conn.close()
+    assert seen == []
+
+
+def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> None:
+    stand = driven.stand
+    root = f"key:{stand.keys['root'].partition('.')[0]}"
+
+    def told() -> set[tuple[str, str, str, str]]:
+        rows = (stand.get("/v1/audit?limit=1000") or {"items": []})["items"]
+        return {(row["principal"], row["action"], row["object"], row["outcome"]) for row in rows}
+
+    ada = f"key:{stand.keys['ada'].rpartition('.')[0]}"
+    expected = {
+        (root, "key.create.v1", "bob-2", "accepted"),
+        (root, "key.revoke.v1", "bob-2", "accepted"),
+        (root, "endpoint.configure.v1", "llama", "accepted"),
+        ("machine", "pool.configure.v1", LOCAL_POOL, "accepted"),
+        (ada, "POST /v1/pools", "", "refused"),
+        ("", "GET /v1/jobs", "", "refused"),
+    }
+    eventually(lambda: expected <= told())
+    assert not any(action == "job.submit.v1" for _, action, _, _ in told())
+    assert stand.call("GET", "/v1/audit", who="ada")[0] == 403
+    said = subprocess.run(
+        [sys.executable, "-m", "services.cli", "audit", "--action", "key.revoke.v1", "--json",
+         "--data", str(stand.stack.data_dir)], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    [row] = json.loads(said.stdout)
+    assert (row["principal"], row["object"], row["requests"]) == (root, "bob-2", 1)
+    assert found_in(driven, "the audit", said.stdout.encode()) == []
+
+
+def test_verify_holds_and_a_revoked_key_opens_nothing(driven: Driven) -> None:
+    assert driven.stand.verify().violations == []
+    assert driven.stand.call("GET", "/v1/jobs", who="bob-2")[0] == 401
