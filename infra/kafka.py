@@ -154,6 +154,11 @@ def start(data_dir: Path, port: int, *, plain: bool = False) -> Running:
     if folder is not None:
         certificates.make(folder)
     prepare(data_dir, port, folder)
+    return run(data_dir, port)
+
+
+def run(data_dir: Path, port: int) -> Running:
+    """The prepared node, at all its addresses; also again after it died."""
     running = spawn("kafka", command(data_dir), data_dir / "kafka.log")
     running.wait_ready(lambda: is_open(port), timeout_s=60)
     return running
@@ -191,8 +196,8 @@ def main() -> None:
         return
     certificates.make(options.data / CERTIFICATES)
     prepare(options.data, options.port, options.data / CERTIFICATES)
-    run = command(options.data)
-    os.execv(run[0], run)
+    words = command(options.data)
+    os.execv(words[0], words)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Passwords of Kafka's users: one file each, closed to others, made once and read by one service."""
+"""Passwords of the users of Kafka: one file each, closed to others, made once."""
 
 from __future__ import annotations
 

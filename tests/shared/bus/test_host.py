@@ -69,8 +69,7 @@ class Stage:
 
     def restart_broker(self) -> None:
         self.broker.kill()
-        self.broker = kafka.start(self.folder / "broker", self.port)
-        self.connection = kafka.root(self.folder / "broker")
+        self.broker = kafka.run(self.folder / "broker", self.port)
 
     def ready(self, running: Running, timeout_s: float = 30) -> None:
         mark = self.folder / running.name / "admission.ready"
