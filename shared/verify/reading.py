@@ -17,10 +17,11 @@ from shared.bus.record import Position, next_of
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
-from shared.contracts.reports import ExecutorReported
+from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.contracts.topics import CUSTODIAN, TOPICS
 from shared.projections.source import after, places
 from shared.verify.commands import Asked, Poison
+from shared.verify.workers import MadeReady
 
 __all__ = ["Asks", "Consumption", "after", "asks", "dead_letters", "ledgers", "published"]
 
@@ -87,6 +88,7 @@ class Asks:
 
     asked: dict[str, Asked] = field(default_factory=dict)
     poison: dict[tuple[str, int, int], Poison] = field(default_factory=dict)
+    ready: list[MadeReady] = field(default_factory=list)
     records: int = 0
 
 
@@ -138,7 +140,7 @@ def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
     try:
         event = cloudevents.decode_input(entry.value)
         if event.type == ExecutorReported.TYPE:
-            ExecutorReported.model_validate_json(event.body)
+            reported(found, tp, entry, ExecutorReported.model_validate_json(event.body))
             return
         refuse_misplaced(tp.topic, event.type, owner_of(event.type))
         command = decode_command(event.type, event.body)
@@ -155,6 +157,15 @@ def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
     of = str(getattr(command, "job_id", ""))
     spot = f"{tp.topic}/{tp.partition}/{entry.offset}"
     found.asked.setdefault(event.id, Asked(event.id, event.type, of, spot, consumed))
+
+
+def reported(found: Asks, tp: TP, entry: Entry, said: ExecutorReported) -> None:
+    spot = f"{tp.topic}/{tp.partition}/{entry.offset}"
+    found.ready += [
+        MadeReady(each.allocation_id, each.job_id, spot)
+        for each in said.reports
+        if isinstance(each, WorkerReady)
+    ]
 
 
 def forwarded(

@@ -23,6 +23,7 @@ from shared.verify.lives import JobsLive
 from shared.verify.reading import Logs
 from shared.verify.readmodels import ReadModelsEqual, Stored, stored
 from shared.verify.rules import Bounds, Rule, Violation
+from shared.verify.workers import WorkersAccepted
 
 Progress = Callable[[str], None]
 READERS_MS = 200
@@ -143,6 +144,7 @@ async def rules_for(
         PoisonRejected(asks.poison, await reading.dead_letters(logs), bounds),
         JobsLive(read, bounds),
         GpusHeld(),
+        WorkersAccepted(asks.ready),
     ]
     if conn is not None:
         rules.append(ReadModelsEqual(await caught_up(conn, consumption, logs.patience_s)))

@@ -22,33 +22,33 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.identity import job_id_of
 from tests.e2e.stand import POOL, Stand, a_stand, a_wish
 
-JOBS, GROUPS = 60, 10
+JOBS, GROUPS = 40, 8
 WITHIN_S = 120.0
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
 RUNS: dict[str, dict[str, str]] = {
     "first": {
-        "admission": "before_send:5",
-        "priority": "in_flight:5",
-        "placement": "after_ack:10",
-        "projector": "before_commit:6",
-        "publisher": "half_published:6",
+        "admission": "before_send:8",
+        "priority": "in_flight:8",
+        "placement": "after_ack:16",
+        "projector": "before_commit:10",
+        "publisher": "half_published:10",
         "gateway": "after_forward:3",
-        "executor-virtual": "after_report:4",
+        "executor-virtual": "after_report:6",
     },
     "second": {
-        "admission": "in_flight:5",
-        "priority": "after_ack:5",
-        "placement": "before_send:10",
-        "projector": "after_commit:6",
-        "publisher": "after_publish:6",
-        "executor-virtual": "before_report:4",
+        "admission": "in_flight:8",
+        "priority": "after_ack:8",
+        "placement": "before_send:16",
+        "projector": "after_commit:10",
+        "publisher": "after_publish:10",
+        "executor-virtual": "before_report:6",
     },
     "third": {
-        "admission": "after_ack:5",
-        "priority": "before_send:5",
-        "placement": "in_flight:10",
-        "publisher": "before_publish:6",
+        "admission": "after_ack:8",
+        "priority": "before_send:8",
+        "placement": "in_flight:16",
+        "publisher": "before_publish:10",
         "gateway": "after_forward:3",
     },
 }

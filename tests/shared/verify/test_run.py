@@ -39,6 +39,7 @@ from shared.contracts.placement import (
     JobSucceeded,
 )
 from shared.contracts.rejected import InputRejected
+from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.migrate import migrate
@@ -197,7 +198,7 @@ def event(kind: Event) -> bytes:
 async def test_an_honest_log_is_green(database: str) -> None:
     report = await World().judge(database)
     assert report.violations == [] and report.counts["commands"] == 3
-    assert len(report.rules) == 8
+    assert len(report.rules) == 9
 
 
 async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
@@ -366,6 +367,24 @@ def an_event_with_two_contents(world: World) -> None:
     world.publish_one("placement/0/1/0", "node.joined.v1", b'{"other": 1}')
 
 
+def ready(world: World, allocation_id: str, job_id: str) -> None:
+    said = ExecutorReported(
+        executor_id="e", reports=(WorkerReady(allocation_id=allocation_id, job_id=job_id),)
+    )
+    world.raw("reports", cloudevents.encode(
+        id=f"ready-{allocation_id}-{job_id}", source="/test", type=said.TYPE, data=encode(said)
+    ))  # fmt: skip
+
+
+def a_worker_of_no_allocation(world: World) -> None:
+    ready(world, f"{world.place}/0", "j1")
+    ready(world, "0/99/0/0", "j1")
+
+
+def a_worker_of_another_job(world: World) -> None:
+    ready(world, f"{world.place}/0", "j2")
+
+
 DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (no_answer, "no answer"),
     (two_answers, "answered 2x"),
@@ -381,6 +400,8 @@ DAMAGE: list[tuple[Callable[[World], None], str]] = [
     (a_move_of_a_job_that_waits, "migrated cannot follow enqueued"),
     (a_gap_in_the_attempts, "attempt 3 follows 1"),
     (a_job_from_nowhere, "never admitted"),
+    (a_worker_of_no_allocation, "0/99/0/0 was made ready for j1"),
+    (a_worker_of_another_job, "was made ready for j2"),
     (a_gpu_over_capacity, "holds 2000 of 1000"),
     (a_gpu_that_is_not_there, "GPU 4 holds"),
     (reused_before_its_release, "still holds GPUs"),
@@ -440,3 +461,12 @@ async def test_an_undeclared_input_turns_it_red() -> None:
     world.admission.write([])
     report = await world.judge()
     assert any("reads priority-0" in v.what for v in report.violations)
+
+
+async def test_what_was_acknowledged_and_is_not_there_turns_it_red() -> None:
+    world = World()
+    await world.publish()
+    good = await verify(logs(world.broker), None, acked=["c1", "c2"])
+    bad = await verify(logs(world.broker), None, acked=["c1", "lost"])
+    assert [v.where for v in good.violations] == []
+    assert [v.where for v in bad.violations] == ["lost"]
