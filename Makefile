@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install train results chaos dev demo tracing test lint check lock contracts metrics screenshots \
-	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom clean
+	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \

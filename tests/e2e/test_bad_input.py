@@ -108,6 +108,12 @@ def _data(**changed: object) -> Json:
     return {**json.loads(_submit().model_dump_json(exclude_none=True)), **changed}
 
 
+SEEDS = {
+    path.name: path.read_bytes()
+    for path in (Path(__file__).parents[1] / "fuzz" / "seeds" / "cloudevent").iterdir()
+}
+"""Each of them ended every decider that read it, once."""
+
 COMMANDS = {
     "noise": (b"\x80\x81\x82", "not JSON"),
     "unknown_type": (an_event({}, "job.destroy.v1"), "unknown type job.destroy.v1"),
@@ -125,6 +131,9 @@ COMMANDS = {
                   "reason": "x", "sha256": ""}, RejectSubmission.TYPE),
         "offset: ",
     ),
+    "a_nul_beside_noise": (SEEDS["nul-beside-bad-utf8"], "data: not JSON"),
+    "a_nul_beside_infinity": (SEEDS["nul-beside-a-number-out-of-range"], "data: "),
+    "deep_within": (b'{"data":' + b"[" * 9_000 + b"]" * 9_000 + b"}", "not JSON"),
     "somebody_elses": (
         a_command(RegisterTenant(tenant="eve", default_pool=POOL)), "is for access",
     ),

@@ -21,6 +21,7 @@ from shared.contracts.topics import CUSTODIAN
 from shared.contracts.upcast import UPCASTERS, NotLifted, upcast
 from tests.fuzz.corpus import HOSTILE, envelope
 from tests.fuzz.schemas import HOSTILE_JSON, dumped, hostile, valid
+from tests.fuzz.tally import tally
 
 CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
 """Of each contract and kind; `make fuzz` asks for more."""
@@ -51,6 +52,7 @@ def test_what_obeys_the_schema_is_read_and_comes_back_as_it_was(name: str) -> No
     @quickly
     @given(valid(SCHEMAS[name], SCHEMAS[name]))
     def check(value: object) -> None:
+        tally("values that obey their schema")
         try:
             message = decode(name, dumped(value))
         except ValidationError as error:
@@ -68,6 +70,7 @@ def test_what_is_hostile_is_read_or_refused_with_a_reason(name: str) -> None:
     @quickly
     @given(hostile(SCHEMAS[name], SCHEMAS[name]))
     def check(data: bytes) -> None:
+        tally("hostile values of a schema")
         try:
             message = decode(name, data)
         except ValidationError as error:
@@ -92,6 +95,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
     @quickly
     @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "", "2"]))
     def check(data: bytes, version: str) -> None:
+        tally("hostile commands")
         heard = decoder.of_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
         for item in heard:
             if isinstance(item.message, Undecodable):

@@ -42,6 +42,7 @@ from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.verify.reading import Logs
 from shared.verify.run import verify
 from simulator.engine.public import publish
+from tests.fuzz.tally import tally
 from tests.replay.cluster import LANE, Cluster
 from tests.replay.golden import state_hash
 
@@ -236,6 +237,8 @@ class Life(RuleBasedStateMachine):
         assert admission.deferred == {}, "jobs that never enter"
 
     def judge(self) -> None:
+        tally("lives of a pool")
+        tally("commands within them", self.said)
         broker = self.cluster.broker
         publish(broker)
         logs = Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0)

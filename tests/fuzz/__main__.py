@@ -1,0 +1,75 @@
+"""`python -m tests.fuzz --seconds N`: everything that fuzzes, for longer; one JSON document.
+
+N seconds for each target of bytes; cases, examples and lives of the other three grow with N. Chance
+is seeded by `--seed`. Exits with 1 where anything was found; its input is in the document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.tally import PATH_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+Json = dict[str, Any]
+
+
+def bytes_fuzzed(seconds: int, seed: int) -> list[Json]:
+    """A document per target; none where this Python has no atheris."""
+    if importlib.util.find_spec("atheris") is None:
+        return []
+    command = [sys.executable, "-m", "tests.fuzz.bytes_fuzzer", "--seconds", str(seconds),
+               "--seed", str(seed)]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def tests_fuzzed(seconds: int, seed: int) -> tuple[bool, dict[str, int]]:
+    """Contracts, lives and API: the tests of this folder with larger numbers."""
+    with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
+        counts = Path(name) / "tally"
+        env = {
+            **os.environ, PATH_VARIABLE: str(counts), "BERTH_FUZZ_CASES": str(8 * seconds),
+            "BERTH_FUZZ_LIVES": str(12 * seconds), "BERTH_FUZZ_EXAMPLES": str(4 * seconds),
+        }  # fmt: skip
+        command = [
+            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/fuzz",
+            "--hypothesis-seed", str(seed), "--deselect", "tests/fuzz/test_bytes.py",
+        ]  # fmt: skip
+        done = subprocess.run(command, cwd=ROOT, env=env, stdout=sys.stderr, check=False)
+        return done.returncode == 0, json.loads(counts.read_text()) if counts.exists() else {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=10, help="for each target of bytes")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began = time.monotonic()
+    found = bytes_fuzzed(options.seconds, options.seed)
+    ok, tried = tests_fuzzed(options.seconds, options.seed)
+    ok &= not any(each["failed"] for each in found)
+    told = {
+        "ok": ok,
+        "seed": options.seed,
+        "seconds": round(time.monotonic() - began),
+        "bytes": {each["target"]: {k: each[k] for k in ("runs", "features")} for each in found},
+        "tried": dict(sorted(tried.items())),
+        "total": sum(each["runs"] for each in found) + sum(tried.values()),
+        "found": [each for each in found if each["failed"]],
+    }
+    print(json.dumps(told, indent=1))  # noqa: T201
+    sys.exit(0 if ok else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What Schemathesis is told of this API: names that exist, so that it gets behind the first no."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from typing import Any
+
+import schemathesis
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+KNOWN = {
+    "pool": ("main", "side"), "tenant": ("ada", "bob"), "endpoint": ("llama",),
+    "job_id": ("adas", "bobs"), "command_id": ("c-adas", "c-bobs"),
+}  # fmt: skip
+CANARY = b"canary-of-bob"
+"""Stands in all that is bob's, and in nothing that anybody else was told."""
+
+
+@schemathesis.hook  # type: ignore[untyped-decorator]
+def map_body(context: Any, body: Any) -> Any:
+    """Half of the well-formed names become known ones; malformed ones stay as they are."""
+    return _known(body)
+
+
+@schemathesis.hook  # type: ignore[untyped-decorator]
+def map_query(context: Any, query: Any) -> Any:
+    """As `map_body`; and nobody follows a stream for ever."""
+    if isinstance(query, dict) and "follow" in query:
+        query = {**query, "follow": "false"}
+    return _known(query)
+
+
+@schemathesis.hook  # type: ignore[untyped-decorator]
+def map_path_parameters(context: Any, path_parameters: Any) -> Any:
+    return _known(path_parameters)
+
+
+@schemathesis.check  # type: ignore[untyped-decorator]
+def nothing_of_another_tenant(context: Any, response: Any, case: Any) -> None:
+    """A key of ada's opens nothing of bob's; operators see all."""
+    if os.environ.get("BERTH_FUZZ_TENANT") and CANARY in response.content:
+        raise AssertionError("ada was shown what is bob's")
+
+
+def _known(fields: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    return {name: _renamed(name, value) for name, value in fields.items()}
+
+
+def _renamed(name: str, value: Any) -> Any:
+    known = KNOWN.get(name, ())
+    if not known or not isinstance(value, str) or not NAME.fullmatch(value):
+        return value
+    chance = zlib.crc32(value.encode())
+    return known[chance // 2 % len(known)] if chance % 2 else value

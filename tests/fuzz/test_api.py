@@ -1,0 +1,147 @@
+"""The API over real sockets: what its document allows and forbids, and what no document says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from services.gateway.problem import MEDIA_TYPE
+from tests.fuzz.api_fuzzer import fuzz
+from tests.fuzz.api_hooks import CANARY
+from tests.fuzz.corpus import HOSTILE
+from tests.fuzz.tally import tally
+from tests.services.gateway.stack import KEYS, Stack
+from tests.services.throttle.shell import KEY as LLM_KEY
+from tests.services.throttle.shell import Stack as Throttle
+from tests.services.throttle.shell import chat
+
+EXAMPLES = int(os.environ.get("BERTH_FUZZ_EXAMPLES", "4"))
+"""Of each operation and key, besides those that cover each rule of the document once."""
+LONG_FORM = "BERTH_FUZZ_EXAMPLES" in os.environ
+LEAST = 300
+LONG = b"x" * 5000
+ODD = (
+    b"", b" ", b"\x80", b"\xff\xfe", b"\xed\xa0\x80", b"a\tb", b"\xc3\xa9", b"0.0.0.0", b"-1.0.0.0",
+    b"9223372036854775808.0.0.0", b"1" * 400, b"\xd9\xa1.0.0.0", b"start", LONG, b"%00", b"%ff",
+)  # fmt: skip
+"""Values of headers; what may not stand in one, no client can send."""
+
+
+def test_the_api_does_what_its_document_says(rows: Stack) -> None:
+    told = fuzz(
+        rows.url, KEYS["root"], EXAMPLES, "coverage,fuzzing,stateful" if LONG_FORM else "coverage"
+    )
+    tally("requests of an admin", told.cases)
+    assert told.ok, told.text
+    assert told.cases > LEAST
+
+
+def test_a_tenant_is_shown_nothing_of_another_whatever_it_asks_for(rows: Stack) -> None:
+    told = fuzz(rows.url, KEYS["ada"], EXAMPLES, "fuzzing,stateful", tenant="ada")
+    tally("requests of a tenant", told.cases)
+    assert told.ok, told.text
+    assert told.cases > LEAST // 3
+
+
+async def test_what_nobody_else_may_see_is_there_for_its_tenant_and_operators(rows: Stack) -> None:
+    """Else the test before this one proves nothing."""
+    for who in ("bob", "root"):
+        for path in ("/v1/jobs", "/v1/jobs/bobs", "/v1/dead", "/v1/commands/c-bobs"):
+            _, _, first = await asked(rows.url, "GET", path, [key(who)])
+            assert CANARY in first, (who, path)
+
+
+async def asked(
+    url: str, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes = b""
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and the first bytes: a client that leaves no byte of its own out."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    length = [(b"content-length", str(len(body)).encode())] if body else []
+    lines = [f"{method} {path} HTTP/1.1".encode(), b"host: x", b"connection: close"]
+    lines += [name + b": " + value for name, value in (*headers, *length)]
+    writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+    try:
+        async with asyncio.timeout(20):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            first = await reader.read(65536)
+    finally:
+        writer.close()
+    status, *rest = head.split("\r\n")
+    named = dict(line.lower().split(": ", 1) for line in rest if ": " in line)
+    return int(status.split()[1]), named, first
+
+
+def key(name: str) -> tuple[bytes, bytes]:
+    return b"authorization", f"Bearer {KEYS[name]}".encode()
+
+
+@pytest.mark.parametrize("value", ODD)
+async def test_a_stream_begins_or_says_why_not_whatever_the_place(
+    stack: Stack, value: bytes
+) -> None:
+    given = [key("ada"), (b"last-event-id", value)]
+    status, headers, first = await asked(stack.url, "GET", "/v1/events", given)
+    assert (status, headers["content-type"].partition(";")[0]) in (
+        (200, "text/event-stream"), (422, MEDIA_TYPE),
+    ), first  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ODD)
+async def test_odd_headers_never_lead_to_an_error_of_ours(stack: Stack, value: bytes) -> None:
+    for name in (b"authorization", b"idempotency-key", b"traceparent", b"content-type",
+                 b"content-encoding", b"x-request-id", b"accept", b"cookie"):  # fmt: skip
+        given = [each for each in (key("ada"),) if name != b"authorization"]
+        prefix = b"Bearer " if name == b"authorization" else b""
+        status, headers, first = await asked(
+            stack.url, "POST", "/v1/jobs", [*given, (name, prefix + value)], b'{"name": "x"}'
+        )
+        assert status < 500, (name, first)
+        if status >= 400 and MEDIA_TYPE in headers.get("content-type", ""):
+            json.loads(first)
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_hostile_bodies_have_a_reason(stack: Stack, case: str) -> None:
+    routes = ("/v1/jobs", "/v1/jobs/x/cancel", "/v1/nodes/n/cordon", "/v1/llm/requests", "/v1/keys")
+    for path in routes:
+        status, headers, first = await asked(
+            stack.url, "POST", path, [key("root")], HOSTILE[case][:60_000]
+        )
+        assert 400 <= status < 500 or (case == "empty" and status < 500), (path, first)
+        assert headers["content-type"] == MEDIA_TYPE
+        assert json.loads(first)["reason"]
+
+
+@pytest.mark.parametrize("value", ODD)
+async def test_odd_headers_of_an_llm_client_never_lead_to_an_error_of_ours(
+    tmp_path: Path, value: bytes
+) -> None:
+    throttle = Throttle(tmp_path)
+    body = json.dumps(chat(3)).encode()
+    async with throttle.running():
+        for name in (b"authorization", b"x-request-id", b"traceparent", b"content-type"):
+            given = [(b"authorization", b"Bearer " + LLM_KEY.encode())]
+            odd = (name, b"Bearer " + value if name == b"authorization" else value)
+            headers = [*(given if name != b"authorization" else []), odd]
+            status, _, first = await asked(
+                throttle.url, "POST", "/v1/chat/completions", headers, body
+            )
+            assert status < 500, (name, first)
+
+
+async def test_a_flood_of_odd_headers_is_refused_and_the_next_request_is_served(
+    stack: Stack,
+) -> None:
+    many = [(b"x-%d" % number, b"y" * 100) for number in range(10_000)]
+    try:
+        status, _, _ = await asked(stack.url, "GET", "/health", many)
+        assert status in (200, 400, 431)
+    except (ConnectionError, asyncio.IncompleteReadError):
+        pass  # Shown the door before it had said all.
+    status, _, _ = await asked(stack.url, "GET", "/health", [])
+    assert status == 200
