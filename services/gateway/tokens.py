@@ -89,7 +89,9 @@ def _header(token: str) -> tuple[str, str]:
     except (jwt.PyJWTError, RecursionError):
         raise BadToken("is no signed token") from None
     if strange := sorted(set(header) - KNOWN_HEADERS):
-        raise BadToken(f"{strange[0][:32]}: no such header is taken")
+        # A lone surrogate could not even be said.
+        name = strange[0][:32] if strange[0].isprintable() else "header"
+        raise BadToken(f"{name}: no such header is taken")
     algorithm, kid, typ = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if algorithm not in ALGORITHMS.values():
         raise BadToken("alg: is none of RS256, ES256")

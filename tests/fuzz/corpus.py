@@ -90,6 +90,16 @@ def _plain(target: str) -> Iterator[tuple[str, bytes]]:
         case "api-key":
             yield "right", b"k.1.secret"
             yield "wrong", b"k.1.secreT"
+        case "token":
+            yield "header", dumped({"alg": "ES256", "kid": "e1", "typ": "JWT"})
+            yield "unsigned", dumped({"alg": "none", "kid": "e1"})
+            yield "a key of its own", dumped({"alg": "ES256", "kid": "e1", "jku": "https://x"})
+            yield "token", b"eyJhbGciOiJFUzI1NiIsImtpZCI6ImUxIn0.e30.AAAA"
+            yield "role", dumped({"role": ["op", "sub"]})
+            yield "claims", dumped({"exp": 1e308, "sub": "x", "aud": ["berth"], "nbf": "1"})
+            yield "endless exp", b'{"role": "op"}, "exp": 1e999, "x": 1'
+            yield "endless nbf", b'{"role": "op"}, "nbf": Infinity'
+            yield "surrogate", b'{"alg": "ES256", "kid": "e1", "\\ud800": 1}'
         case "last-event-id":
             yield "place", b"1.20.300.9223372036854775807"
         case "otlp":

@@ -5,20 +5,29 @@ A target fails by an exception: one that its decoder does not declare, or a brok
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
+import jwt
 import msgspec
 
 from services.failslow.app import decode as decode_telemetry
+from services.gateway.core.claims import BadClaims, ClaimRules
 from services.gateway.core.faults import Invalid, NotJson
 from services.gateway.core.strict import checked, parse_object
 from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, job_body
 from services.gateway.core.vector import decode_vector, encode_vector
 from services.gateway.hub import framed
 from services.gateway.inbound import PREFIX, Arrived, parcel
+from services.gateway.key_set import CannotJudge, KeySet
 from services.gateway.loglines import JobLog
+from services.gateway.problem import answer, unauthenticated
+from services.gateway.tokens import BadToken, TokenRules, verified
 from services.placement.heartbeats import decoded as decode_heartbeat
 from services.publisher.core.place import decode as decode_place
 from services.throttle.openai import Answer, BadBody, Kind, read
@@ -32,11 +41,12 @@ from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import RejectSubmission
 from shared.contracts.keys import compose, parse, sha256_of
-from shared.contracts.registry import AccessView
+from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.reports import ExecutorReported
 from shared.contracts.topics import CUSTODIAN, INPUTS
 from shared.telemetry import trace_ids
 from shared.telemetry.ring import OtlpRing
+from tests.services.gateway.identity import AUDIENCE, ISSUER, new_ec, public
 
 Target = Callable[[bytes], None]
 READERS = tuple(
@@ -168,6 +178,56 @@ def api_key(data: bytes) -> None:
         assert (VIEW.authenticate(text) is not None) == (text == "k.1.secret")
 
 
+class Issuer:
+    """One key, known to the gateway by a file, and a loop for what is asynchronous."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.private = new_ec()
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"keys": [public(self.private, "e1")]}, file)
+            file.flush()
+            self.keys = KeySet(file.name)
+            self.loop.run_until_complete(self.keys.key("e1"))
+        claims = ClaimRules("tenant", "realm.role", {"sub": "submitter", "op": "operator"})
+        self.rules = TokenRules(ISSUER, AUDIENCE, 30.0, claims)
+
+    def signed(self, payload: bytes) -> str:
+        return jwt.api_jws.encode(payload, self.private, "ES256", {"kid": "e1", "typ": "JWT"})
+
+    def judge(self, token: str) -> Bearer | None:
+        """None for a token that opens nothing, for a reason that can be said."""
+        try:
+            return self.loop.run_until_complete(verified(token, self.rules, self.keys))
+        except (BadToken, BadClaims, CannotJudge) as error:
+            answer(unauthenticated(f"token: {error}", of_token=True))
+            return None
+
+
+@cache
+def issuer() -> Issuer:
+    return Issuer()
+
+
+def token(data: bytes) -> None:
+    """A bearer token as it comes, one with these bytes as its header, and genuine ones with them
+    as claims: nobody enters but by the claims of a genuine one."""
+    as_header = base64.urlsafe_b64encode(data).rstrip(b"=").decode() + ".e30.AAAA"
+    for text in (data.decode("latin-1"), as_header):
+        assert issuer().judge(text) is None
+    for payload in (data, _with_claims(data)):
+        bearer = issuer().judge(issuer().signed(payload))
+        if bearer is not None:
+            assert bearer.role in ("submitter", "operator")
+            assert (bearer.tenant is None) == (bearer.role == "operator")
+
+
+def _with_claims(data: bytes) -> bytes:
+    """The bytes as a claim beside those that are in order."""
+    plain = {"iss": ISSUER, "aud": AUDIENCE, "sub": "grace", "exp": 32503680000, "tenant": "ada"}
+    return json.dumps(plain).encode()[:-1] + b', "realm": ' + data + b"}"
+
+
 def last_event_id(data: bytes) -> None:
     text = data.decode("latin-1")
     place = decode_vector(text, PARTITIONS)
@@ -223,6 +283,7 @@ TARGETS: dict[str, Target] = {
     "body": body,
     "traceparent": traceparent,
     "api-key": api_key,
+    "token": token,
     "last-event-id": last_event_id,
     "otlp": otlp,
     "llm-body": llm_body,

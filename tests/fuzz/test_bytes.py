@@ -14,7 +14,7 @@ from tests.fuzz.corpus import SEEDS, corpus
 from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
-RUNS = 1500
+RUNS = 500
 """Of each target; `make fuzz` goes on for as long as one wants."""
 
 
