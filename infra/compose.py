@@ -249,6 +249,7 @@ def addresses(stack: RunningStack) -> Iterator[str]:
     yield f"API      {stack.gateway}   (docs at /docs)"
     yield f"LLM      {stack.llm}"
     yield f"traces   {traces_url()}"
+    yield f"figures  http://127.0.0.1:{settings['METRICS_PORT']}"
     yield f"metrics  http://127.0.0.1:{settings['PROMETHEUS_PORT']} (Prometheus)"
     password = secrets / compose_secrets.GRAFANA
     yield f"boards   http://127.0.0.1:{settings['GRAFANA_PORT']} (Grafana; admin, {password})"
