@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
+from configparser import RawConfigParser
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,10 +20,13 @@ from infra.process import Running, spawn
 POLL_S = 0.05
 
 
-def environment_of(pid: int) -> dict[str, str]:
-    """What the process was told at its start; only its owner or root may look."""
-    raw = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return dict(part.decode().split("=", 1) for part in raw if b"=" in part)
+def program(data_dir: Path, name: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of a supervised service, as the supervisor was told them."""
+    known = RawConfigParser(strict=False)
+    known.read(data_dir / "supervisord.conf")
+    told = {k: v.replace("%%", "%") for k, v in known.items(f"program:{name}")}
+    pairs = re.findall(r'(\w+)="([^"]*)"', told["environment"])
+    return shlex.split(told["command"]), dict(pairs)
 
 
 async def pid_of(data_dir: Path, name: str) -> int:
@@ -41,18 +47,20 @@ async def signal_to(data_dir: Path, name: str, number: signal.Signals) -> int:
 @contextmanager
 def rival(data_dir: Path, name: str, lanes: int) -> Iterator[Running]:
     """A second copy of a decider that knows nothing of the first: all lanes, no group."""
-    pid = supervise.pid_of(data_dir, name)
-    command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+    command, told = program(data_dir, name)
     folder = data_dir / f"rival-{name}"
-    env = environment_of(pid) | {
-        "BERTH_LANES": ",".join(str(lane) for lane in range(lanes)),
-        "BERTH_INSTANCE": f"rival-{name}",
-        "BERTH_DATA": str(folder),
-        "BERTH_METRICS_PORT": "0",
-    }
+    env = (
+        dict(os.environ)
+        | told
+        | {
+            "BERTH_LANES": ",".join(str(lane) for lane in range(lanes)),
+            "BERTH_INSTANCE": f"rival-{name}",
+            "BERTH_DATA": str(folder),
+            "BERTH_METRICS_PORT": "0",
+        }
+    )
     folder.mkdir()
-    words = [word.decode() for word in command]
-    running = spawn(f"rival-{name}", words, folder / "rival.log", env)
+    running = spawn(f"rival-{name}", command, folder / "rival.log", env)
     try:
         yield running
     finally:

@@ -10,6 +10,7 @@ import pytest
 
 from infra.process import free_ports
 from infra.proxy import Proxy
+from infra.supervisor_conf import Program, render
 from shared.bus.decider import Undecodable
 from shared.bus.inputs import InputDecoder
 from shared.bus.log import TP
@@ -49,6 +50,14 @@ def test_the_page_shows_figures_and_does_not_hide_what_went_wrong() -> None:
     for told in ("33", "p99 3.2", "4000 of them ended", "**ok**", "1 seeds went wrong (7)",
                  "| no gap check | GREEN: not found out |"):  # fmt: skip
         assert told in text
+
+
+def test_a_rival_is_told_what_the_supervisor_was_told(tmp_path: Path) -> None:
+    told = {"BERTH_LANES": "0,1,2", "BERTH_OTLP": "http://127.0.0.1:1/%", "BERTH_WORK": ""}
+    known = Program("placement", ["python", "-m", "services.placement"], told)
+    text = render(tmp_path, tmp_path / "socket", [known])
+    (tmp_path / "supervisord.conf").write_text(text)
+    assert faults.program(tmp_path, "placement") == (list(known.command), told)
 
 
 def test_a_cut_takes_the_end_of_the_newest_segment(tmp_path: Path) -> None:
