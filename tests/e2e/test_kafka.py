@@ -33,7 +33,7 @@ pytestmark = [
 TENANT = "ada"
 
 
-def berth(data: Path, *words: str, timeout_s: float = 120) -> Any:
+def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "services.cli", *words, "--data", str(data)],
         capture_output=True, text=True, timeout=timeout_s, check=False,
