@@ -133,7 +133,7 @@ def judge(
     rules = [SKIP_FCFS, EASY_FCFS, SRSF_ORACLE, SMALLEST, STRICT_FCFS, ours, taken]
     if not options.quick:
         rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
-        rules += [deployed(*each, family=options.model) for each in QUEUES]
+        rules += [deployed(*each, family=options.model) for each in QUEUES if load == LOAD]
     outcomes: dict[str, list[Outcome]] = {}
     for named in rules:
         if key(named) not in outcomes:

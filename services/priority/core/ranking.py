@@ -132,7 +132,7 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
         {
             "pool": line.queue.name,
             "base_policy": line.pool.base_policy,
-            "runtime": base.runtime,
+            "runtime": believed(line.pool) if advice.model else base.runtime,
             "learned": advice.model,
             "model_sha256": advice.sha256,
             "ranked": named(line.view, advice.scores, advice.first),
@@ -142,6 +142,11 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
             "context": line.seen.context.tolist() if line.seen and line.seen.is_new else (),
         }
     )
+
+
+def believed(pool: PoolConfigured) -> RuntimeSource:
+    """Whose run times a network decides by."""
+    return "history" if looks_back(pool) else "user"
 
 
 def stands(pool: PoolConfigured) -> bool:
