@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from infra.process import DidNotStart
@@ -16,8 +17,8 @@ KEPT = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def import_base(tag: str, label: str) -> None:
-    """Make the root filesystem and give it to Docker under this tag."""
+def import_base(tag: str, labels: Mapping[str, str]) -> None:
+    """Make the root filesystem and give it to Docker under this tag, with these labels."""
     if not shutil.which("mmdebstrap"):
         raise DidNotStart("mmdebstrap is not installed: a stand-in is built from Debian's packages")
     with tempfile.TemporaryDirectory(prefix="berth-base-") as name:
@@ -27,8 +28,10 @@ def import_base(tag: str, label: str) -> None:
                  for path in KEPT if Path(path).exists()]  # fmt: skip
         output(["mmdebstrap", "-q", "--variant=minbase", f"--include={','.join(PACKAGES)}", *hooks,
              SUITE, str(folder / "root.tar"), str(folder / "sources.list")])  # fmt: skip
-        output(["docker", "import", "-c", f"ENV {PATH}", "-c", f'LABEL "{label.partition("=")[0]}"='
-             f'"{label.partition("=")[2]}"', str(folder / "root.tar"), tag])  # fmt: skip
+        said = [
+            word for name, text in labels.items() for word in ("-c", f'LABEL "{name}"="{text}"')
+        ]
+        output(["docker", "import", "-c", f"ENV {PATH}", *said, str(folder / "root.tar"), tag])
 
 
 def sources() -> str:

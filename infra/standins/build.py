@@ -7,6 +7,7 @@ file names and the label `berth.standin`, whose text says how it differs from th
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -16,12 +17,13 @@ from pathlib import Path
 
 from infra import kafka
 from infra.process import DidNotStart
-from infra.standins.base import import_base, output
+from infra.standins.base import PACKAGES, import_base, output
 from infra.tracing import zipkin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LABEL = "berth.standin"
+SOURCES = "berth.standin.sources"
 DECODER = ("msgspec", "opentelemetry-proto", "protobuf")
 """What decodes a span in the stand-in of Jaeger; the versions are those of the image's lock."""
 CODE = (
@@ -77,9 +79,13 @@ def ensure(images: dict[str, str], say: Callable[[str], None]) -> list[str]:
     """Have all of these images (variable -> tag); returns the tags that are stand-ins."""
     for each in STAND_INS:
         tag = images[each.variable]
-        if not _is_here(tag) and not _pulled(tag):
+        if label(tag) and label(tag, SOURCES) != sources_of(each):
+            say(f"{tag}: its stand-in is of another version, building it anew")
+        elif _is_here(tag) or _pulled(tag):
+            continue
+        else:
             say(f"no registry has {tag}: building a stand-in, {each.what}")
-            build(each, tag, images["PYTHON_IMAGE"])
+        build(each, tag, images["PYTHON_IMAGE"])
     return stood_in(images)
 
 
@@ -92,7 +98,7 @@ def stood_in(images: dict[str, str]) -> list[str]:
 def build(wanted: StandIn, tag: str, python_image: str) -> None:
     """Make one stand-in; the build's folder is gone afterwards."""
     if not wanted.dockerfile:
-        import_base(tag, f"{LABEL}={wanted.what}")
+        import_base(tag, {LABEL: wanted.what, SOURCES: sources_of(wanted)})
         return
     with tempfile.TemporaryDirectory(prefix="berth-standin-") as name:
         folder = Path(name)
@@ -104,14 +110,23 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
         wanted.fill(folder)
         output(
             ["docker", "build", "-q", "-t", tag, "-f", str(HERE / wanted.dockerfile),
-             "--label", f"{LABEL}={wanted.what}", "--build-arg", f"PYTHON_IMAGE={python_image}",
+             "--label", f"{LABEL}={wanted.what}", "--label", f"{SOURCES}={sources_of(wanted)}",
+             "--build-arg", f"PYTHON_IMAGE={python_image}",
              "--network", "host", str(folder)]
         )  # fmt: skip
 
 
-def label(tag: str) -> str:
+def sources_of(wanted: StandIn) -> str:
+    """A hash of what of ours is in it: a stand-in of other sources is out of date."""
+    if not wanted.dockerfile:
+        return hashlib.sha256("".join(PACKAGES).encode()).hexdigest()[:16]
+    ours = [HERE / wanted.dockerfile, *sorted(HERE.glob("*.sh")), *(ROOT / path for path in CODE)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in ours)).hexdigest()[:16]
+
+
+def label(tag: str, name: str = LABEL) -> str:
     """What a stand-in says of itself; nothing for a real image, or none."""
-    asked = ["docker", "image", "inspect", "-f", f'{{{{index .Config.Labels "{LABEL}"}}}}', tag]
+    asked = ["docker", "image", "inspect", "-f", f'{{{{index .Config.Labels "{name}"}}}}', tag]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     found = done.stdout.strip() if done.returncode == 0 else ""
     return "" if found == "<no value>" else found
