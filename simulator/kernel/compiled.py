@@ -12,6 +12,12 @@ from numba import njit
 from services.priority.core import history, keys
 
 F = TypeVar("F", bound=Callable[..., Any])
+_WITHIN = {
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+}
 _njit: Any = njit
 """Its types do not name all options."""
 
@@ -22,7 +28,7 @@ def compiled(function: F) -> F:
     Nothing is allocated and no references are counted: arrays belong to who called the entry.
     Counting those of a tuple of arrays at every call made a run five times as long.
     """
-    return cast(F, _njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+    return cast(F, _njit(**_WITHIN)(function))
 
 
 def entry(function: F) -> F:

@@ -46,8 +46,9 @@ def happen(sim: Sim, now: int) -> None:
     asked = waited and now == pool.again_at_ms
     ended = end_jobs(sim, now)
     came = admit_jobs(sim, now)
-    if pool.waiting and (refreshed or ended or came):
-        line.rank(sim, now)
+    ranks = pool.waiting > 0 and (refreshed or ended or came)
+    if ranks and line.ranked(pool, sim.rules, now):
+        line.look_again(sim, now)
     if asked:
         pool.again_at_ms = NEVER
     if ended or came or asked or sim.rules.ranked:

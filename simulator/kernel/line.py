@@ -6,7 +6,7 @@ from simulator.kernel import learned, ranking
 from simulator.kernel.codes import CONTEXT_MS, LEARNED, MULTIFACTOR, WAITING, WFP3
 from simulator.kernel.compiled import compiled
 from simulator.kernel.sorting import sort
-from simulator.kernel.state import Ints, Jobs, Rules, Sim
+from simulator.kernel.state import Ints, Jobs, Pool, Rules, Sim
 
 
 @compiled
@@ -57,12 +57,17 @@ def copy(source: Ints, target: Ints, count: int) -> None:
 
 
 @compiled
-def rank(sim: Sim, now: int) -> None:
-    """A ranking, as the live service makes one: networks may look at the pool anew."""
-    sim.pool.ranked_at_ms = now
-    if sim.rules.policy == LEARNED and now >= sim.pool.context_at_ms + CONTEXT_MS:
-        learned.look(sim, now)
-        rank_all(sim, now)
+def ranked(pool: Pool, rules: Rules, now: int) -> bool:
+    """A ranking, as the live service makes one: must networks be told anew of the pool?"""
+    pool.ranked_at_ms = now
+    return rules.policy == LEARNED and now >= pool.context_at_ms + CONTEXT_MS
+
+
+@compiled
+def look_again(sim: Sim, now: int) -> None:
+    """Networks are told of the pool, so all keys are others."""
+    learned.look(sim, now)
+    rank_all(sim, now)
 
 
 @compiled

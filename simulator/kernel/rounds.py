@@ -100,7 +100,8 @@ def serve(sim: Sim, j: int, now: int) -> bool:
 def finish(sim: Sim, now: int) -> None:
     """What was kept is free again for those who claim it, victims wait anew."""
     pool, walk = sim.pool, sim.walk
-    search.give_back(sim)
+    if walk.kept:
+        search.give_back(sim)
     if walk.started:
         line.close_up(sim)
     if pool.claims:
@@ -110,7 +111,8 @@ def finish(sim: Sim, now: int) -> None:
         line.join(sim, sim.evicted[k], now)
     changed = walk.started > 0 or walk.evicted > 0 or walk.unfinished
     if pool.waiting and changed:
-        line.rank(sim, now)
+        if line.ranked(pool, sim.rules, now):
+            line.look_again(sim, now)
         if sim.rules.ranked:
             pool.first_change_ms = now
             pool.round_at_ms = now + SETTLE_MS

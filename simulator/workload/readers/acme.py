@@ -10,14 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulator.workload.delimited import Columns, Sheet, gathered, mapped, read_blocks
-from simulator.workload.readers.common import (
-    SLURM_STATES,
-    first_submit_s,
-    kept,
-    run_columns,
-    waits_s,
-)
+from simulator.workload.delimited import Columns, Sheet, gathered, read_blocks
+from simulator.workload.readers.common import first_submit_s, kept, slurm_columns
 from simulator.workload.table import Raw
 
 REQUIRED = ("job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time")
@@ -40,16 +34,8 @@ def read_raw(file: Path) -> Raw:
 
 
 def _columns(sheet: Sheet) -> Columns:
-    submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
-    state = mapped(sheet.text("state"), SLURM_STATES, "cancelled")
     return {
-        "job_id": sheet.text("job_id"),
-        "user": sheet.text("user"),
+        **slurm_columns(sheet),
         "job_name": sheet.text("type"),
-        "submit_s": submit_s,
-        "queue_s": waits_s(submit_s, start_s),
-        "gpus": sheet.number("gpu_num"),
-        "cpus": sheet.number("cpu_num"),
         "mem_gib": sheet.number("mem_per_pod_GB") * sheet.number("node_num"),
-        **run_columns(start_s, sheet.time_s("end_time"), state),
     }

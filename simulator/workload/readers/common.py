@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from simulator.workload.delimited import Columns, Sheet, mapped
 from simulator.workload.table import NEVER_STARTED, Raw
 
 Floats = NDArray[np.float64]
@@ -56,6 +57,21 @@ def waits_s(submit_s: Floats, start_s: Floats) -> Floats:
     """The real waits; NaN where a start is missing, or before the submit, which says nothing."""
     wait_s = start_s - submit_s
     return np.where(wait_s >= 0, wait_s, np.nan)
+
+
+def slurm_columns(sheet: Sheet) -> Columns:
+    """What Helios and Acme say alike: who, when, how many GPUs and CPUs, and how it ended."""
+    submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
+    state = mapped(sheet.text("state"), SLURM_STATES, "cancelled")
+    return {
+        "job_id": sheet.text("job_id"),
+        "user": sheet.text("user"),
+        "submit_s": submit_s,
+        "queue_s": waits_s(submit_s, start_s),
+        "gpus": sheet.number("gpu_num"),
+        "cpus": sheet.number("cpu_num"),
+        **run_columns(start_s, sheet.time_s("end_time"), state),
+    }
 
 
 def run_columns(start_s: Floats, end_s: Floats, state: pa.Array) -> dict[str, Floats | pa.Array]:
