@@ -46,9 +46,8 @@ VALIDATED_AT = 0.9
 FROM_NOTHING = (Options(), 6, 4)
 REFINED = (Options(generations=3, pairs=6, rate=0.04), 3, 1)
 BORROWED = (Options(generations=0), 2, 1)
-REFINED_BRIEFLY = (Options(generations=2, pairs=4, rate=0.04), 2, 1)
 """The evolution, windows per generation, generations per validation; with preemption a simulation
-takes ten times as long, and without history the network of the first is good as it is."""
+takes ten times as long, and the network of the first is good as it is."""
 MOST = 3.0
 """A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
 
@@ -115,7 +114,7 @@ def plan(variant: Variant) -> tuple[Options, int, int]:
         return FROM_NOTHING
     if not variant.preemption:
         return REFINED
-    return REFINED_BRIEFLY if variant.history else BORROWED
+    return BORROWED
 
 
 def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:

@@ -36,7 +36,7 @@ class Variant:
 FIRST = Variant("first", preemption=True, history=True, band=0.0)
 """Where every other begins: trained for longer, without a base."""
 SHIPPED = (
-    Variant("berth-preempt", preemption=True, history=True, band=0.5),
+    Variant("berth-preempt", preemption=True, history=True, band=0.0),
     Variant("berth-queue", preemption=False, history=True, band=1.0),
     Variant("berth-preempt-blind", preemption=True, history=False, band=0.5),
     Variant("berth-queue-blind", preemption=False, history=False, band=1.0),

@@ -34,8 +34,8 @@ LOAD = "load"
 """Only started by hand."""
 PORTS = {"metrics": 9100, "http": 8080}
 BETWEEN_CONTAINERS = {
-    "BERTH_HOST", "BERTH_TLS_CERT", "BERTH_TLS_KEY", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST", "BERTH_METRICS_OF",
-    "BERTH_TRACE_SAMPLE",
+    "BERTH_HOST", "BERTH_TLS_CERT", "BERTH_TLS_KEY", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST",
+    "BERTH_METRICS_OF", "BERTH_TRACE_SAMPLE",
 }  # fmt: skip
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
