@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
 ]
 TENANT = "ada"
+T = TypeVar("T")
 
 
 def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
@@ -49,6 +50,18 @@ def stack_up(data: Path) -> Iterator[None]:
         yield
     finally:
         berth(data, "down")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Connections of TLS say good-bye in the background: a loop that ends before leaves sockets."""
+
+    async def whole() -> T:
+        try:
+            return await work
+        finally:
+            await asyncio.sleep(1.0)
+
+    return asyncio.run(whole())
 
 
 def entrance(data: Path, tenant: str = TENANT) -> Connection:
@@ -73,7 +86,7 @@ def publish(tenant: Connection, key: str, topic: str = f"submissions.{TENANT}") 
         finally:
             await log.stop()
 
-    asyncio.run(send())
+    _run(send())
 
 
 def heard(tenant: Connection, lanes: int) -> set[str]:
@@ -92,7 +105,7 @@ def heard(tenant: Connection, lanes: int) -> set[str]:
             await tail.stop()
         return found
 
-    return asyncio.run(read())
+    return _run(read())
 
 
 def phases(data: Path) -> dict[str, str]:
