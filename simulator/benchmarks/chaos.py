@@ -214,7 +214,8 @@ async def zombies(options: Options, made: Scene) -> Json:
     pid = await faults.pid_of(data_dir, "placement")
     long = 0
     with faults.rival(data_dir, "placement", made.bench.stack.partitions) as other:
-        await asyncio.sleep(4.0)
+        ready = data_dir / "rival-placement" / "placement.ready"
+        works = await faults.until(ready.exists, NEXT_S) is not None
         for number in range(options.zombies):
             victim = pid if number % 2 else other.pid
             is_long = number % 25 == 24
@@ -231,6 +232,7 @@ async def zombies(options: Options, made: Scene) -> Json:
         "paused_beyond_the_session": long,
         "records_ignored": after["ignored"] - before["ignored"],
         "writers_accepted": after["writers"],
+        "rival_worked": works,
         "both_lived": alive,
     }
 
