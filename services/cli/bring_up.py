@@ -7,8 +7,8 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from infra.launch import StackOptions
 from infra.running import RunningStack
 from infra.topics import create
 from services.cli.commanding import ask_access
@@ -17,6 +17,10 @@ from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.keys import compose, sha256_of
 from shared.contracts.topics import submissions, tenant_events
+
+if TYPE_CHECKING:
+    # Not for a container that only submits: it has no supervisor.
+    from infra.launch import StackOptions
 
 VIRTUAL, LOCAL = "executor-virtual", "executor-local"
 FIRST = ("access",)

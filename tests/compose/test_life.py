@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import ssl
+import subprocess
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from infra import compose
 from infra.stack import SERVICES
 from infra.standins.build import label
+from shared.bus.errors import Forbidden
+from shared.bus.kafka import KafkaLog
+from shared.bus.log import TP
 from shared.contracts.identity import job_id_of
 from tests.compose.project import WELL_S, Project, cli, docker
 from tests.e2e.stand import eventually
@@ -102,9 +110,79 @@ def test_a_service_answers_prometheus(project: Project, service: str) -> None:
 
 
 def test_the_api_has_its_pages(project: Project) -> None:
+    stack = project.stand.stack
+    trust = ssl.create_default_context(cafile=stack.ca)
     for path in ("/", "/docs", "/metrics", "/health"):
-        with urllib.request.urlopen(project.stand.stack.gateway + path, timeout=10) as answer:
+        with urllib.request.urlopen(stack.gateway + path, timeout=10, context=trust) as answer:
             assert answer.status == 200
+
+
+def test_who_does_not_know_the_ca_or_speaks_plainly_is_not_served(project: Project) -> None:
+    with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+        urllib.request.urlopen(f"{project.stand.stack.gateway}/health", timeout=10)
+    plain = project.stand.stack.gateway.replace("https:", "http:")
+    with pytest.raises((OSError, HTTPException)):
+        urllib.request.urlopen(f"{plain}/health", timeout=10)
+
+
+async def test_postgres_is_entered_by_tls_alone(project: Project) -> None:
+    dsn = project.stand.stack.postgres
+    with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError, match="no pg_hba.conf"):
+        await asyncpg.connect(dsn.replace("verify-full", "disable"))
+    conn = await asyncpg.connect(dsn)
+    assert await conn.fetchval("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+    await conn.close()
+
+
+def test_a_service_of_kafka_may_do_what_the_table_says_and_nothing_else(project: Project) -> None:
+    async def refused(user: str, topic: str) -> bool:
+        log = KafkaLog(project.stand.stack.connection(user), client="test")
+        await log.start()
+        try:
+            await log.append(TP(topic, 15), b"{}")
+        except Forbidden:
+            return True
+        finally:
+            await log.stop()
+        return False
+
+    for user, topic in (("verify", "placement"), ("operator", "admission"), ("admin", "commands")):
+        assert asyncio.run(refused(user, topic)), (user, topic)
+
+
+def test_prometheus_reaches_every_service_and_no_rule_is_broken(project: Project) -> None:
+    url = f"http://127.0.0.1:{compose.variables()['PROMETHEUS_PORT']}/api/v1"
+
+    def all_up() -> bool:
+        targets = get(f"{url}/targets")["data"]["activeTargets"]
+        up = {each["labels"]["service"] for each in targets if each["health"] == "up"}
+        return up == {each.name for each in SERVICES}
+
+    eventually(all_up, WELL_S)
+    groups = get(f"{url}/rules")["data"]["groups"]
+    assert [rule["name"] for group in groups for rule in group["rules"]]
+    assert all(rule["health"] == "ok" for group in groups for rule in group["rules"])
+
+
+def test_grafana_has_the_dashboards_and_their_data(project: Project) -> None:
+    url = f"http://127.0.0.1:{compose.variables()['GRAFANA_PORT']}"
+    assert get(f"{url}/api/health")["database"] == "ok"
+    if not label(compose.variables()["GRAFANA_IMAGE"]):
+        return
+    boards = {path.stem for path in (compose.ROOT / "infra/grafana/dashboards").glob("*.json")}
+    assert {each["uid"] for each in get(f"{url}/api/search")} == boards
+    assert get(f"{url}/api/failing") == []
+
+
+def test_the_load_profile_submits_and_waits(project: Project) -> None:
+    ran = subprocess.run(
+        [*compose.compose_command(), "--profile", "load", "run", "--rm", "load", "python", "-m",
+         "services.cli", "replay", "synthetic", "--jobs", "20", "--speed", "100000", "--wait",
+         "--data", "/inside", "--json"],
+        cwd=compose.ROOT, capture_output=True, text=True, timeout=WELL_S, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert json.loads(ran.stdout.strip().splitlines()[-1])["jobs"]["submitted"] == 20
 
 
 @crashes
