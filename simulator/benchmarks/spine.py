@@ -20,7 +20,7 @@ from shared.projections.rebuild import rebuild
 from simulator.benchmarks.parts import relay
 from simulator.benchmarks.parts.command import serve
 from simulator.benchmarks.parts.load import Load, percentile
-from simulator.benchmarks.parts.stack import LANE, Bench, bench_stack
+from simulator.benchmarks.parts.stack import Bench, bench_stack
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -121,7 +121,7 @@ class Loaded:
 
     def __init__(self, bench: Bench, load: Load) -> None:
         self._bench, self._load = bench, load
-        self._tail = LedgerTail(bench.log("bench-reader"), {"placement": [LANE]})
+        self._tail = LedgerTail(bench.log("bench-reader"), {"placement": [load.lane]})
 
     async def __aenter__(self) -> Load:
         await self._tail.start()

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer
 from shared.bus.tail import LedgerTail
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from shared.telemetry.trace_ids import new_traceparent
-from simulator.benchmarks.parts.stack import LANE, POOL, TENANT, Bench, as_record
+from simulator.benchmarks.parts.stack import LANE, TENANT, Bench, as_record, pool_of
 
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
@@ -24,6 +24,7 @@ class Load:
     bench: Bench
     mean_s: float
     seed: int = 1
+    lane: int = LANE
     sent: dict[str, float] = field(default_factory=dict)
     placed_s: list[tuple[float, float]] = field(default_factory=list)
     """When each JobPlaced was read, and how long after its submit."""
@@ -54,17 +55,17 @@ class Load:
         """One SubmitJob in one record; returns once it is on its way, not when it is acked."""
         assert self._producer is not None
         self.number += 1
-        job_id = f"bench-{self.seed}-{self.number}"
+        job_id = f"bench-{self.lane}-{self.seed}-{self.number}"
         duration_s = self._random.expovariate(1 / self.mean_s)
         spec = JobSpec(
             name="bench", gang=Gang(workers=1), simulated=Simulated(duration_s=duration_s)
         )
         command = SubmitJob(
-            job_id=job_id, tenant=TENANT, pool=POOL, idempotency_key=job_id, spec=spec
+            job_id=job_id, tenant=TENANT, pool=pool_of(self.lane), idempotency_key=job_id, spec=spec
         )
         self.sent[job_id] = time.perf_counter()
         value = as_record(command, traceparent=new_traceparent())
-        await self._producer.send("commands", value, partition=LANE)
+        await self._producer.send("commands", value, partition=self.lane)
 
     async def keep_outstanding(self, jobs: int) -> None:
         """Closed loop, for ever: a job that ends is replaced at once."""

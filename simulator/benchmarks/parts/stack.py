@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +14,7 @@ from uuid import uuid4
 
 import psutil
 
-from infra import control, supervise
+from infra import control, stack, supervise
 from infra.running import Broker, RunningStack
 from infra.stack import SERVICES
 from shared.bus import cloudevents
@@ -26,6 +27,7 @@ from shared.contracts.codec import encode
 
 POOL, LOCAL, TENANT = "virtual", "local", "bench"
 LANE = 0
+PARTITIONS = 4
 AWAITED = tuple(s.name for s in SERVICES if not s.inventory)
 """An executor is ready only once its pool is configured."""
 Say = Callable[[str], None]
@@ -99,39 +101,66 @@ def tree(pid: int) -> list[psutil.Process]:
 
 
 @asynccontextmanager
-async def bench_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
-    """Everything of `make demo`, on an empty log; gone afterwards."""
+async def bench_stack(
+    broker: Broker, say: Say, *, partitions: int = PARTITIONS, pools: int = 1, copies: int = 1
+) -> AsyncIterator[Bench]:
+    """Everything of `make demo`, on an empty log; gone afterwards. Pool n is lane n, with the
+    nodes of the demo each; the pool of real processes takes one lane more."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        options = supervise.StackOptions(data_dir=folder, broker=broker, awaited=AWAITED)
-        stack = await asyncio.to_thread(supervise.up, options, say)
-        bench = Bench(stack)
+        options = supervise.StackOptions(
+            data_dir=folder, broker=broker, partitions=partitions, awaited=AWAITED,
+            services=stack.copies(copies), env={"executor-virtual": _inventory(folder, pools)},
+        )  # fmt: skip
+        bench = Bench(await asyncio.to_thread(supervise.up, options, say))
         try:
-            await prepare(bench, say)
+            await prepare(bench, say, pools)
             yield bench
         finally:
             await asyncio.to_thread(supervise.down, folder)
 
 
-async def prepare(bench: Bench, say: Say) -> None:
+def pool_of(lane: int) -> str:
+    """The pool of that lane: they are configured in this order."""
+    return POOL if lane == LANE else f"{POOL}-{lane}"
+
+
+def _inventory(folder: Path, pools: int) -> dict[str, str]:
+    """The executor's variable, and its file: the demo's nodes in every pool."""
+    shape = json.loads((stack.NODES / "virtual.json").read_text())
+    path = folder / "nodes.json"
+    path.write_text(json.dumps([
+        {**shape, "pool": pool_of(lane),
+         "nodes": [group | {"id": f"p{lane}-{group['id']}"} for group in shape["nodes"]]}
+        for lane in range(pools)
+    ]))  # fmt: skip
+    return {"BERTH_NODES": str(path)}
+
+
+async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
     log = bench.log()
     await log.start()
     try:
         for command in (
-            ConfigurePool(pool=POOL, base_policy="fair_share"),
-            ConfigurePool(pool=LOCAL, backends=("process",)),
+            *(ConfigurePool(pool=pool_of(n), base_policy="fair_share") for n in range(pools)),
+            # Kept off the lanes that are measured, where there is one to spare.
+            *(
+                [ConfigurePool(pool=LOCAL, backends=("process",))]
+                * (bench.stack.partitions > pools)
+            ),
             RegisterTenant(tenant=TENANT, default_pool=POOL),
         ):
             await log.append(TP("access.commands", 0), as_record(command))
         say("waiting for the nodes to join")
-        await until_joined(bench, nodes=32)
+        for lane in range(pools):
+            await until_joined(bench, nodes=32, lane=lane)
     finally:
         await log.stop()
 
 
-async def until_joined(bench: Bench, nodes: int, timeout_s: float = 60.0) -> None:
-    tail = LedgerTail(bench.log(), {"placement": [LANE]})
+async def until_joined(bench: Bench, nodes: int, lane: int = LANE, timeout_s: float = 60.0) -> None:
+    tail = LedgerTail(bench.log(), {"placement": [lane]})
     await tail.start()
     joined: set[str] = set()
     try:
