@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from simulator.benchmarks.scale import model, needs, page
 
-ROWS: list[dict[str, object]] = [
+ONE_COPY: list[dict[str, object]] = [
     {"lanes": lanes, "copies": 1, "idle_cores": 0.2 + 0.05 * lanes,
      "memory_mib": 800 + 10 * lanes, "cpu_s_per_1000_jobs": 5.0 + lanes / 10}
     for lanes in (1, 2, 4)
-] + [{"lanes": 2, "copies": 2, "idle_cores": 9.0, "memory_mib": 9999, "cpu_s_per_1000_jobs": 1.0}]  # fmt: skip
+]  # fmt: skip
+ROWS = [*ONE_COPY, {name: 9999.0 for name in ONE_COPY[0]} | {"copies": 2}]
 
 
 def test_lines_through_the_shapes_with_one_copy() -> None:
