@@ -20,10 +20,11 @@ ORDER = ("deploy", "poison-record", "stuck-consumer", "lost-postgres", "backup",
 ELSEWHERE = {
     "README": "has no block",
     "capacity": "is made by benchmarks",
+    "chaos": "tests/chaos",
     "chaos": "tests/chaos and make chaos",
     "compose": "tests/compose",
-    "observability": "tests/infra/observability",
-    "security": "tests/infra and tests/services/gateway",
+    "observability": "tests/infra and tests/e2e/test_browser.py",
+    "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
     "tilt": "tests/infra/test_tiltfile.py",
     "upgrade": "tests/operations/test_upgrade.py",
 }
