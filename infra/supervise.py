@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 POLL_S = 0.05
+LOOK_S = 1.0
+ENDED = "exited"
 STOP_S = 30.0
 
 
@@ -140,10 +142,22 @@ def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None
     stack = load(data_dir.resolve())
     ends = time.monotonic() + timeout_s
     for name in names:
+        looked = time.monotonic()
         while not is_ready(stack.ports[name]["metrics"]):
-            if time.monotonic() > ends or not control.is_up(stack.data_dir):
+            now = time.monotonic()
+            if now > ends or not control.is_up(stack.data_dir):
                 raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
+            if now > looked + LOOK_S:
+                looked = now
+                _refuse_ended(stack.data_dir)
             time.sleep(POLL_S)
+
+
+def _refuse_ended(data_dir: Path) -> None:
+    """A service whose ledger is broken ends and is not started again: nobody need wait for it."""
+    for each in control.processes(data_dir):
+        if each.state == ENDED:
+            raise DidNotStart(f"{each.name} has ended: {last_words(data_dir, each.name)}")
 
 
 def _wait_for_end(data_dir: Path) -> None:
