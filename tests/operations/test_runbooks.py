@@ -21,7 +21,6 @@ ELSEWHERE = {
     "README": "has no block",
     "capacity": "is made by benchmarks",
     "chaos": "tests/chaos",
-    "chaos": "tests/chaos and make chaos",
     "compose": "tests/compose",
     "observability": "tests/infra and tests/e2e/test_browser.py",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
