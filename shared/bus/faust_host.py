@@ -88,7 +88,13 @@ class FaustHost:
             async for event in stream.events():
                 await self.take(event.message)
 
+        self.app.on_partitions_assigned.connect(self._stand_by)
         self.app.on_before_shutdown.connect(self._stop)
+
+    async def _stand_by(self, app: Any, assigned: Any, **_: Any) -> None:
+        """Faust does not seek where it was given nothing: what we held is another's from now on."""
+        if not assigned:
+            await self.own(())
 
     async def take(self, message: Any) -> None:
         """Nothing may escape: Faust would acknowledge the record all the same."""

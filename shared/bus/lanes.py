@@ -64,7 +64,9 @@ class Lanes(Generic[S]):
         self._changed = asyncio.Event()
         self._changing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
+        self._assigned = False
         self.ready = asyncio.Event()
+        """Set once it leads what it was given; who was given nothing stands by, and is ready."""
 
     @property
     def domains(self) -> dict[int, Domain[S]]:
@@ -88,6 +90,7 @@ class Lanes(Generic[S]):
             gained = [lane for lane in sorted(lanes) if lane not in self._held]
             await asyncio.gather(*(self._lose(lane) for lane in lost))
             await asyncio.gather(*(self._gain(lane) for lane in gained))
+        self._assigned = True
         self._changed.set()
         self._note_ready()
         return self.wants()
@@ -200,7 +203,7 @@ class Lanes(Generic[S]):
         self._note_ready()
 
     def _note_ready(self) -> None:
-        if self._held and all(held.primed.is_set() for held in self._held.values()):
+        if self._assigned and all(held.primed.is_set() for held in self._held.values()):
             self.ready.set()
 
     # ---- liveness --------------------------------------------------------------------------
