@@ -19,6 +19,7 @@ from shared.contracts.topics import TopicSpec
 HOPS = 4
 OUTSTANDING = 400
 PAYLOAD = b"x" * 600
+START_S = 60.0
 
 
 def topics(tag: str) -> list[str]:
@@ -79,19 +80,29 @@ async def closed_loop(
     try:
         for _ in range(OUTSTANDING):
             await writer.send(first, PAYLOAD, partition=0)
+        # The hops are programs that first have to start.
+        async with asyncio.timeout(START_S):
+            while not await replaced(reader, writer, first):
+                pass
         begin = time.perf_counter()
         counted = 0
         while (now := time.perf_counter()) < begin + warm_s + seconds:
-            found = await reader.getmany(timeout_ms=200)
-            came = sum(len(messages) for messages in found.values())
-            for _ in range(came):
-                await writer.send(first, PAYLOAD, partition=0)
+            came = await replaced(reader, writer, first)
             if now >= begin + warm_s:
                 counted += came
         return counted / seconds
     finally:
         await writer.stop()
         await reader.stop()
+
+
+async def replaced(reader: AIOKafkaConsumer, writer: AIOKafkaProducer, first: str) -> int:
+    """Each record that came through is followed by a new one; how many came."""
+    found = await reader.getmany(timeout_ms=200)
+    came = sum(len(messages) for messages in found.values())
+    for _ in range(came):
+        await writer.send(first, PAYLOAD, partition=0)
+    return came
 
 
 if __name__ == "__main__":
