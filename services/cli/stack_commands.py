@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,7 @@ from services.cli.calls import report
 from services.cli.demo_command import broker_of, tracing_of
 from services.cli.errors import BadInput, Refused, Unreachable
 from services.cli.output import emit, say, table
-from services.cli.target import DATA, data_dir, keep_key, key_of
+from services.cli.target import DATA, DATA_VARIABLE, data_dir, keep_key, key_of
 from services.cli.times import span
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ access = typer.Typer(no_args_is_help=True, help="The first key of an installatio
 
 def up(
     broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
-    data: Annotated[Path, typer.Option(help="Where it keeps what it keeps.")] = DATA,
+    data: Annotated[
+        Path | None, typer.Option(help="Where it keeps what it keeps; or BERTH_HOME; or .berth.")
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
     speed: Annotated[
@@ -41,10 +44,11 @@ def up(
     chosen = broker_of(broker)
     from infra import supervise
 
-    if supervise.is_running(data):
-        raise Refused(f"a stack runs in {data} already; `berth down` stops it")
+    folder = data or Path(os.environ.get(DATA_VARIABLE, DATA))
+    if supervise.is_running(folder):
+        raise Refused(f"a stack runs in {folder} already; `berth down` stops it")
     options = supervise.StackOptions(
-        data_dir=data,
+        data_dir=folder,
         broker=chosen,
         http_port=port,
         foreground=not detach,
@@ -59,9 +63,9 @@ def up(
         report(as_json, told | watched(stack), *shown, *watching(stack))
         if not detach:
             say("Ctrl-C stops everything")
-            _stay(data)
+            _stay(folder)
     except BaseException:
-        supervise.down(data)
+        supervise.down(folder)
         raise
 
 
