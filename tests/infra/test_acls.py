@@ -21,7 +21,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     "priority": ({"priority"}, {"admission", "placement", "priority", "access"}),
     "placement": ({"placement"}, {"commands", "admission", "priority", "reports", "failslow",
                                   "heartbeats", "placement", "access"}),
-    "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement"}),
+    "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement", "access"}),
     "failslow": ({"failslow"}, {"commands", "placement", "telemetry", "failslow", "access"}),
     "throttle": ({"throttle"}, {"llm.requests", "throttle", "access"}),
     "publisher": ({"events", "events.*", "dead"},

@@ -67,7 +67,7 @@ class Site:
 
     def run(self, *words: str, timeout_s: float = 240, **env: str) -> str:
         """A program of the code that is in place now."""
-        told = {"PYTHONPATH": str(self.code), "BERTH_HOME": str(self.data)}
+        told = {"PYTHONPATH": str(self.code)}
         done = subprocess.run(
             [sys.executable, "-P", *words],
             env=os.environ | told | env,
@@ -81,7 +81,7 @@ class Site:
         return done.stdout
 
     def berth(self, *words: str) -> str:
-        return self.run("-m", "services.cli", *words)
+        return self.run("-m", "services.cli", *words, "--data", str(self.data))
 
     def migrate(self) -> None:
         dsn = json.loads((self.data / "stack.json").read_text())["postgres"]

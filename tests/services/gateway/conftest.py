@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -24,8 +25,10 @@ from tests.services.gateway.stack import (
 
 @pytest.fixture(scope="session")
 def gateway_dsn(postgres_dir: Path) -> str:
-    postgres.create_database(postgres_dir, "gateway")
-    dsn = postgres.dsn(postgres_dir, "gateway")
+    """A database of its own: the fuzzer has such a stack too."""
+    name = f"gateway_{uuid4().hex[:12]}"
+    postgres.create_database(postgres_dir, name)
+    dsn = postgres.dsn(postgres_dir, name)
     asyncio.run(migrate(dsn, logins={GATEWAY: as_gateway(dsn)}))
     return dsn
 
