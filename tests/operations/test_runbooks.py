@@ -29,7 +29,7 @@ ELSEWHERE = {
 }
 """Pages whose blocks run in other tests."""
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGE_S = 150
+PAGE_S = 300
 
 pytestmark = [
     pytest.mark.stack,
