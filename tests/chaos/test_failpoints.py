@@ -30,7 +30,7 @@ RUNS: dict[str, dict[str, str]] = {
     "first": {
         "admission": "before_send:8",
         "priority": "in_flight:8",
-        "placement": "after_ack:16",
+        "placement": "after_ack:10",
         "projector": "before_commit:10",
         "publisher": "half_published:10",
         "gateway": "after_forward:3",
@@ -39,7 +39,7 @@ RUNS: dict[str, dict[str, str]] = {
     "second": {
         "admission": "in_flight:8",
         "priority": "after_ack:8",
-        "placement": "before_send:16",
+        "placement": "before_send:10",
         "projector": "after_commit:10",
         "publisher": "after_publish:10",
         "executor-virtual": "before_report:6",
@@ -47,7 +47,7 @@ RUNS: dict[str, dict[str, str]] = {
     "third": {
         "admission": "after_ack:8",
         "priority": "before_send:8",
-        "placement": "in_flight:16",
+        "placement": "in_flight:10",
         "publisher": "before_publish:10",
         "gateway": "after_forward:3",
     },
