@@ -13,9 +13,10 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.bus.log import TP, Entry
+from shared.contracts.topics import submissions
 
 MANIFEST = "manifest.json"
-SUBMISSIONS = "submissions."
+SUBMISSIONS = submissions("").name
 FORMAT = 1
 LEVEL = 3
 LENGTH_BYTES = 4

@@ -10,7 +10,7 @@ from shared.backup.files import BadBackup, Manifest, Writer, finish
 from shared.bus.log import TP, Entry, Log
 from shared.bus.reader import Reader
 from shared.bus.record import next_of
-from shared.contracts.topics import LEDGERS, TOPICS
+from shared.contracts.topics import LEDGERS, TOPICS, submissions
 
 WAIT_S = 1.0
 SILENT_POLLS = 30
@@ -21,7 +21,7 @@ def kept_topics(partitions: int, tenants: Iterable[str]) -> dict[str, int]:
     """Partitions by topic of all that cannot be made anew: ledgers, their inputs, submissions."""
     lasting = [spec for spec in TOPICS.values() if spec.kind in ("ledger", "ledgered")]
     found = {spec.name: 1 if spec.single_partition else partitions for spec in lasting}
-    return found | {f"submissions.{tenant}": partitions for tenant in tenants}
+    return found | {submissions(tenant).name: partitions for tenant in tenants}
 
 
 async def save(log: Log, topics: Mapping[str, int], partitions: int, folder: Path) -> Manifest:

@@ -13,13 +13,13 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from infra import control, kafka, stack, supervise
+from infra.compose import ask
 from infra.running import RunningStack
 from infra.topics import connect
 from services.cli.bring_up import open_up
 from services.cli.verifying import verified
 from shared.contracts.access import ConfigurePool
 from tests.e2e.stand import ENDS, eventually
-from tests.operations.asking import ask
 
 pytestmark = [
     pytest.mark.stack,
@@ -59,12 +59,12 @@ class Installation:
             "tenant": "ada", "pool": pool, "idempotency_key": f"{pool}-{name}",
             "spec": {"name": name, "gang": {"workers": 1}, "simulated": {"duration_s": 0.2}},
         }  # fmt: skip
-        status, told = ask(self.running.gateway, self.key, "POST", "/v1/jobs", body)
+        status, told = ask(self.running, self.key, "POST", "/v1/jobs", body)
         assert status == 202, told
         return str(told["job_id"])
 
     def succeeded(self, job_id: str) -> bool:
-        status, row = ask(self.running.gateway, self.key, "GET", f"/v1/jobs/{job_id}")
+        status, row = ask(self.running, self.key, "GET", f"/v1/jobs/{job_id}")
         if status != 200 or row["phase"] not in ENDS:
             return False
         assert row["phase"] == "succeeded", row

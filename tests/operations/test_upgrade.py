@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.asking import ask
+from infra.compose import ask
+from infra.running import RunningStack, load
 
 ROOT = Path(__file__).parents[2]
 PREVIOUS = "0ddd002"
@@ -94,8 +95,8 @@ class Site:
 class Traffic:
     """Submits jobs by REST until it is stopped; `taken` are those that were acknowledged."""
 
-    def __init__(self, url: str, key: str) -> None:
-        self._url, self._key = url, key
+    def __init__(self, stack: RunningStack, key: str) -> None:
+        self._stack, self._key = stack, key
         self._stop = threading.Event()
         self.taken: list[str] = []
         self._thread = threading.Thread(target=self._submit)
@@ -117,7 +118,7 @@ class Traffic:
                 "spec": {"name": "n", "gang": {"gpus_per_worker": 1},
                          "simulated": {"duration_s": 0.2}},
             }  # fmt: skip
-            status, told = ask(self._url, self._key, "POST", "/v1/jobs", body)
+            status, told = ask(self._stack, self._key, "POST", "/v1/jobs", body)
             # 0 and 503: the gateway restarts, or starts; nothing was acknowledged.
             assert status in (202, 0, 503), (status, told)
             if status == 202:
@@ -142,9 +143,9 @@ def site() -> Iterator[Site]:
 
 
 def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
-    url = json.loads((site.data / "stack.json").read_text())["gateway"]
+    stack = load(site.data)
     key = (site.data / "operator.key").read_text().strip()
-    with Traffic(url, key) as traffic:
+    with Traffic(stack, key) as traffic:
         time.sleep(2)
         site.install_this()
         site.migrate()
@@ -157,7 +158,7 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
         time.sleep(2)
     ends = time.monotonic() + 60
     while time.monotonic() < ends:
-        phases = [ask(url, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken]
+        phases = [ask(stack, key, "GET", f"/v1/jobs/{job}")[1]["phase"] for job in traffic.taken]
         if set(phases) == {"succeeded"}:
             break
         time.sleep(0.5)
