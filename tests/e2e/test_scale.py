@@ -39,11 +39,15 @@ class Installation:
     admin: KafkaAdminClient
 
     def holders(self, service: str) -> dict[int, str]:
-        """Who of the service's group holds each lane of its inputs, as the broker says."""
+        """Who of the service's group holds each lane of its inputs; none while lanes change hands.
+
+        The broker gives a member without an assignment an empty text in its place.
+        """
         told = self.admin.describe_groups([f"berth-{service}"])[f"berth-{service}"]
         return {
             lane: str(member["group_instance_id"])
             for member in told["members"]
+            if member["member_assignment"]
             for part in member["member_assignment"]["assigned_partitions"]
             for lane in part["partitions"]
         }
