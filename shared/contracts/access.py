@@ -78,7 +78,7 @@ class PoolSettings(Command):
         0.0, ge=0, le=1e9, description="score by which a job must lead the one it stops"
     )
     large_gang_share: float = Field(
-        0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops nobody"
+        0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops no such"
     )
     reserve_after_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"

@@ -20,7 +20,7 @@ EVICTIONS_PER_ROUND = 8
 SEARCHES_PER_ROUND = 32
 """Rule 8."""
 LARGE_MOST = 0.1
-"""Share of recent jobs that are large, from which nobody is stopped by rank (rule 12)."""
+"""Share of recent jobs that are large, from which rank stops none of them (rule 12)."""
 LARGE_RECENT = 100.0
 """Arrivals after which one counts 1/e in that share."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from simulator.kernel import attempts, board, easy, line, search
-from simulator.kernel.codes import EASY, LARGE_MOST, NEVER, SETTLE_MS, STRICT
+from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import fail, passed_over
 from simulator.kernel.state import Sim
@@ -28,13 +28,6 @@ def hold(sim: Sim, now: int) -> None:
 
 
 @compiled
-def may_evict(sim: Sim) -> bool:
-    """Rule 12: rank stops nobody where many recent gangs are large."""
-    rules = sim.rules
-    return rules.ranked and (rules.large_share >= 1.0 or sim.pool.large < LARGE_MOST)
-
-
-@compiled
 def begin(sim: Sim) -> None:
     """Nobody was asked yet."""
     walk = sim.walk
@@ -52,10 +45,9 @@ def begin(sim: Sim) -> None:
     walk.head = False
     walk.shadow_ms = NEVER
     walk.residency_ms = NEVER
-    hopeless = not may_evict(sim)
     for s in range(len(sim.shapes)):
         sim.shapes[s].failed = False
-        sim.shapes[s].hopeless = hopeless
+        sim.shapes[s].hopeless = not sim.rules.ranked
 
 
 @compiled

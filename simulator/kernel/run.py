@@ -52,9 +52,9 @@ class Rules:
     min_residency_s: float = 300.0
     preempt_margin: float = 0.0
     large_gang_share: float = 0.25
-    """Gangs above this share of the pool are large; where many are, rank stops nobody."""
+    """Gangs above this share of the pool are large; where many are, rank stops none of them."""
     large_at_start: float = 1.0
-    """Share of large gangs that is believed before any job came: 1 lets rank stop nobody yet."""
+    """Share of large gangs that is believed before any job came: 1 protects them yet."""
     refresh_s: float = 300.0
     restart_s: float = 60.0
     checkpoint_s: float = 60.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from simulator.kernel import board, ranking
-from simulator.kernel.codes import EVICTIONS_PER_ROUND, SEARCHES_PER_ROUND
+from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_MOST, SEARCHES_PER_ROUND
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import close, give_up
 from simulator.kernel.sorting import sort
@@ -51,6 +53,15 @@ def despair(sim: Sim, job: Job, score: float) -> None:
 
 
 @compiled
+def largest_victim(sim: Sim) -> float:
+    """GPUs; rule 12: no larger gang is stopped by rank where many recent ones are large."""
+    rules = sim.rules
+    if rules.large_share >= 1.0 or sim.pool.large < LARGE_MOST:
+        return math.inf
+    return rules.large_share * rules.capacity
+
+
+@compiled
 def list_victims(sim: Sim, score: float, now: int) -> None:
     """Fills `victims` and `protected` with the running jobs that a job of that score leads.
 
@@ -58,6 +69,7 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
     """
     walk, rows, ranked_at = sim.walk, sim.sorting, sim.pool.ranked_at_ms
     margin = sim.rules.margin
+    largest = largest_victim(sim)
     walk.protected = 0
     count = 0
     for k in range(sim.pool.running):
@@ -67,7 +79,7 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         if ranked_at >= slot.until_ms:
             ranking.rank_running(sim, k)
         other = -slot.key
-        if not other + margin < score:
+        if not other + margin < score or sim.jobs[slot.job].gang > largest:
             continue
         if slot.safe_ms > now:
             sim.protected[walk.protected].score = other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
 Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
 
 LARGE_MOST = 0.1
-"""Share of recent arrivals that are large gangs, at which rank stops nobody any more."""
+"""Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
 LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
 ANSWERED_KEPT = 100_000
@@ -195,11 +196,13 @@ class Pool:
         return self.settings is not None and self.settings.preemption == "ranked"
 
     @property
-    def gangs_are_small(self) -> bool:
-        """Rank stops nobody where many recent gangs are large: stopped for short jobs, such a gang
-        would wait for ever for as many free GPUs (quality.md, venus_vc)."""
+    def largest_victim_gpus(self) -> float:
+        """Rank stops no larger gang. Where many recent ones are large, one that is stopped for
+        short jobs would wait for ever for as many free GPUs (quality.md, venus_vc)."""
         share = self.settings.large_gang_share if self.settings else 1.0
-        return share >= 1.0 or self.large < LARGE_MOST
+        if share >= 1.0 or self.large < LARGE_MOST:
+            return math.inf
+        return share * self.board.gpus
 
     def note_arrival(self, shape: Shape) -> None:
         """Whether a job that came is a large gang, as a share of the latest ones; old ones fade."""

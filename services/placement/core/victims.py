@@ -38,6 +38,8 @@ class ByRank(NamedTuple):
     """Of the last ranking, of waiting jobs and of those on GPUs; higher goes first."""
     margin: float
     min_residency_ms: int
+    largest_gpus: float
+    """No larger gang is stopped."""
 
 
 class Ripe(NamedTuple):
@@ -188,10 +190,14 @@ class Victims:
     def _below(self, tier: int, bar: float) -> Iterator[tuple[Job, float]]:
         """Running jobs that would yield to a job of that score, with their own."""
         assert self._by_rank is not None
-        scores, margin = self._by_rank.scores, self._by_rank.margin
+        scores, margin, largest = (
+            self._by_rank.scores,
+            self._by_rank.margin,
+            self._by_rank.largest_gpus,
+        )
         for name, job in self._jobs.items():
             score = scores.get(name, UNRANKED)
-            leads = score + margin < bar and job.tier == tier
+            leads = score + margin < bar and job.tier == tier and job.gpus <= largest
             if leads and job.phase == "running" and job.spec.preemptible:
                 yield job, score
 

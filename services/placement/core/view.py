@@ -93,10 +93,11 @@ def view_of(pool: Pool, now: int) -> View:
 
 
 def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
-    if pool.settings is None or not pool.is_ranked or not pool.gangs_are_small:
+    if pool.settings is None or not pool.is_ranked:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
-    return ByRank(scores, pool.settings.preempt_margin, residency_ms)
+    margin = pool.settings.preempt_margin
+    return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus)
 
 
 def oldest(pool: Pool, now: int) -> str:

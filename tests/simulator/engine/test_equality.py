@@ -56,13 +56,19 @@ def slowed(jobs: list[WorkloadJob], factor: int) -> list[WorkloadJob]:
 
 
 def faithful(
-    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool, margin: float
+    jobs: list[WorkloadJob],
+    policy: str,
+    mode: str,
+    runtime: str,
+    ranked: bool,
+    margin: float,
+    large: float,
 ) -> tuple[Ints, Ints, int]:
     learned = policy == LEARNED
     pool = simulated_pool(
         base_policy="fcfs" if learned else policy, learned=MODEL if learned else None,
         queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S, preempt_margin=margin,
-        preemption="ranked" if ranked else "class", large_gang_share=1.0,
+        preemption="ranked" if ranked else "class", large_gang_share=large,
     )  # fmt: skip
     done = simulate(Scenario(
         jobs=jobs, nodes=equal_nodes(NODES, pool=POOL), pool=pool, window_s=window_of(jobs),
@@ -73,13 +79,19 @@ def faithful(
 
 
 def compiled(
-    jobs: list[WorkloadJob], policy: str, mode: str, runtime: str, ranked: bool, margin: float
+    jobs: list[WorkloadJob],
+    policy: str,
+    mode: str,
+    runtime: str,
+    ranked: bool,
+    margin: float,
+    large: float,
 ) -> tuple[Ints, Ints, int]:
     work = work_of(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy, mode=mode, runtime=runtime, preemption=ranked,  # type: ignore[arg-type]
         min_residency_s=RESIDENCY_S, restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S,
-        refresh_s=REFRESH_S, large_gang_share=1.0, preempt_margin=margin,
+        refresh_s=REFRESH_S, large_gang_share=large, preempt_margin=margin,
         theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()), band=BAND,
     )  # fmt: skip
     ran = kernel.simulate(work, np.full(NODES, 8, np.int64), rules)
@@ -98,10 +110,11 @@ def assert_same(
     runtime: str = "oracle",
     ranked: bool = False,
     margin: float = 0.0,
+    large: float = 1.0,
 ) -> int:
     """How many jobs were stopped on the way."""
-    live = faithful(jobs, policy, mode, runtime, ranked, margin)
-    kern = compiled(jobs, policy, mode, runtime, ranked, margin)
+    live = faithful(jobs, policy, mode, runtime, ranked, margin, large)
+    kern = compiled(jobs, policy, mode, runtime, ranked, margin, large)
     assert live[0].tolist() == kern[0].tolist()
     assert live[1].tolist() == kern[1].tolist()
     assert live[2] == kern[2]
@@ -124,6 +137,14 @@ def test_run_times_of_history_agree(policy: str) -> None:
 def test_preemption_by_rank_agrees(policy: str, mode: str) -> None:
     stops = [assert_same(workload(seed), policy, mode, ranked=True) for seed in range(3)]
     assert sum(stops) > 0 or policy == "las"
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+def test_gangs_that_rank_spares_agree(mode: str) -> None:
+    spared = [assert_same(workload(s), "srsf", mode, ranked=True, large=0.25) for s in range(3)]
+    stopped = [assert_same(workload(s), "srsf", mode, ranked=True) for s in range(3)]
+    assert sum(spared) > 0
+    assert spared != stopped or mode != "skip"
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])

@@ -69,10 +69,13 @@ def test_rank_stops_who_has_more_left(residency_s: float, stopped_ms: int) -> No
     assert ran.outcome.lost_s[0] == (ran_ms - kept_ms + 60_000) / 1000
 
 
-def test_many_large_gangs_close_the_gate() -> None:
-    jobs = work((0, 1000, 1, 8), (100, 10, 1, 8))
-    rules = Rules("srsf", runtime="oracle", preemption=True, min_residency_s=0.0)
-    assert simulate(jobs, ONE_NODE, rules).preemptions == 0
+@pytest.mark.parametrize(("share", "stops"), [(0.25, [1, 2, 1, 1]), (1.0, [2, 2, 1, 1])])
+def test_where_many_gangs_are_large_rank_stops_the_small(share: float, stops: list[int]) -> None:
+    jobs = work((0, 1000, 1, 6), (1, 900, 1, 2), (100, 10, 1, 6), (101, 10, 1, 2))
+    rules = Rules(
+        "srsf", runtime="oracle", preemption=True, min_residency_s=0.0, large_gang_share=share
+    )
+    assert simulate(jobs, ONE_NODE, rules).outcome.starts.tolist() == stops
 
 
 def test_queues_of_single_gpus_follow_the_recursion_of_many_servers() -> None:
