@@ -283,37 +283,55 @@ def batch_cells(options: Options, say: Say) -> list[Cell]:
             for name in BATCH_BASES
         }
         protocol = f"batches-{jobs}" + (f"-after-{warm_up}" if warm_up else "-from-empty")
-        policies = [ours, *(others if jobs == 256 else others[:1])]
-        for policy in policies:
-            found += one_protocol(batches, bases, protocol, policy)
+        protocols = {protocol: list(range(len(batches)))}
         if jobs == 256:
-            found += one_protocol(batches, bases, protocol, SRSF_ORACLE)
+            protocols["batches-256-contended"] = windows.contended(batches, bases["fcfs"])
+        policies = [ours, *(others if jobs == 256 else others[:1])]
+        if jobs == 256:
+            policies.append(SRSF_ORACLE)
+        for policy in policies:
+            found += of_batches(batches, bases, protocols, policy)
     return found
 
 
-def one_protocol(
-    batches: list[windows.Batch], bases: dict[str, list[Outcome]], protocol: str, policy: Named
+def of_batches(
+    batches: list[windows.Batch],
+    bases: dict[str, list[Outcome]],
+    protocols: dict[str, list[int]],
+    policy: Named,
 ) -> list[Cell]:
+    """Cells of a policy over each base; a protocol is the places of the batches that count."""
     found: list[Cell] = []
     own: list[Outcome] = []
     for name, theirs in bases.items():
         if policy.rules.policy == "learned" or not own:
             ranked = over(policy, name)
             own = [windows.run(each, gated(ranked, each).rules) for each in batches]
-        side, use = windows.side_of(batches, own), np.array([windows.use_of(o) for o in own])
-        where: Json = {
-            "trace": "helios_venus",
-            "protocol": protocol,
-            "load": None,
-            "mode": "strict",
-            "base": name,
-            "knows": "blind" if name in BLIND else "oracle",
-            "policy": policy.name if policy is not SRSF_ORACLE else "srsf, the oracle's bound",
-        }
-        names = ("mean_wait_s", "mean_jct_s", "mean_bounded_slowdown")
-        found += compared(windows.side_of(batches, theirs), side, where, names)
-        found.append(of_use(np.array([windows.use_of(each) for each in theirs]), use, where))
+        for protocol, places in protocols.items():
+            where: Json = {
+                "trace": "helios_venus",
+                "protocol": protocol,
+                "load": None,
+                "mode": "strict",
+                "base": name,
+                "knows": "blind" if name in BLIND else "oracle",
+                "policy": policy.name if policy is not SRSF_ORACLE else "srsf, the oracle's bound",
+            }
+            counted = [batches[place] for place in places]
+            pairs = [(theirs[place], own[place]) for place in places]
+            found += over_base(counted, pairs, where)
     return found
+
+
+def over_base(
+    batches: list[windows.Batch], pairs: list[tuple[Outcome, Outcome]], where: Json
+) -> list[Cell]:
+    """`pairs`: what the base and the policy made of each batch."""
+    base, own = ([pair[side] for pair in pairs] for side in (0, 1))
+    sides = windows.side_of(batches, base), windows.side_of(batches, own)
+    base_use, own_use = (np.array([windows.use_of(o) for o in side]) for side in (base, own))
+    names = ("mean_wait_s", "mean_jct_s", "mean_bounded_slowdown")
+    return [*compared(*sides, where, names), of_use(base_use, own_use, where)]
 
 
 def gated(policy: Named, batch: windows.Batch) -> Named:

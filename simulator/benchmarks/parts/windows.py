@@ -16,6 +16,7 @@ NODES = np.full(17, 8, np.int64)
 """RLTune's Helios cluster."""
 EVALUATED = (0.6, 1.0)
 """Batches are taken from the last 40 % of a trace's time."""
+CONTENDED_S = 60.0
 GATE_JOBS = 300
 """Jobs before a batch by which it is known how many gangs are large."""
 
@@ -71,6 +72,16 @@ def side_of(batches: list[Batch], outcomes: list[Outcome]) -> Side:
         np.concatenate([o.slowdown[part] for o, part in pairs]),
         np.concatenate([np.full(len(o) - p.start, i) for i, (o, p) in enumerate(pairs)]),
     )
+
+
+def contended(batches: list[Batch], fcfs: list[Outcome]) -> list[int]:
+    """Places of those in which FCFS that blocks makes the jobs wait: in the others no order helps.
+
+    The rule is quality.md's, fixed before anybody looked: a mean wait of 60 s.
+    """
+    delays = [o.jct_s - o.duration_s for o in fcfs]
+    means = [d[each.warm_up :].mean() for each, d in zip(batches, delays, strict=True)]
+    return [place for place, mean in enumerate(means) if mean >= CONTENDED_S]
 
 
 def use_of(outcome: Outcome) -> float:
