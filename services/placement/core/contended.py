@@ -14,7 +14,6 @@ from services.placement.core.instance import Fixed, Instance, RoundPlan, SolvedP
 from services.placement.core.leases import allocations_of
 from services.placement.core.objective import at_speed, class_of, speed_of
 from services.placement.core.shape import GPU
-from services.placement.core.solve import solve
 from services.placement.core.state import Open, Pool
 from services.placement.core.view import Plan, View, view_of
 from shared.bus.decider import Decision
@@ -72,6 +71,9 @@ def answered_now(pool: Pool, work: float | None = None) -> PlanReady | None:
     """For a simulation: the input to offer at the same instant; None where no round is open."""
     if pool.open is None:
         return None
+    # Its libraries take longer to load than all the rest of a service, which has them elsewhere.
+    from services.placement.core.solve import solve
+
     instance = ask(pool)
     solved = solve(instance, work_limit(pool) if work is None else work)
     return answer(instance, solved, pool.open.seq, 0.0)
