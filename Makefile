@@ -35,10 +35,11 @@ dev: .venv/developed ## Add what the tests need.
 	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
-demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER=
+demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHECK= BROKER= TLS=
 	@$(BIN)/berth demo $(if $(TRACE),--trace "$(TRACE)") $(if $(JOBS),--jobs "$(JOBS)") \
 		$(if $(SPEED),--speed "$(SPEED)") $(if $(filter-out 0,$(CHECK)),--check) \
-		$(if $(BROKER),--broker "$(BROKER)") $(if $(filter-out 0,$(TRACING)),--tracing)
+		$(if $(BROKER),--broker "$(BROKER)") $(if $(filter-out 0,$(TRACING)),--tracing) \
+		$(if $(filter-out 0,$(TLS)),--tls)
 
 tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as demo.
 	@$(MAKE) --no-print-directory demo TRACING=1

@@ -140,11 +140,12 @@ def running_stack(settings: dict[str, str]) -> RunningStack:
         kafka=f"127.0.0.1:{settings['KAFKA_PORT']}",
         postgres=compose_secrets.outside(dsn, int(settings["POSTGRES_PORT"]), ca),
         gateway=f"https://127.0.0.1:{settings['GATEWAY_PORT']}",
-        llm=f"http://127.0.0.1:{settings['LLM_PORT']}",
+        llm=f"https://127.0.0.1:{settings['LLM_PORT']}",
         otlp="",
         state=FOLDER,
         work=FOLDER,
         ports={},
+        tls=True,
         ca=ca,
         secrets=secrets,
     )

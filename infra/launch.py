@@ -24,6 +24,7 @@ from infra.stack import (
     Service,
     Site,
     Step,
+    Tls,
     environment,
     step_environment,
 )
@@ -59,6 +60,8 @@ class StackOptions:
     window_ms: int = 20
     http_port: int = 0
     foreground: bool = False
+    tls: bool = False
+    """The APIs speak TLS, by a certificate of the stack's own CA."""
     tracing: bool = False
     """Also Zipkin, which needs Java and, the first time, Maven."""
     ready_timeout_s: float = 90
@@ -99,16 +102,17 @@ def prepare(stack: RunningStack) -> None:
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
     postgres.prepare(_postgres(stack))
+    if stack.ca is not None:
+        certificates.make(stack.ca.parent)
     if stack.durable:
         _prepare_kafka(stack)
 
 
 def _prepare_kafka(stack: RunningStack) -> None:
-    """Certificates and passwords are there before anybody asks for them."""
+    """Passwords are there before anybody asks for them."""
     pems = None
     if stack.ca is not None and stack.secrets is not None:
         pems = stack.ca.parent
-        certificates.make(pems)
         kafka_users.make(stack.secrets, acls.users())
     kafka.prepare(_kafka(stack), _port(stack), pems)
 
@@ -167,6 +171,7 @@ def _tracing(stack: RunningStack) -> Program:
     command = [
         *tied("TERM"), sys.executable, "-P", "-m", "infra.tracing", "--also", stack.gateway,
         "--otlp-port", str(ports["otlp"]), "--ui-port", str(ports["ui"]),
+        *(("--ca", str(stack.ca)) if stack.tls else ()),
     ]  # fmt: skip
     return Program(TRACING, command, is_part=True)
 
@@ -225,7 +230,15 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         durable=stack.durable,
         window_ms=options.window_ms,
         guarded=_guarded(stack),
+        tls=_tls(stack),
     )
+
+
+def _tls(stack: RunningStack) -> Tls | None:
+    if stack.ca is None or not stack.tls:
+        return None
+    pems = stack.ca.parent
+    return Tls(stack.ca, pems / "api.crt", pems / "api.key")
 
 
 def _guarded(stack: RunningStack) -> Guarded | None:

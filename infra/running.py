@@ -40,6 +40,10 @@ class RunningStack(BaseModel):
     ports: dict[str, dict[str, int]]
     traces: str = ""
     """Where Zipkin's page is; empty: it was not asked for."""
+    tls: bool = False
+    """`gateway` and `llm` are asked over TLS, by certificates of `ca`."""
+    recorded: str = ""
+    """Folder of the simulation that is shown; empty: a stack that works."""
     ca: Path | None = None
     secrets: Path | None = None
     """Folder of the passwords of Kafka's users; None where it asks for none."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from infra import kafka_users
 
 COMMON = (
-    "kafka", "partitions", "data", "otlp", "metrics_port", "instance", "idempotent", "window_ms",
+    "kafka", "partitions", "data", "otlp", "otlp_ca", "metrics_port", "instance", "idempotent",
+    "window_ms",
 )  # fmt: skip
 """Settings that every service takes; `shared/settings.py` says what they mean."""
 
@@ -70,6 +71,15 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """What proves this installation's APIs, as PEM files, and whom its clients trust."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Guarded:
     """A Kafka that asks who one is: files and the address for its set-up."""
 
@@ -93,6 +103,8 @@ class Site:
     durable: bool
     window_ms: int = 20
     guarded: Guarded | None = None
+    tls: Tls | None = None
+    """None: the APIs speak plain HTTP, on the loopback."""
     postgres_projector: str = ""
     postgres_gateway: str = ""
     """Addresses for the roles that services have there; `postgres` is the installation's own."""
@@ -160,6 +172,8 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
     known["postgres"] = known.get(f"postgres_{service.user}", "")
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
+    if site.tls is not None and "http" in service.ports:
+        own |= {"BERTH_TLS_CERT": str(site.tls.cert), "BERTH_TLS_KEY": str(site.tls.key)}
     taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
     if service.decides and not site.idempotent:
         lanes = 1 if service.name == "access" else site.partitions
@@ -197,7 +211,9 @@ def _as_root(guarded: Guarded) -> dict[str, str]:
 
 
 def _values(site: Site) -> dict[str, str]:
-    return {
+    is_https = site.otlp.startswith("https:")
+    trust = {"otlp_ca": str(site.tls.ca)} if site.tls is not None and is_https else {}
+    return trust | {
         "kafka": site.kafka,
         "postgres": site.postgres,
         "postgres_projector": site.postgres_projector,

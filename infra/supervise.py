@@ -28,6 +28,7 @@ __all__ = [
     "is_running",
     "load",
     "pid_of",
+    "refuse_ended",
     "restart",
     "status",
     "up",
@@ -149,11 +150,11 @@ def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None
                 raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
             if now > looked + LOOK_S:
                 looked = now
-                _refuse_ended(stack.data_dir)
+                refuse_ended(stack.data_dir)
             time.sleep(POLL_S)
 
 
-def _refuse_ended(data_dir: Path) -> None:
+def refuse_ended(data_dir: Path) -> None:
     """A service whose ledger is broken ends and is not started again: nobody need wait for it."""
     for each in control.processes(data_dir):
         if each.state == ENDED:
@@ -186,27 +187,33 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
     if options.http_port and "gateway" in ports:
         ports["gateway"]["http"] = options.http_port
     root = data_dir / options.broker
+    guarded = options.broker == "kafka"
+    scheme = "https" if options.tls else "http"
+    gateway = _url(ports, "gateway", "http", scheme)
     return RunningStack(
         data_dir=data_dir,
         broker=options.broker,
         partitions=options.partitions,
         kafka=f"127.0.0.1:{broker}",
         postgres=postgres.dsn(root / "postgres"),
-        gateway=_url(ports, "gateway", "http"),
-        llm=_url(ports, "throttle", "http"),
-        otlp=_url(ports, TRACING, "otlp") or _url(ports, "gateway", "http"),
+        gateway=gateway,
+        llm=_url(ports, "throttle", "http", scheme),
+        otlp=_url(ports, TRACING, "otlp") or gateway,
         state=root / "state",
         work=work_dir(root / "state"),
         ports=ports,
         traces=_url(ports, TRACING, "ui"),
-        ca=data_dir / "certificates" / "ca.crt" if options.broker == "kafka" else None,
-        secrets=data_dir / "secrets" if options.broker == "kafka" else None,
+        tls=options.tls,
+        ca=data_dir / "certificates" / "ca.crt" if guarded or options.tls else None,
+        secrets=data_dir / "secrets" if guarded else None,
     )
 
 
-def _url(ports: Mapping[str, Mapping[str, int]], service: str, port: str) -> str:
+def _url(
+    ports: Mapping[str, Mapping[str, int]], service: str, port: str, scheme: str = "http"
+) -> str:
     number = ports.get(service, {}).get(port)
-    return f"http://127.0.0.1:{number}" if number else ""
+    return f"{scheme}://127.0.0.1:{number}" if number else ""
 
 
 def _status(found: control.ProcessState, port: int) -> ServiceStatus:

@@ -42,6 +42,9 @@ class Settings(BaseModel):
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"
     )
+    otlp_ca: Path | None = Field(
+        default=None, description="Whose certificate that address has; absent: the system's"
+    )
     trace_sample: float = Field(
         default=1.0,
         ge=0,

@@ -28,13 +28,15 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`also`: OTLP base addresses that get every batch as it came."""
+    """`also`: OTLP base addresses that get every batch as it came; `ca`: whom to trust at those
+    that are https, None the system's authorities."""
 
     jar: Path
     host: str
     otlp_port: int
     ui_port: int
     also: tuple[str, ...] = ()
+    ca: str | None = None
 
 
 def taking(spans: Forward, others: Sequence[Forward]) -> Take:
@@ -59,7 +61,7 @@ def serve(options: Options) -> None:
     command = zipkin.command(options.jar, options.host, options.ui_port)
     server = subprocess.Popen([*tied("KILL"), *command])
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
-    others = [Forward(address.rstrip("/") + "/v1/traces") for address in options.also]
+    others = [Forward(address.rstrip("/") + "/v1/traces", options.ca) for address in options.also]
     take = taking(Forward(zipkin.spans_url(options.ui_port)), others)
     gateway = receiver(take, options.otlp_port, options.host)
     threading.Thread(target=gateway.serve_forever, daemon=True).start()
@@ -73,10 +75,12 @@ def main() -> None:
     parser.add_argument("--otlp-port", type=int, default=4318)
     parser.add_argument("--ui-port", type=int, default=9411)
     parser.add_argument("--also", action="append", default=[], help="an OTLP address, repeatable")
+    parser.add_argument("--ca", help="whom to trust there, PEM")
     given = parser.parse_args()
     jar = zipkin.fetch()
     if not given.fetch:
-        serve(Options(jar, given.host, given.otlp_port, given.ui_port, tuple(given.also)))
+        also = tuple(given.also)
+        serve(Options(jar, given.host, given.otlp_port, given.ui_port, also, given.ca))
 
 
 if __name__ == "__main__":

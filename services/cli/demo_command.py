@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from services.cli.arguments import Tls
 from services.cli.errors import BadInput, Refused
 from services.cli.target import DEMO_DATA
 
@@ -30,6 +31,7 @@ def demo(
     tracing: Annotated[
         bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
     ] = False,
+    tls: Tls = False,
     seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
 ) -> None:
     """Start everything, replay a workload, show what becomes of it."""
@@ -40,7 +42,7 @@ def demo(
 
     options = DemoOptions(
         data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check, broker=used,
-        timeout_s=timeout, seed=seed, tracing=tracing_of(tracing),
+        timeout_s=timeout, seed=seed, tracing=tracing_of(tracing), tls=tls,
     )  # fmt: skip
     raise typer.Exit(run_demo(options))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from services.cli.arguments import AsJson, Data
+from services.cli.arguments import AsJson, Data, Tls
 from services.cli.calls import report
 from services.cli.demo_command import broker_of, tracing_of
 from services.cli.errors import BadInput, Refused, Unreachable
@@ -38,6 +38,7 @@ def up(
     tracing: Annotated[
         bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
     ] = False,
+    tls: Tls = False,
     as_json: AsJson = False,
 ) -> None:
     """Start everything: broker, Postgres, services, a virtual pool and one of real processes."""
@@ -53,6 +54,7 @@ def up(
         http_port=port,
         foreground=not detach,
         tracing=tracing_of(tracing),
+        tls=tls,
     )
     try:
         from services.cli.watching import watched, watching
@@ -63,7 +65,7 @@ def up(
         report(as_json, told | watched(stack), *shown, *watching(stack))
         if not detach:
             say("Ctrl-C stops everything")
-            _stay(folder)
+            stay(folder)
     except BaseException:
         supervise.down(folder)
         raise
@@ -91,7 +93,7 @@ def _started(options: object, speed: float) -> RunningStack:
     return stack
 
 
-def _stay(data: Path) -> None:
+def stay(data: Path) -> None:
     """Until a signal, or until the stack has ended by itself."""
     from infra import supervise
 

@@ -10,6 +10,7 @@ import uvicorn
 from services.gateway.app import build
 from services.gateway.parts import wire
 from services.gateway.settings import GatewaySettings
+from shared.listening import server_tls
 from shared.settings import read
 from shared.telemetry.page import page
 from shared.telemetry.scrape import scrape_all
@@ -21,6 +22,7 @@ MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 
 def main() -> None:
     settings = read(GatewaySettings, os.environ)
+    tls = server_tls(settings)
     telemetry = telemetry_for("gateway", settings)
     parts = wire(settings, telemetry)
     pages = {"/": lambda: page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))}
@@ -28,7 +30,7 @@ def main() -> None:
     uvicorn.run(
         build(parts), host=settings.host, port=settings.port, log_config=None, access_log=False,
         server_header=False, timeout_graceful_shutdown=3,
-        ssl_certfile=settings.tls_cert, ssl_keyfile=settings.tls_key,
+        ssl_context_factory=(lambda *_: tls) if tls else None,
     )  # fmt: skip
     telemetry.spans.shutdown()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
@@ -11,14 +10,12 @@ from pydantic_core.core_schema import ValidationInfo
 
 from shared.contracts.access import Role
 from shared.contracts.registry import RANK
-from shared.settings import Settings
+from shared.listening import Listening
 
 
-class GatewaySettings(Settings):
+class GatewaySettings(Listening):
     """`BERTH_` variables of this service."""
 
-    host: str = Field(default="127.0.0.1", description="Where the API listens; loopback by default")
-    port: int = Field(default=0, ge=0, le=65535, description="Port of the API; 0 = any free one")
     postgres: str = Field(default="", description="Read models; empty: reads answer 503")
     linger_ms: int = Field(
         default=3, ge=0, le=1000, description="How long commands are gathered into one append"
@@ -38,14 +35,8 @@ class GatewaySettings(Settings):
     stream_queue: int = Field(
         default=2000, ge=1, le=1_000_000, description="Events a slow client may lag behind"
     )
-    plain_http: Literal["loopback", "anywhere"] = Field(
-        default="loopback", description="Where the API may listen without TLS"
-    )
-    tls_key: Path | None = Field(default=None, description="The certificate's key, PEM")
-    tls_cert: Path | None = Field(
-        default=None,
-        validate_default=True,
-        description="The API's certificate with its chain, PEM; absent: plain HTTP",
+    recorded: bool = Field(
+        default=False, description="A recorded simulation is shown: whatever changes it is refused"
     )
     oidc_issuer: str = Field(
         default="", max_length=512, description="Whose tokens open the API; empty: keys alone do"
@@ -69,19 +60,6 @@ class GatewaySettings(Settings):
         description="What values of that claim mean, as value=role,...",
     )
 
-    @field_validator("tls_cert")
-    @classmethod
-    def _is_safe(cls, cert: Path | None, info: ValidationInfo) -> Path | None:
-        if (cert is None) != (info.data.get("tls_key") is None):
-            raise ValueError("tls_cert and tls_key are given together, or neither of them")
-        plain_host = info.data.get("host", "") if cert is None else ""
-        if info.data.get("plain_http") == "loopback" and not is_loopback(plain_host):
-            raise ValueError(
-                "keys and tokens would cross the network in the clear: give tls_cert and tls_key, "
-                "or say plain_http=anywhere where something in front of it speaks TLS"
-            )
-        return cert
-
     @field_validator("oidc_keys")
     @classmethod
     def _goes_with(cls, keys: str, info: ValidationInfo) -> str:
@@ -99,13 +77,3 @@ class GatewaySettings(Settings):
     def scraped(self) -> dict[str, str]:
         """Service -> host:port of its metrics."""
         return dict(each.split("=", 1) for each in self.metrics_of.split(",") if each)
-
-
-def is_loopback(host: str) -> bool:
-    """A name other than localhost may be any address; no host at all is none."""
-    if host in ("", "localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

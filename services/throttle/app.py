@@ -29,6 +29,7 @@ from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
 from shared.contracts.registry import AccessView
+from shared.listening import server_tls
 from shared.telemetry.probe import probe
 from shared.telemetry.setup import Telemetry, telemetry_for
 from shared.telemetry.shell import observer, serve
@@ -85,6 +86,7 @@ class Shell:
         self._telemetry = telemetry
         self._observe = observer(telemetry)
         self._followers = Followers()
+        self._tls = server_tls(settings)
         self._view = AccessView()
         self._stirred: dict[int, asyncio.Event] = {}
         self.port = 0
@@ -148,10 +150,11 @@ class Shell:
             await tail.stop()
 
     async def _listen(self, runner: web.AppRunner) -> None:
-        await web.TCPSite(runner, self._settings.host, self._settings.port).start()
+        host, port = self._settings.host, self._settings.port
+        await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
         self.port = runner.addresses[0][1]
         self.serving.set()
-        log.info("proxy listens", extra={"host": self._settings.host, "port": self.port})
+        log.info("proxy listens", extra={"host": host, "port": self.port})
 
 
 async def _set(event: asyncio.Event, at_most_s: float) -> None:

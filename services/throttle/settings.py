@@ -5,14 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.throttle.core.decide import LINE
-from shared.settings import Settings
+from shared.listening import Listening
 
 
-class ThrottleSettings(Settings):
+class ThrottleSettings(Listening):
     """`BERTH_` variables of this service."""
 
-    host: str = Field(default="127.0.0.1", description="Address that the proxy listens on")
-    port: int = Field(default=0, ge=0, le=65535, description="Port of the proxy; 0 = any free one")
     line: int = Field(
         default=LINE, ge=1, le=10_000, description="Requests of one tenant that may wait"
     )

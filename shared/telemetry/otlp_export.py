@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -28,12 +30,17 @@ class OtlpExporter(SpanExporter):
     """Runs in the batch processor's thread, over one kept connection."""
 
     def __init__(
-        self, otlp_url: str, encoder: Encoder, on_batch: Callable[[int, bool], None]
+        self,
+        otlp_url: str,
+        encoder: Encoder,
+        on_batch: Callable[[int, bool], None],
+        ca: Path | None = None,
     ) -> None:
-        """`on_batch(spans, sent)` is told how each batch ended."""
+        """`on_batch(spans, sent)` is told how each batch ended; `ca` is whom to trust by https."""
         self._address = urlsplit(otlp_url.rstrip("/") + "/v1/traces")
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise ValueError(f"not an OTLP/HTTP address: {otlp_url}")
+        self._trust = _trust(ca) if self._address.scheme == "https" else None
         self._encoder = encoder
         self._on_batch = on_batch
         self._connection: HTTPConnection | None = None
@@ -95,8 +102,11 @@ class OtlpExporter(SpanExporter):
 
     def _connected(self, timeout_s: float) -> HTTPConnection:
         if self._connection is None:
-            kind = HTTPSConnection if self._address.scheme == "https" else HTTPConnection
-            self._connection = kind(self._address.netloc, timeout=timeout_s)
+            place = self._address.netloc
+            if self._trust is None:
+                self._connection = HTTPConnection(place, timeout=timeout_s)
+            else:
+                self._connection = HTTPSConnection(place, timeout=timeout_s, context=self._trust)
         self._connection.timeout = timeout_s
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout_s)
@@ -106,3 +116,11 @@ class OtlpExporter(SpanExporter):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _trust(ca: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except OSError as error:
+        reason = error.strerror if not isinstance(error, ssl.SSLError) else "no certificate in PEM"
+        raise ValueError(f"{ca}: {reason}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from shared.settings import BadSettings
 from shared.telemetry.json_logs import log_json
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.spans import Spans
@@ -17,6 +19,9 @@ class TelemetrySettings(Protocol):
 
     @property
     def otlp(self) -> str: ...
+
+    @property
+    def otlp_ca(self) -> Path | None: ...
 
     @property
     def instance(self) -> str: ...
@@ -34,7 +39,12 @@ class Telemetry:
 
 
 def telemetry_for(service: str, settings: TelemetrySettings) -> Telemetry:
+    """Raises BadSettings where spans cannot be sent as told."""
     log_json(service, str(getattr(settings, "log_level", DEFAULT_LEVEL)))
     metrics = Metrics(service, settings.instance)
-    spans = Spans(service, settings.otlp, settings.instance, metrics, settings.trace_sample)
+    share, ca = settings.trace_sample, settings.otlp_ca
+    try:
+        spans = Spans(service, settings.otlp, settings.instance, metrics, share, ca)
+    except ValueError as error:
+        raise BadSettings(f"BERTH_OTLP, BERTH_OTLP_CA: {error}") from None
     return Telemetry(spans, metrics)

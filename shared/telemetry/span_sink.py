@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import NoOpMeterProvider
@@ -40,6 +41,7 @@ class SpanSink:
         instance: str,
         counters: SpanCounters | None,
         share: float = ALL,
+        ca: Path | None = None,
     ) -> None:
         names = {
             "service.name": service,
@@ -51,7 +53,7 @@ class SpanSink:
         self._share = share
         self._closed = False
         self._given = self._taken = 0
-        self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch)
+        self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch, ca)
         self._processor = BatchSpanProcessor(
             self._exporter, QUEUE_SPANS, EXPORT_EVERY_MS, BATCH_SPANS,
             meter_provider=NoOpMeterProvider(),

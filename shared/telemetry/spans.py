@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from shared.telemetry.event_attributes import attributes_of
@@ -61,8 +62,10 @@ class Spans:
         instance: str,
         counters: SpanCounters | None = None,
         share: float = ALL,
+        ca: Path | None = None,
     ) -> None:
-        """`share` of the jobs, 0 to 1, whose spans are sent; see `sampling`."""
+        """`share` of the jobs, 0 to 1, whose spans are sent; see `sampling`. `ca` signs the
+        certificate of an https address; without it the system's authorities do."""
         self._sink: SpanSink | None = None
         self._ranks: RankSpans | None = None
         self._jobs = JobTraces()
@@ -70,7 +73,7 @@ class Spans:
             from shared.telemetry.rank_spans import RankSpans
             from shared.telemetry.span_sink import SpanSink
 
-            self._sink = SpanSink(service, otlp_url, instance, counters, share)
+            self._sink = SpanSink(service, otlp_url, instance, counters, share, ca)
             self._ranks = RankSpans(self._sink)
 
     def decided(

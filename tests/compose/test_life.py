@@ -23,7 +23,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
 from shared.contracts.identity import job_id_of
 from tests.compose.project import WELL_S, Project, cli, docker
-from tests.e2e.stand import eventually
+from tests.e2e.stand import eventually, trust
 
 pytestmark = pytest.mark.compose
 START = {"submit", "admit", "rank", "place", "start"}
@@ -118,11 +118,19 @@ def test_the_api_has_its_pages(project: Project) -> None:
 
 
 def test_who_does_not_know_the_ca_or_speaks_plainly_is_not_served(project: Project) -> None:
-    with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-        urllib.request.urlopen(f"{project.stand.stack.gateway}/health", timeout=10)
-    plain = project.stand.stack.gateway.replace("https:", "http:")
-    with pytest.raises((OSError, HTTPException)):
-        urllib.request.urlopen(f"{plain}/health", timeout=10)
+    stack = project.stand.stack
+    for address in (f"{stack.gateway}/health", f"{stack.llm}/v1/models"):
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.urlopen(address, timeout=10)
+        with pytest.raises((OSError, HTTPException)) as met:
+            urllib.request.urlopen(address.replace("https:", "http:"), timeout=10)
+        assert not isinstance(met.value, urllib.error.HTTPError)
+
+
+def test_the_proxy_of_llms_is_asked_over_tls(project: Project) -> None:
+    stack = project.stand.stack
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{stack.llm}/v1/models", timeout=10, context=trust(stack))
 
 
 async def test_postgres_is_entered_by_tls_alone(project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import ssl
 import tempfile
@@ -74,8 +75,7 @@ class Stand:
             self.stack.gateway + path, None if body is None else raw, headers, method=method
         )
         try:
-            trust = ssl.create_default_context(cafile=self.stack.ca)
-            with urllib.request.urlopen(asked, timeout=15, context=trust) as answer:
+            with urllib.request.urlopen(asked, timeout=15, context=trust(self.stack)) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
@@ -159,6 +159,16 @@ class Stand:
         return asyncio.run(reading.dead_letters(reading.Logs(log, self.stack.partitions)))
 
 
+def trust(stack: RunningStack) -> ssl.SSLContext | None:
+    """Whom to trust at its API and its LLM proxy; None where they speak plain HTTP."""
+    return _trust(stack.ca) if stack.tls and stack.ca else None
+
+
+@functools.cache
+def _trust(ca: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=ca)
+
+
 def _good(topic: str, key: str) -> bytes:
     """A good job as it lies in that topic; nothing where no jobs lie."""
     if topic == "commands":
@@ -210,6 +220,7 @@ def a_stand(
     nodes: Mapping[str, object] = NODES,
     env: Mapping[str, Mapping[str, str]] | None = None,
     tracing: bool = False,
+    tls: bool = False,
 ) -> Iterator[Stand]:
     """Everything but the services named; a short path, as a unix socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="berth-e2e-", ignore_cleanup_errors=True) as name:
@@ -222,6 +233,7 @@ def a_stand(
             foreground=True,
             env=env or {},
             tracing=tracing,
+            tls=tls,
         )
         try:
             inventories = {VIRTUAL: nodes} | (

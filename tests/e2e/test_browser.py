@@ -36,7 +36,7 @@ def stand() -> Iterator[Stand]:
     if lacks := zipkin.missing():
         pytest.skip(f"Zipkin: {lacks}")
     zipkin.fetch()
-    with a_stand(tracing=True) as found:
+    with a_stand(tracing=True, tls=True) as found:
         eventually(lambda: zipkin.is_ready(found.stack.ports["tracing"]["ui"]), 90)
         yield found
 

@@ -25,7 +25,7 @@ from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
 from shared.telemetry.scrape import scrape_all
-from tests.e2e.stand import Stand, a_stand, eventually
+from tests.e2e.stand import Stand, a_stand, eventually, trust
 
 pytestmark = pytest.mark.stack
 SLOW = "a100-0"
@@ -36,7 +36,7 @@ SPANS_S = 15.0
 
 @pytest.fixture(scope="module")
 def stand() -> Iterator[Stand]:
-    with a_stand(env={"executor-virtual": {"BERTH_SLOW": f"{SLOW}:2.5"}}) as found:
+    with a_stand(env={"executor-virtual": {"BERTH_SLOW": f"{SLOW}:2.5"}}, tls=True) as found:
         yield found
 
 
@@ -245,7 +245,7 @@ def test_the_proxy_answers_as_openai_does(stand: Stand) -> None:
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {stand.keys['bob']}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=30, context=trust(stand.stack)) as answer:
         told = json.loads(answer.read())
         assert answer.headers["x-berth-queue-wait-ms"] is not None
     assert told["choices"][0]["message"]["content"]

@@ -18,6 +18,7 @@ from infra.stack import (
     Guarded,
     Service,
     Site,
+    Tls,
     environment,
     step_environment,
 )
@@ -29,13 +30,14 @@ SECRETS = Path("/run/secrets")
 SITE = Site(
     "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True,
     guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
+    tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
 )  # fmt: skip
 LOAD = "load"
 """Only started by hand."""
 PORTS = {"metrics": 9100, "http": 8080}
 BETWEEN_CONTAINERS = {
-    "BERTH_HOST", "BERTH_TLS_CERT", "BERTH_TLS_KEY", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST",
-    "BERTH_METRICS_OF", "BERTH_TRACE_SAMPLE",
+    "BERTH_HOST", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST", "BERTH_METRICS_OF",
+    "BERTH_TRACE_SAMPLE",
 }  # fmt: skip
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -67,8 +69,10 @@ def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) 
         "BERTH_KAFKA_USER",
         "BERTH_KAFKA_PASSWORD_FILE",
         "BERTH_KAFKA_CA",
+        "BERTH_TLS_CERT",
+        "BERTH_TLS_KEY",
     ):
-        assert told[name] == own[name]
+        assert told.get(name) == own.get(name)
     assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
     assert Path(told.get("BERTH_NODES", "")).name == service.inventory
 

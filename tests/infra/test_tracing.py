@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from infra.tracing import zipkin
+from infra import certificates
+from infra.tracing import forward, zipkin
 from infra.tracing.__main__ import taking
 from infra.tracing.forward import QUEUE_BATCHES, Forward
 from infra.tracing.otlp_http import receiver
@@ -20,7 +23,9 @@ PROTOBUF = "application/x-protobuf"
 
 
 @contextmanager
-def a_side(status: int = 200) -> Iterator[tuple[str, list[tuple[bytes, str, str]]]]:
+def a_side(
+    status: int = 200, pems: Path | None = None
+) -> Iterator[tuple[str, list[tuple[bytes, str, str]]]]:
     """Something that takes batches, and what it took."""
     taken: list[tuple[bytes, str, str]] = []
 
@@ -29,9 +34,13 @@ def a_side(status: int = 200) -> Iterator[tuple[str, list[tuple[bytes, str, str]
         return status
 
     server = receiver(take, 0)
+    if pems is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(pems / "api.pem")
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/traces", taken
+        yield f"http{'s' if pems else ''}://127.0.0.1:{server.server_port}/v1/traces", taken
     finally:
         server.shutdown()
         server.server_close()
@@ -46,6 +55,19 @@ def test_a_batch_goes_to_zipkin_as_its_json_and_to_the_others_as_it_came() -> No
         ((found, kind, _),) = eventually(lambda: as_json)
     assert kind == "application/json"
     assert [span["name"] for span in json.loads(found)] == ["place"]
+
+
+def test_a_side_of_a_private_authority_is_trusted_where_that_was_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates.make(tmp_path)
+    monkeypatch.setattr(forward, "RETRY_FOR_S", 0.0)
+    with a_side(pems=tmp_path) as (other, as_came):
+        stranger = Forward(other)
+        stranger.put((b"lost", PROTOBUF, ""))
+        eventually(lambda: "CERTIFICATE_VERIFY_FAILED" in capfd.readouterr().err)
+        Forward(other, str(tmp_path / "ca.crt")).put((b"kept", PROTOBUF, ""))
+        assert eventually(lambda: as_came) == [(b"kept", PROTOBUF, "")]
 
 
 def test_what_is_no_otlp_is_refused_and_goes_nowhere() -> None:

@@ -42,3 +42,4 @@ class DemoOptions:
     timeout_s: float | None = None
     seed: int = 0
     tracing: bool = False
+    tls: bool = False

@@ -20,7 +20,7 @@ from services.cli.replay.progress import Progress
 from services.cli.replay.screen import Screen, screen, shown
 from services.cli.replay.submission import Submission
 from services.cli.replay.watch import follow, until
-from services.cli.target import Target, key_of
+from services.cli.target import target
 
 READY_S = 90.0
 TICK_S = 0.25
@@ -104,7 +104,7 @@ class Replaying:
         await feeder.run([*now, *self.due])
 
     def _set_quotas(self) -> None:
-        api = Api(Target(self.stack.gateway, key_of(self.stack.data_dir)))
+        api = Api(target(self.stack.data_dir))
         for tenant in self.tenants:
             api.post(f"/v1/tenants/{tenant}/quota", {"guaranteed_gpus": GUARANTEED_GPUS})
 

@@ -107,6 +107,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         broker=options.broker,
         foreground=True,
         tracing=options.tracing,
+        tls=options.tls,
     )
     return supervise.up(with_nodes(wanted, prepared.inventories), say)
 

@@ -1,4 +1,4 @@
-"""The API over TLS, and its refusal to be open to a network without."""
+"""The API over TLS."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ from infra import certificates
 from services.cli.errors import BadInput, Unreachable
 from services.cli.http_api import Api
 from services.cli.target import Target
-from services.gateway.settings import GatewaySettings, is_loopback
-from shared.settings import BadSettings, read
 from tests.services.gateway.stack import KEYS, Stack, as_gateway, start_gateway
-
-GIVEN = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d"}
-PAIR = {"BERTH_TLS_CERT": "/c", "BERTH_TLS_KEY": "/k"}
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +59,3 @@ async def test_plain_http_is_not_spoken_where_tls_is(url: str, folder: Path) -> 
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
         async with session.get(url + "/health", ssl=old) as answer:
             assert answer.status == 200
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gateway", "192.168.1.1"])
-def test_a_network_hears_no_keys_in_the_clear_unless_that_is_said(host: str) -> None:
-    with pytest.raises(BadSettings, match="in the clear"):
-        read(GatewaySettings, GIVEN | {"BERTH_HOST": host})
-    read(GatewaySettings, GIVEN | {"BERTH_HOST": host, "BERTH_PLAIN_HTTP": "anywhere"})
-    read(GatewaySettings, GIVEN | PAIR | {"BERTH_HOST": host})
-    assert not is_loopback(host)
-
-
-def test_the_loopback_may_be_plain_and_half_a_pair_is_refused() -> None:
-    for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
-        read(GatewaySettings, GIVEN | {"BERTH_HOST": host})
-    for name, value in PAIR.items():
-        with pytest.raises(BadSettings, match="together"):
-            read(GatewaySettings, GIVEN | {name: value})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import time
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from infra import certificates
 from shared.bus.decider import Fact
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked, Ranked, Running
 from shared.telemetry import span_sink
@@ -168,6 +171,25 @@ def test_a_busy_endpoint_is_asked_again(sink: Sink) -> None:
     spans.shutdown()
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_exported_total") == 1
+
+
+def test_an_endpoint_of_a_private_authority_is_sent_to_where_that_was_told(
+    sink: Sink, tmp_path: Path
+) -> None:
+    certificates.make(tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "api.pem")
+    sink.socket = tls.wrap_socket(sink.socket, server_side=True)
+    url, metrics = sink.url.replace("http:", "https:"), Metrics("placement")
+    for ca in (None, tmp_path / "ca.crt"):
+        spans = Spans("placement", url, "p1", metrics, ca=ca)
+        spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+        spans.shutdown()
+    assert len(sink.spans()) == 1
+    assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1
+    for bad in (tmp_path / "absent", tmp_path / "api.key"):
+        with pytest.raises(ValueError, match=bad.name):
+            Spans("placement", url, "p1", metrics, ca=bad)
 
 
 def test_a_refusal_is_final_and_counted(sink: Sink) -> None:

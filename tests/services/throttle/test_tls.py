@@ -1,0 +1,28 @@
+"""The proxy over TLS."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from infra import certificates
+from tests.services.throttle.shell import KEY, Stack, chat
+
+
+async def test_the_proxy_speaks_tls_alone_by_the_certificate_it_was_given(tmp_path: Path) -> None:
+    certificates.make(tmp_path)
+    stack = Stack(tmp_path, tls_cert=tmp_path / "api.crt", tls_key=tmp_path / "api.key")
+    async with stack.running() as plain:
+        with pytest.raises(aiohttp.ClientError):
+            await plain.get("/v1/models")
+        trust = ssl.create_default_context(cafile=tmp_path / "ca.crt")
+        headers = {"authorization": f"Bearer {KEY}"}
+        url = stack.url.replace("http:", "https:")
+        async with aiohttp.ClientSession(url, headers=headers) as client:
+            answer = await client.post("/v1/chat/completions", json=chat(5), ssl=trust)
+            assert (answer.status, (await answer.json())["object"]) == (200, "chat.completion")
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await client.get("/v1/models")
