@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from services.cli.arguments import AsJson, Data
 from services.cli.errors import BadInput, NotFound
-from services.cli.output import console, emit, lines, table
+from services.cli.output import emit, lines, table, working
 from services.cli.target import data_dir
 
 SHOWN = 50
@@ -26,7 +24,7 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
     from services.cli.verifying import verified
 
     stack = load(data_dir(data))
-    with _working("verifying", as_json) as say:
+    with working("verifying", as_json) as say:
         found = verified(stack, say)
     if as_json:
         emit({
@@ -72,7 +70,7 @@ def rebuild(
     from services.cli.read_models import rebuilt
 
     stack = load(data_dir(data))
-    with _working("folding", as_json) as say:
+    with working("folding", as_json) as say:
         found = rebuilt(stack, not dry_run, say)
     if as_json:
         emit(found)
@@ -108,14 +106,3 @@ def _benchmarks() -> list[str]:
     found = find_spec(BENCHMARKS)
     places = found.submodule_search_locations if found else None
     return sorted(each.name for each in pkgutil.iter_modules(places or []) if not each.ispkg)
-
-
-@contextmanager
-def _working(what: str, silent: bool) -> Iterator[Callable[[str], None]]:
-    """A spinner with its last line on a terminal; nothing elsewhere."""
-    shown = console(stderr=True)
-    if silent or not shown.is_terminal:
-        yield lambda _: None
-        return
-    with shown.status(what) as line:
-        yield lambda text: line.update(f"{what}: {text}")

@@ -16,6 +16,7 @@ from services.cli.demo_command import demo
 from services.cli.fault_commands import faults
 from services.cli.job_commands import cancel, jobs, logs, show, submit
 from services.cli.node_commands import cordon, drain, nodes, queue, uncordon
+from services.cli.open_command import open_
 from services.cli.replay_command import replay
 from services.cli.simulate_commands import simulate
 from services.cli.stack_commands import access, down, restart, status, up
@@ -41,6 +42,7 @@ app = BerthApp(
 )
 for _command in PLAIN:
     app.command()(_command)
+app.command("open")(open_)
 app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants), ("keys", keys), ("access", access), ("dead", dead),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,6 +67,17 @@ def _unpadded(shown: Table) -> list[str]:
     with plain.capture() as captured:
         plain.print(shown)
     return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@contextmanager
+def working(what: str, silent: bool) -> Iterator[Callable[[str], None]]:
+    """A spinner with its last line on a terminal; nothing elsewhere."""
+    shown = console(stderr=True)
+    if silent or not shown.is_terminal:
+        yield lambda _: None
+        return
+    with shown.status(what) as line:
+        yield lambda text: line.update(f"{what}: {text}")
 
 
 def text_of(cell: object) -> str:

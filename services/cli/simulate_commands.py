@@ -74,7 +74,7 @@ def simulate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the synthetic workload and the failures.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the ledgers, one file per topic.")
+        Path | None, typer.Option(help="Folder for the ledgers; `berth open` shows it.")
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Judge the ledgers by the rules of berth verify.")
@@ -179,10 +179,10 @@ def _judged(found: dict[str, Any], broker: MemoryBroker) -> list[str]:
 
 
 def _write(found: dict[str, Any], broker: MemoryBroker, out: Path) -> None:
-    from simulator.engine.public import dump
+    from simulator.engine.recording import record
 
     try:
-        found["files"] = [str(path) for path in dump(broker, out)]
+        found["files"] = [str(path) for path in record(broker, out, found)]
     except OSError as error:
         raise BadInput(f"--out: {error}") from None
 

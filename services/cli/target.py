@@ -14,6 +14,7 @@ from services.cli.errors import BadInput, Unreachable
 
 DATA = Path(".berth")
 DEMO_DATA = DATA / "demo"
+SIMULATION_DATA = DATA / "simulation"
 STACK_FILE = "stack.json"
 KEY_FILE = "operator.key"
 URL, KEY, CA, DATA_VARIABLE = "BERTH_URL", "BERTH_KEY", "BERTH_CA", "BERTH_HOME"
@@ -39,12 +40,13 @@ def target(data: Path | None) -> Target:
 
 
 def data_dir(data: Path | None) -> Path:
-    """The folder that was named; else the one whose stack answers, the demo's included."""
+    """The folder that was named; else the one whose stack answers, be it the demo's or that of an
+    opened simulation."""
     if data is not None:
         return data
     if named := os.environ.get(DATA_VARIABLE):
         return Path(named)
-    running = (each for each in (DATA, DEMO_DATA) if _answers(each))
+    running = (each for each in (DATA, DEMO_DATA, SIMULATION_DATA) if _answers(each))
     return next(running, DATA)
 
 

@@ -24,7 +24,8 @@ SAID = {
 }
 ABOUT = """The control plane of a shared GPU cluster. What changes something is a command: it is
 answered with 202 and an id once the broker has it, and its owner answers it under
-`/v1/commands/{command_id}`. Times are milliseconds since 1970. Errors are RFC 9457 problems."""
+`/v1/commands/{command_id}`. Where a recorded simulation is shown, every command is refused with
+409. Times are milliseconds since 1970. Errors are RFC 9457 problems."""
 
 FASTAPI_ERRORS = ("HTTPValidationError", "ValidationError")
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from fastapi import Request
 
 from services.gateway.parts import gateway
-from services.gateway.problem import Forbidden, unauthenticated
+from services.gateway.problem import Forbidden, Refusal, unauthenticated
 from shared.contracts.access import Role
 from shared.contracts.registry import Bearer
 
+READS = ("GET", "HEAD")
+RECORDED = "this is a recorded simulation: it can be read, and nothing in it can be changed"
+
 
 async def entered(request: Request, at_least: Role) -> Bearer:
-    """Raises a 401, 403 or 503 Refusal."""
+    """Raises a 401, 403 or 503 Refusal, and for what would change a recorded simulation a 409."""
     told = request.headers.getlist("authorization")
     if len(told) > 1:
         raise unauthenticated("send one Authorization header")
@@ -21,4 +24,6 @@ async def entered(request: Request, at_least: Role) -> Bearer:
         request.state.principal = refusal.bearer.principal
         raise
     request.state.principal = bearer.principal
+    if gateway(request).settings.recorded and request.method not in READS:
+        raise Refusal(409, "recorded_simulation", RECORDED)
     return bearer

@@ -68,8 +68,12 @@ class Gateway:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Everything that goes on beside the requests; what dies of a bug ends the process."""
-        parts = (self.access, self.outbox, self.ingress, self.hub, self.attempts)
+        """Everything that goes on beside the requests; what dies of a bug ends the process.
+
+        Of a recorded simulation nobody sends anything on: there is no one who would answer.
+        """
+        reading, sending = (self.access, self.outbox, self.hub), (self.ingress, self.attempts)
+        parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
         tasks.append(supervise(loop_stall_probe(self.telemetry.metrics), "stalls"))
         try:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from shared.backup.files import BadBackup, Manifest, Part, entries, open_backup
+from shared.backup.files import BadBackup, Manifest, entries, open_backup
 from shared.bus.log import TP, Entry, Log
 
 BATCH = 1_000
@@ -39,18 +39,19 @@ async def load(folder: Path, log: Log, restorer: Restorer) -> Manifest:
             if await log.end(part.tp):
                 raise BadBackup(f"{part.tp.key}: not empty; a backup goes into an empty broker")
         for part in manifest.parts:
-            await _fill(folder, part, restorer)
+            await fill(part.tp, entries(folder, part), restorer, part.first)
     finally:
         await log.stop()
     return manifest
 
 
-async def _fill(folder: Path, part: Part, restorer: Restorer) -> None:
-    for batch in _batches(entries(folder, part)):
-        posted = [await restorer.post(part.tp, entry) for entry in batch]
+async def fill(tp: TP, found: Iterator[Entry], restorer: Restorer, first: int = 0) -> None:
+    """Append all of them to an empty partition; offset `first` comes to lie at 0."""
+    for batch in _batches(found):
+        posted = [await restorer.post(tp, entry) for entry in batch]
         for entry, offset in zip(batch, await asyncio.gather(*posted), strict=True):
-            if offset != entry.offset - part.first:
-                raise BadBackup(f"{part.tp.key}: offset {entry.offset} came to {offset}")
+            if offset != entry.offset - first:
+                raise BadBackup(f"{tp.key}: offset {entry.offset} came to {offset}")
 
 
 def _batches(found: Iterator[Entry]) -> Iterator[list[Entry]]:

@@ -1,0 +1,86 @@
+"""`berth open`: a recorded simulation behind the same API and commands as a live installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from services.cli.arguments import AsJson
+from services.cli.calls import report
+from services.cli.errors import BadInput, Refused
+from services.cli.output import say, working
+from services.cli.stack_commands import stay
+from services.cli.target import SIMULATION_DATA, data_dir
+from services.cli.watching import watched, watching
+
+if TYPE_CHECKING:
+    from infra.running import RunningStack
+    from simulator.engine.recording import Recording
+
+
+def open_(
+    folder: Annotated[Path, typer.Argument(help="Of `berth simulate --out`.", metavar="DIR")],
+    data: Annotated[
+        Path, typer.Option(help="Folder of the stack that shows it.")
+    ] = SIMULATION_DATA,
+    detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a simulation: `jobs`, `why`, `queue`, `verify`, ... and the API work on it.
+
+    Nothing in it can be changed: who submits, cancels or configures is refused. The folder is only
+    read; `berth down` or Ctrl-C ends the stack.
+    """
+    from infra import supervise
+    from services.cli import recorded
+    from simulator.engine.recording import NotRecorded, opened
+
+    try:
+        recording = opened(folder)
+    except NotRecorded as error:
+        raise BadInput(str(error)) from None
+    if supervise.is_running(data):
+        raise Refused(f"a stack runs in {data} already; `berth down --data {data}` stops it")
+    try:
+        stack = supervise.up(recorded.options(data, port, not detach), say)
+        with working("copying", as_json) as told:
+            stack = recorded.show(stack, folder, recording, told)
+        _tell(stack, folder, recording, as_json)
+        if not detach:
+            say("Ctrl-C closes it")
+            stay(data)
+    except BaseException:
+        supervise.down(data)
+        raise
+
+
+def _tell(stack: RunningStack, folder: Path, recording: Recording, as_json: bool) -> None:
+    told = {
+        "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
+        "records": recording.records, "report": recording.report,
+    }  # fmt: skip
+    shown = [
+        f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}", *watching(stack),
+        _what(recording.report), _where(stack),
+    ]  # fmt: skip
+    report(as_json, told | watched(stack), *shown)
+
+
+def _what(found: dict[str, Any]) -> str:
+    """Of its clock as well: 40 s of waiting in `berth why` are 40 s of that clock."""
+    return (
+        f"{found['jobs']} jobs on {found['nodes']} nodes x {found['gpus_per_node']} GPUs,"
+        f" {found['policy']}, {found['mode']}; 1 s of the pool's clock is"
+        f" {found['time_scale']:g} s of the cluster's"
+    )
+
+
+def _where(stack: RunningStack) -> str:
+    """Commands find it by themselves, unless another stack is found first."""
+    tried = "berth jobs, berth why JOB, berth queue, berth events, berth verify"
+    if data_dir(None).resolve() == stack.data_dir:
+        return f"now in another terminal: {tried}"
+    return f"now: export BERTH_HOME={stack.data_dir}; {tried}"

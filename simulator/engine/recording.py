@@ -1,0 +1,122 @@
+"""A simulation's folder: a file per topic, and a manifest, written last, that vouches for them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared.bus.log import TP
+from shared.bus.memory import MemoryBroker
+from simulator.engine.cell import LANE
+from simulator.engine.public import TOPICS, dump
+
+MANIFEST = "simulation.json"
+FORMAT = 1
+
+
+class NotRecorded(ValueError):
+    """The folder holds no whole simulation; says which file, and which rule it breaks."""
+
+
+class File(BaseModel):
+    """One topic: line n of its file is the value at offset n."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    records: int = Field(ge=0)
+    sha256: str
+
+    @property
+    def tp(self) -> TP:
+        return TP(self.topic, LANE)
+
+    @property
+    def name(self) -> str:
+        return f"{self.tp.key}.jsonl"
+
+
+class Recording(BaseModel):
+    """The manifest; `report` is what `berth simulate` said of the simulation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    files: tuple[File, ...]
+    report: dict[str, Any]
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+
+def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> list[Path]:
+    """Write everything, the manifest last; the paths of the topics' files."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    paths = dump(broker, folder)
+    files = tuple(_file(folder, topic) for topic in TOPICS)
+    made = Recording(files=files, report=dict(report))
+    (folder / MANIFEST).write_text(made.model_dump_json(indent=2) + "\n")
+    return paths
+
+
+def opened(folder: Path) -> Recording:
+    """The manifest, after every file was compared with it. Raises NotRecorded."""
+    if not folder.is_dir():
+        raise NotRecorded(f"{folder}: must be a folder that `berth simulate --out` wrote")
+    recording = _manifest(folder / MANIFEST)
+    for file in recording.files:
+        _check(folder, file)
+    return recording
+
+
+def values(folder: Path, file: File) -> Iterator[bytes]:
+    """The records of one topic, in order."""
+    with (folder / file.name).open("rb") as lines:
+        for line in lines:
+            yield line.removesuffix(b"\n")
+
+
+def _manifest(path: Path) -> Recording:
+    try:
+        found = Recording.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        said = "missing; `berth simulate --out` writes it last, once all else is there"
+        raise NotRecorded(f"{path}: {said}") from None
+    except OSError as error:
+        raise NotRecorded(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise NotRecorded(f"{path}: {where}: {first['msg']}") from None
+    if found.format != FORMAT:
+        raise NotRecorded(f"{path}: format: must be {FORMAT}, not {found.format}")
+    if (topics := tuple(file.topic for file in found.files)) != TOPICS:
+        raise NotRecorded(f"{path}: files: must be of {', '.join(TOPICS)}, not {topics}")
+    return found
+
+
+def _check(folder: Path, due: File) -> None:
+    path = folder / due.name
+    try:
+        found = _file(folder, due.topic)
+    except OSError as error:
+        raise NotRecorded(f"{path}: {error.strerror}") from None
+    if found.records != due.records:
+        said = f"holds {found.records} records, must hold {due.records}"
+        raise NotRecorded(f"{path}: {said}, as {MANIFEST} says")
+    if found.sha256 != due.sha256:
+        raise NotRecorded(f"{path}: its sha256 must be that of {MANIFEST}: it was changed or cut")
+
+
+def _file(folder: Path, topic: str) -> File:
+    digest, records = hashlib.sha256(), 0
+    with (folder / f"{TP(topic, LANE).key}.jsonl").open("rb") as lines:
+        for line in lines:
+            digest.update(line)
+            records += line.endswith(b"\n")
+    return File(topic=topic, records=records, sha256=digest.hexdigest())
