@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results chaos dev demo tracing test lint check lock contracts metrics screenshots \
+.PHONY: help install train results chaos chaos-checks dev demo tracing test lint check lock contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -75,11 +75,23 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 	$(BIN)/berth bench ranking --json > docs/results/ranking.json
 
-chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= JOBS= KILLS= ONLY=
+CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/test_kafka_security.py tests/e2e/test_observed.py
+CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 2 --pools 3 --per-s 60 --minutes 40
+
+chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=
 	mkdir -p build
+ifeq ($(ONLY)$(LONG),)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),200) > build/chaos-simulation.json
-	$(BIN)/berth bench chaos --json --simulation build/chaos-simulation.json --out docs/results \
-		$(if $(JOBS),--jobs $(JOBS)) $(if $(KILLS),--kills $(KILLS)) $(if $(ONLY),--only $(ONLY))
+endif
+	$(BIN)/berth bench chaos --out docs/results $(if $(ONLY)$(LONG),,--simulation build/chaos-simulation.json) \
+		$(if $(LONG),$(CHAOS_LONG)) $(if $(ONLY),--only $(ONLY)) $(if $(JOBS),--jobs $(JOBS)) \
+		$(if $(KILLS),--kills $(KILLS) --alone $(KILLS)) $(if $(ZOMBIES),--zombies $(ZOMBIES)) \
+		$(if $(MALFORMED),--malformed $(MALFORMED)) > build/chaos-run.json
+
+chaos-checks: dev ## Run the tests whose figures belong to the page of `make chaos`, and add them to it.
+	mkdir -p build
+	-$(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
+	$(BIN)/berth bench chaos --only none --checks build/chaos-checks.xml --out docs/results > build/chaos-run.json
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate

@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import random
+import shlex
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,35 +21,44 @@ from infra.running import Broker
 from infra.stack import SERVICES
 from shared.bus.log import TP
 from shared.bus.tail import LedgerTail
-from shared.contracts.topics import LEDGERS
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.verify.reading import Logs
 from shared.verify.run import Report, verify
 from simulator.benchmarks.parts import disk, faults
-from simulator.benchmarks.parts.chaos_page import page
+from simulator.benchmarks.parts.chaos_record import Kept, checked
 from simulator.benchmarks.parts.command import serve
 from simulator.benchmarks.parts.disk import Under
-from simulator.benchmarks.parts.load import percentile
+from simulator.benchmarks.parts.killing import Toll, kill_all, spread
 from simulator.benchmarks.parts.scene import Scene, scene
 from simulator.benchmarks.parts.stack import LANE, bench_stack
 
 Say = Callable[[str], None]
 Json = dict[str, object]
-Part = Callable[["Options", Scene], Awaitable[Json]]
+Part = Callable[["Options", Scene, "Kept"], Awaitable[Json]]
 
 NEXT_S = 60.0
 UNDER: tuple[Under, ...] = ("kafka", "postgres")
 RUNBOOK = "see docs/operations/"
+TELL_EVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     broker: Broker = "kafka"
-    jobs: int = 4000
-    """At most: the load ends with the last fault."""
+    jobs: int = 2000
+    """At least, where `kills` is among the parts; the load ends with the last part."""
     per_s: float = 12.0
+    pools: int = 1
+    """The jobs take turns; at most three, the fourth lane is that of real processes."""
     kills: int = 3
+    """Of each service."""
+    alone: int = 3
+    """Kills of each service in `recovery`, where nothing else happens."""
+    killers: int = 1
+    """So many kills may be under way at once, of different services."""
+    minutes: float = 45.0
+    """The kills and their load end then, whatever was reached."""
     zombies: int = 100
     broker_kills: int = 3
     postgres_kills: int = 3
@@ -58,44 +69,96 @@ class Options:
     seed: int = 1
     simulation: str = ""
     """File of `python -m tests.chaos`, to be shown with the rest."""
+    checks: str = ""
+    """JUnit report of the tests that are shown with the rest."""
     out: str = ""
-    """Folder for chaos.json and chaos.md."""
+    """Folder of chaos.json and chaos.md, where the parts that this run makes are replaced."""
 
 
 async def run(options: Options, say: Say) -> Json:
     """Figures of each part, and what verify said of all that was left behind."""
-    wanted = options.only.split(",") if options.only else [*PARTS, *(f"disk_{u}" for u in UNDER)]
-    began = time.time()
-    figures: dict[str, Json] = {}
+    wanted = parts_of(options)
+    kept = Kept(Path(options.out) if options.out else None, command_of(options), told(options))
+    if options.simulation:
+        kept.all["simulation"] = json.loads(Path(options.simulation).read_text())
+    if options.checks:
+        kept.all["checks"] |= checked(Path(options.checks))
     if set(wanted) - {f"disk_{under}" for under in UNDER}:
-        await on_one_stack(options, wanted, figures, say)
+        await on_one_stack(options, wanted, kept, say)
     for under in UNDER:
         if f"disk_{under}" in wanted:
-            figures[f"disk_{under}"] = await disk_full(options, under, say)
-            say(f"disk_{under}: {json.dumps(figures[f'disk_{under}'])}")
-    result = whole(options, figures, time.time() - began)
-    if options.out:
-        publish(result, Path(options.out))
-    return result
+            figures = await disk_full(options, under, say)
+            kept.note(f"disk_{under}", figures)
+            say(f"disk_{under}: {json.dumps(figures)}")
+    kept.save()
+    return kept.all
 
 
-async def on_one_stack(
-    options: Options, wanted: list[str], figures: dict[str, Json], say: Say
-) -> None:
+def parts_of(options: Options) -> list[str]:
+    """In their order; raises ValueError for a name that is none."""
+    known = [*PARTS, *(f"disk_{under}" for under in UNDER)]
+    wanted = options.only.split(",") if options.only else known
+    if unknown := set(wanted) - {*known, "none"}:
+        raise ValueError(f"only={','.join(sorted(unknown))}: parts are {', '.join(known)}, none")
+    return [name for name in known if name in wanted]
+
+
+def told(options: Options) -> Json:
+    """The settings that say how much was done."""
+    names = ("out", "simulation", "checks", "only")
+    return {name: getattr(options, name) for name in Options.__slots__ if name not in names}
+
+
+def command_of(options: Options) -> str:
+    """What to type for the same again."""
+    plain = Options()
+    flags = [
+        f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
+        for name in Options.__slots__
+        if name not in ("out", "simulation", "checks")
+        and (value := getattr(options, name)) != getattr(plain, name)
+    ]
+    return " ".join(["berth bench chaos", *flags])
+
+
+async def on_one_stack(options: Options, wanted: list[str], kept: Kept, say: Say) -> None:
     async with (
-        bench_stack(options.broker, say) as bench,
-        scene(bench, options.jobs, options.per_s, say) as made,
+        bench_stack(options.broker, say, pools=options.pools) as bench,
+        scene(bench, options.per_s, say, options.pools) as made,
+        telling(made, say),
     ):
         await faults.until(lambda: len(made.ended) > 5, NEXT_S)
         for name in (name for name in wanted if name in PARTS and name != "lost_tail"):
             say(f"{name}: begins with {len(made.ended)} jobs ended")
-            figures[name] = await PARTS[name](options, made)
-            say(f"{name}: {json.dumps(figures[name])}")
-        made.jobs = 0
+            kept.note(name, figures := await PARTS[name](options, made, kept))
+            say(f"{name}: {json.dumps(figures)}")
+        made.ends_load.set()
         say(f"waiting for {made.outstanding} jobs to end")
-        figures["end"] = await judged(made, await made.all_ended(180.0))
+        kept.judged(await judged(made, await made.all_ended(300.0)))
         if "lost_tail" in wanted:
-            figures["lost_tail"] = await lost_tail(options, made)
+            kept.note("lost_tail", figures := await lost_tail(options, made))
+            say(f"lost_tail: {json.dumps(figures)}")
+
+
+@asynccontextmanager
+async def telling(made: Scene, say: Say) -> AsyncIterator[None]:
+    """Now and then a line of how far it is."""
+    began = time.monotonic()
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(TELL_EVERY_S)
+            say(
+                f"{time.monotonic() - began:.0f} s: {len(made.acked)} jobs acknowledged, "
+                f"{len(made.ended)} ended, {made.outstanding} under way{made.progress()}, "
+                f"load {os.getloadavg()[0]:.1f}"
+            )
+
+    task = asyncio.ensure_future(tell())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def disk_full(options: Options, under: Under, say: Say) -> Json:
@@ -104,38 +167,19 @@ async def disk_full(options: Options, under: Under, say: Say) -> Json:
         return {"skipped": why}
     async with (
         disk.small_stack(options.broker, under, say) as (bench, folder),
-        scene(bench, options.jobs, options.per_s, say) as made,
+        scene(bench, options.per_s, say) as made,
     ):
         await faults.until(lambda: len(made.ended) > 5, NEXT_S)
         figures = await disk.filled(made, folder, under)
-        made.jobs = 0
+        made.ends_load.set()
         end = await judged(made, await made.all_ended(120.0))
-    names = ("jobs_acknowledged", "verify", "violations")
+    names = ("jobs_acknowledged", "all_ended", "verify", "violations")
     return figures | {name: end[name] for name in names}
-
-
-def whole(options: Options, figures: dict[str, Json], wall_s: float) -> Json:
-    simulated = json.loads(Path(options.simulation).read_text()) if options.simulation else {}
-    return {
-        "bench": "chaos",
-        "wall_s": round(wall_s),
-        "cores": os.cpu_count(),
-        "load_1m": round(os.getloadavg()[0], 1),
-        "settings": {name: getattr(options, name) for name in Options.__slots__
-                     if name not in ("out", "simulation", "only")},
-        "parts": figures,
-        "simulation": simulated,
-    }  # fmt: skip
-
-
-def publish(result: Json, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "chaos.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "chaos.md").write_text(page(result))
 
 
 async def judged(made: Scene, all_ended: bool) -> Json:
     """`verify` over every ledger, the read models and what was acknowledged."""
+    began = time.monotonic()
     conn = await connect(made.bench.stack.postgres)
     try:
         await settled(conn)
@@ -151,6 +195,7 @@ async def judged(made: Scene, all_ended: bool) -> Json:
         "violations": [f"{v.rule}: {v.where}: {v.what}" for v in report.violations[:20]],
         "rules": report.rules,
         "counts": dict(report.counts),
+        "judged_in_s": round(time.monotonic() - began),
     }
 
 
@@ -165,50 +210,47 @@ async def settled(conn: object) -> None:
 # ---- processes ---------------------------------------------------------------------------------
 
 
-async def kills(options: Options, made: Scene) -> Json:
-    """SIGKILL of each service, in a random order, so often; until its next sign of work."""
-    chance = random.Random(options.seed)
-    order = [service.name for service in SERVICES] * options.kills
-    chance.shuffle(order)
-    took: dict[str, list[float]] = {}
-    for name in order:
-        took.setdefault(name, []).append(await killed(made, name))
-        await asyncio.sleep(chance.uniform(0.2, 1.5))
-    times = [s for name in took for s in took[name]]
-    deciders = [s for name in LEDGERS if name in took for s in took[name]
-                if name in ("admission", "priority", "placement")]  # fmt: skip
-    return {
-        "kills": len(order),
-        "recovery_s": spread(times),
-        "deciders_recovery_s": spread(deciders),
-        "by_service_max_s": {name: round(max(each), 2) for name, each in sorted(took.items())},
-    }
+async def kills(options: Options, made: Scene, kept: Kept) -> Json:
+    """SIGKILL of each service, in a random order, so often; then the load runs on to `jobs`."""
+    toll = Toll(options.kills, options.killers)
+    ends = time.monotonic() + options.minutes * 60
+
+    def figures() -> Json:
+        reached = {"jobs": len(made.acked), "wanted_jobs": options.jobs}
+        return toll.figures() | reached
+
+    def progress() -> str:
+        kept.note("kills", figures())
+        return f", {toll.kills} of {options.kills * len(SERVICES)} kills"
+
+    made.progress = progress
+    try:
+        await kill_all(made, toll, options.seed, ends)
+        found = figures()
+        while len(made.acked) < options.jobs and time.monotonic() < ends:
+            await asyncio.sleep(0.5)
+    finally:
+        made.progress = str
+    return found | {"jobs": len(made.acked)}
 
 
-async def killed(made: Scene, name: str) -> float:
-    """Wall seconds from the signal to the next sign of work."""
-    since = time.time()
-    await faults.signal_to(made.bench.stack.data_dir, name, signal.SIGKILL)
-    if name in ("admission", "priority", "placement"):
-        return await made.decides_after(name, since, NEXT_S)
-    port = made.bench.stack.ports[name]["metrics"]
-    await asyncio.sleep(0.3)
-    if name == "executor-virtual":
-        await faults.until(lambda: made.heard_executor > since + 0.3, NEXT_S)
-    await faults.until(lambda: supervise.is_ready(port), NEXT_S)
-    return time.time() - since
+async def recovery(options: Options, made: Scene, kept: Kept) -> Json:
+    """As `kills`, one service at a time and no more load than runs anyway: how long it takes."""
+    toll = Toll(options.alone, 1)
+
+    def progress() -> str:
+        kept.note("recovery", toll.figures())
+        return f", {toll.kills} of {options.alone * len(SERVICES)} kills"
+
+    made.progress = progress
+    try:
+        await kill_all(made, toll, options.seed, time.monotonic() + options.minutes * 60)
+    finally:
+        made.progress = str
+    return toll.figures()
 
 
-def spread(times: list[float]) -> Json:
-    return {
-        "count": len(times),
-        "p50": round(percentile(times, 0.5), 2),
-        "p99": round(percentile(times, 0.99), 2),
-        "max": round(max(times, default=0.0), 2),
-    }
-
-
-async def zombies(options: Options, made: Scene) -> Json:
+async def zombies(options: Options, made: Scene, _kept: Kept) -> Json:
     """Two copies of placement, each paused in turn while the other decides."""
     data_dir, before = made.bench.stack.data_dir, await ignored(made)
     pid = await faults.pid_of(data_dir, "placement")
@@ -253,7 +295,7 @@ async def ignored(made: Scene) -> dict[str, int]:
 # ---- parts -------------------------------------------------------------------------------------
 
 
-async def broker(options: Options, made: Scene) -> Json:
+async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
     """SIGKILL of the broker; seconds from its open port to the next decisions."""
     times = []
     restarts = await pids(made)
@@ -280,7 +322,7 @@ async def pids(made: Scene) -> dict[str, int]:
     return {each.name: each.pid for each in found if each.name not in ("broker", "postgres")}
 
 
-async def away(options: Options, made: Scene) -> Json:
+async def away(options: Options, made: Scene, _kept: Kept) -> Json:
     """The broker is away for a minute; nobody may die of it, or write more than a few lines."""
     data_dir, before = made.bench.stack.data_dir, await pids(made)
     pid = await faults.pid_of(data_dir, "broker")
@@ -297,7 +339,7 @@ async def away(options: Options, made: Scene) -> Json:
     }
 
 
-async def postgres(options: Options, made: Scene) -> Json:
+async def postgres(options: Options, made: Scene, _kept: Kept) -> Json:
     """SIGQUIT of Postgres, which ends without a checkpoint; until the read models move again."""
     times = []
     for _ in range(options.postgres_kills):
@@ -328,7 +370,7 @@ async def cursors(made: Scene) -> object:
             await asyncio.sleep(0.1)
 
 
-async def slow(options: Options, made: Scene) -> Json:
+async def slow(options: Options, made: Scene, _kept: Kept) -> Json:
     """The projector is paused under load: memory of all, and how fast it catches up."""
     data_dir = made.bench.stack.data_dir
     rss = made.bench.rss_mib()
@@ -360,7 +402,7 @@ async def reached(conn: object) -> int:
     return max((c.at for (name, _), c in found.items() if name == "placement"), default=0)
 
 
-async def flood(options: Options, made: Scene) -> Json:
+async def flood(options: Options, made: Scene, _kept: Kept) -> Json:
     """Records that nobody can read, with good jobs between them, among the commands."""
     chance, tp = random.Random(options.seed), TP("commands", LANE)
     rows, began = await dead_rows(made), time.time()
@@ -427,6 +469,7 @@ def said_why(data_dir: Path) -> dict[str, str]:
 
 
 PARTS: dict[str, Part] = {
+    "recovery": recovery,
     "kills": kills,
     "zombies": zombies,
     "broker": broker,
@@ -434,7 +477,7 @@ PARTS: dict[str, Part] = {
     "postgres": postgres,
     "slow": slow,
     "flood": flood,
-    "lost_tail": lost_tail,
+    "lost_tail": lambda options, made, _: lost_tail(options, made),
 }
 
 

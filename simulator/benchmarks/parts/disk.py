@@ -94,6 +94,7 @@ class Asker:
                 self.said.append((time.time(), kind, status))
                 if status == 202:
                     self.acked.append(str(told["command_id"]))
+                    self._made.asked(str(told["job_id"]))
             await asyncio.sleep(ASK_EVERY_S)
 
     def _call(self, method: str, path: str) -> tuple[int, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from pathlib import Path
 
@@ -14,26 +15,35 @@ from infra.supervisor_conf import Program, render
 from shared.bus.decider import Undecodable
 from shared.bus.inputs import InputDecoder
 from shared.bus.log import TP
+from simulator.benchmarks.chaos import Options, command_of, parts_of
 from simulator.benchmarks.parts import faults
+from simulator.benchmarks.parts.chaos_goals import GOALS, NOT_MEASURED, row
 from simulator.benchmarks.parts.chaos_page import page
+from simulator.benchmarks.parts.chaos_record import Kept
 
+RUN = "2026-11-21T12:00:00Z"
+END = {
+    "jobs_acknowledged": 4000, "jobs_ended": 3999, "all_ended": False, "verify": "failed",
+    "violations": ["read models equal the fold: jobs: j1 is missing"],
+    "rules": ["a", "read models equal the fold"], "counts": {"records": 5, "events": 9},
+}  # fmt: skip
+TIMES = {"count": 33, "p50": 1.5, "p99": 3.2, "max": 3.3}
+KILLS = {
+    "kills": 33, "fewest_per_service": 3, "at_once": 1,
+    "recovery_s": TIMES, "deciders_recovery_s": TIMES,
+}  # fmt: skip
 RESULT = {
-    "wall_s": 600,
-    "cores": 2,
-    "load_1m": 1.5,
-    "settings": {"broker": "kafka", "kills": 3},
-    "parts": {
-        "kills": {"kills": 33, "recovery_s": {"count": 33, "p50": 1.5, "p99": 3.2, "max": 3.3}},
-        "end": {
-            "jobs_acknowledged": 4000, "jobs_ended": 4000, "verify": "ok", "violations": [],
-            "rules": ["a", "b"], "counts": {"records": 5, "events": 9},
-        },
+    "runs": {
+        RUN: {"command": "berth bench chaos --kills 3", "cores": 2, "load_1m": 1.5, "wall_s": 600,
+              "settings": {}, "end": END},
     },
+    "parts": {"kills": {**KILLS, "run": RUN}, "recovery": {**KILLS, "run": RUN}},
     "simulation": {
         "seeds": 200, "jobs": 5000, "deaths": 2700, "freezes": 1500, "accidents": 5000,
         "ignored": 7000, "virtual_h": 2.4, "wrong": [{"seed": 7, "what": []}],
         "sabotage": {"no reader rule": True, "no gap check": False},
     },
+    "checks": {"tests.replay.test_replay": {"tests": 9, "failed": 1, "skipped": 2}},
 }  # fmt: skip
 
 
@@ -46,10 +56,50 @@ def test_every_kind_of_noise_is_one_that_nobody_can_read(kind: int) -> None:
 
 
 def test_the_page_shows_figures_and_does_not_hide_what_went_wrong() -> None:
-    text = page(RESULT)
-    for told in ("33", "p99 3.2", "4000 of them ended", "**ok**", "1 seeds went wrong (7)",
-                 "| no gap check | GREEN: not found out |"):  # fmt: skip
+    text = page(RESULT, {})
+    for told in ("33 kills, at least 3 of each service", "p99 3.2 s", "1 without an end",
+                 "verify **failed** (1 violations)", "jobs: j1 is missing",
+                 "1 seeds went wrong (7)", "199 of 200 stories", "1 of 2 sabotages",
+                 "| no gap check | GREEN: not found out |",
+                 "6 of 9 passed, 2 skipped"):  # fmt: skip
         assert told in text
+
+
+def test_what_nobody_has_measured_says_so() -> None:
+    nothing = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
+    for goal in GOALS:
+        assert row(goal, nothing, {})[3] == NOT_MEASURED, goal.name
+
+
+def test_a_run_that_was_cut_short_leaves_its_figures_and_no_verdict(tmp_path: Path) -> None:
+    Kept(tmp_path, "berth bench chaos --only kills", {}).note("kills", KILLS)
+    text = (tmp_path / "chaos.md").read_text()
+    assert "33 kills" in text
+    assert "cut short before the end was judged" in text
+
+
+def test_a_later_run_replaces_the_parts_that_it_made_and_keeps_the_others(tmp_path: Path) -> None:
+    first = Kept(tmp_path, "first", {}, began=1e9)
+    first.note("kills", KILLS)
+    first.note("away", {"away_s": 60})
+    second = Kept(tmp_path, "second", {}, began=2e9)
+    second.note("kills", {**KILLS, "kills": 1100})
+    second.judged(END)
+    found = json.loads((tmp_path / "chaos.json").read_text())
+    assert [run["command"] for run in found["runs"].values()] == ["first", "second"]
+    assert found["parts"]["kills"]["kills"] == 1100
+    second.note("away", {"away_s": 61})
+    assert list(json.loads((tmp_path / "chaos.json").read_text())["runs"]) == [second.id]
+
+
+def test_an_unknown_part_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="only=kils: parts are recovery, "):
+        parts_of(Options(only="broker,kils"))
+
+
+def test_the_command_of_a_run_names_what_is_not_the_default() -> None:
+    plain = Options(kills=100, only="kills", out="docs/results")
+    assert command_of(plain) == "berth bench chaos --kills 100 --only kills"
 
 
 def test_a_rival_is_told_what_the_supervisor_was_told(tmp_path: Path) -> None:
