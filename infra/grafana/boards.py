@@ -195,6 +195,9 @@ BUS = Board("berth-bus", "Berth: bus and processes", (
     ), "percentunit"),
     Panel("inputs", (q(rate("berth_inputs_total", "service, source", OF),
                        "{{service}} {{source}}"),), "ops"),
+    Panel("requests over a tenant's limit", (
+        q(rate("berth_requests_limited_total", "tenant"), "{{tenant}}"),
+    ), "ops", text="Answered 429 by the gateway; BERTH_TENANT_RATE, BERTH_TENANT_BURST."),
 ), SERVICES)  # fmt: skip
 
 BOARDS = (OVERVIEW, QUEUE, PLACEMENT, FAILSLOW, LLM, BUS)

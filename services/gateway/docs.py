@@ -20,6 +20,7 @@ SAID = {
     413: "The body has more than 64 KiB",
     415: "The body is not application/json",
     422: "A field breaks a rule; `errors` names field, value and rule",
+    429: "The tenant asks too often; come back after Retry-After",
     503: "Kafka, or for reads Postgres, is away; come back after Retry-After",
 }
 ABOUT = """The control plane of a shared GPU cluster. What changes something is a command: it is
@@ -34,11 +35,11 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def refusals(*statuses: int) -> Responses:
-    """The problems that a route may answer; every route may answer 401 and 503."""
+    """The problems that a route may answer; every route may answer 401, 429 and 503."""
     ref = {"$ref": REF.format(model=Problem.__name__)}
     return {
         status: {"description": SAID[status], "content": {MEDIA_TYPE: {"schema": ref}}}
-        for status in sorted({401, 403, 503, *statuses})
+        for status in sorted({401, 403, 429, 503, *statuses})
     }
 
 

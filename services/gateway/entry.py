@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic_ns
+
 from fastapi import Request
 
-from services.gateway.parts import gateway
-from services.gateway.problem import Forbidden, Refusal, unauthenticated
+from services.gateway.core.rate import NS
+from services.gateway.parts import Gateway, gateway
+from services.gateway.problem import Forbidden, Refusal, too_many, unauthenticated
 from shared.contracts.access import Role
 from shared.contracts.registry import Bearer
 
@@ -14,7 +17,7 @@ RECORDED = "this is a recorded simulation: it can be read, and nothing in it can
 
 
 async def entered(request: Request, at_least: Role) -> Bearer:
-    """Raises a 401, 403 or 503 Refusal, and for what would change a recorded simulation a 409."""
+    """Raises a 401, 403, 429 or 503 Refusal; for what would change a recorded simulation a 409."""
     told = request.headers.getlist("authorization")
     if len(told) > 1:
         raise unauthenticated("send one Authorization header")
@@ -24,6 +27,16 @@ async def entered(request: Request, at_least: Role) -> Bearer:
         request.state.principal = refusal.bearer.principal
         raise
     request.state.principal = bearer.principal
+    _pay(gateway(request), bearer)
     if gateway(request).settings.recorded and request.method not in READS:
         raise Refusal(409, "recorded_simulation", RECORDED)
     return bearer
+
+
+def _pay(parts: Gateway, bearer: Bearer) -> None:
+    """Of a tenant's bucket; operators have none."""
+    if bearer.tenant is None:
+        return
+    if wait_ns := parts.buckets.take(bearer.tenant, monotonic_ns()):
+        parts.telemetry.metrics.rate_limited.labels(bearer.tenant).inc()
+        raise too_many(bearer.tenant, parts.buckets.rate, wait_ns / NS)

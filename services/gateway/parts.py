@@ -13,6 +13,7 @@ from fastapi import Request
 from services.gateway.access import Access
 from services.gateway.attempts import Attempts
 from services.gateway.core.claims import ClaimRules
+from services.gateway.core.rate import Buckets, Rate
 from services.gateway.database import Database
 from services.gateway.hub import Hub
 from services.gateway.ingress import Ingress
@@ -62,6 +63,7 @@ class Gateway:
     database: Database
     attempts: Attempts
     open_log: Callable[[], Log]
+    buckets: Buckets
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: Recent = field(default_factory=Recent)
     streams: int = 0
@@ -104,7 +106,7 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     attempts = Attempts(outbox, settings.instance or "gateway")
     return Gateway(
         settings, telemetry, access, outbox, ingress, hub, database, attempts, open_log,
-        recent=recent,
+        Buckets(Rate(settings.tenant_rate, settings.tenant_burst)), recent=recent,
     )  # fmt: skip
 
 

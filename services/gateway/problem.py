@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
+from math import ceil
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from services.gateway.core.faults import Fault, Invalid, NotJson, plain
+from services.gateway.core.rate import Rate
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
@@ -59,6 +61,13 @@ def unauthenticated(detail: str, *, of_token: bool = False) -> Refusal:
     """Nobody we know."""
     said = 'Bearer realm="berth"' + (', error="invalid_token"' if of_token else "")
     return Refusal(401, "unauthenticated", detail, headers={"WWW-Authenticate": said})
+
+
+def too_many(tenant: str, rate: Rate, wait_s: float) -> Refusal:
+    """The tenant's bucket is empty; after `wait_s` seconds there is room for one request."""
+    fault = Fault(field="requests", rule=f"{rate}, for each tenant")
+    told = f"{tenant} has asked too often; there is room again in {wait_s:.3f} s"
+    return Refusal(429, "rate_limited", told, [fault], {"Retry-After": str(ceil(wait_s))})
 
 
 class Forbidden(Refusal):

@@ -43,6 +43,7 @@ MetricName = Literal[
     "berth_projection_lag_seconds",
     "berth_queue_gpus",
     "berth_queue_oldest_wait_seconds",
+    "berth_requests_limited",
     "berth_rounds",
     "berth_solve_seconds",
     "berth_spans_dropped",
@@ -54,7 +55,9 @@ MetricName = Literal[
 ]
 
 Kind = Literal["counter", "gauge", "histogram"]
-Group = Literal["process", "bus", "admission", "priority", "placement", "failslow", "throttle"]
+Group = Literal[
+    "process", "bus", "admission", "priority", "placement", "failslow", "throttle", "gateway"
+]
 
 
 class Spec(NamedTuple):
@@ -185,6 +188,10 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_llm_service_gap_tokens": Spec(
             "gauge", "throttle", "Between the counters of the tenants that wait, most less least",
             ("endpoint",),
+        ),
+        "berth_requests_limited": Spec(
+            "counter", "gateway", "Requests of a tenant that asked too often: answered 429",
+            ("tenant",),
         ),
     }
 )  # fmt: skip

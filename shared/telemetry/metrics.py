@@ -30,7 +30,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """One per process; label values come from closed sets (services, topics, wire names)."""
+    """One per process; label values come from closed sets (services, topics, tenants, types)."""
 
     def __init__(self, service: str, instance: str = "") -> None:
         self.registry = CollectorRegistry()
@@ -46,6 +46,7 @@ class Metrics:
         self.loop_stall_s = self._histogram("berth_event_loop_stall_seconds")
         self.projection_lag_s = self._histogram("berth_projection_lag_seconds", LAG_S)
         self.rounds = self._counter("berth_rounds")
+        self.rate_limited = self._counter("berth_requests_limited")
         self.solve_s = self._histogram("berth_solve_seconds")
         self._exported = self._counter("berth_spans_exported")
         self._dropped = self._counter("berth_spans_dropped")

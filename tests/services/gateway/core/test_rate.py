@@ -1,0 +1,51 @@
+"""The bucket of one tenant."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.gateway.core.rate import NS, Buckets, Rate
+
+RATES = st.builds(Rate, st.floats(0.1, 1e5), st.integers(1, 50))
+PAUSES_NS = st.lists(st.integers(0, 2 * NS), min_size=1, max_size=80)
+
+
+@given(RATES, PAUSES_NS)
+def test_no_span_of_time_has_more_than_a_burst_and_the_rate(
+    rate: Rate, pauses_ns: list[int]
+) -> None:
+    buckets, now_ns, taken = Buckets(rate), 5, list[int]()
+    for pause_ns in pauses_ns:
+        now_ns += pause_ns
+        if not buckets.take("ada", now_ns):
+            taken.append(now_ns)
+    refill_ns = round(NS / rate.per_s)
+    for first, begins in enumerate(taken):
+        for last, ends in enumerate(taken[first:], 1):
+            assert last <= rate.burst + (ends - begins) / refill_ns
+
+
+@given(RATES, PAUSES_NS)
+def test_who_waits_as_long_as_told_is_let_in_and_who_comes_earlier_is_not(
+    rate: Rate, pauses_ns: list[int]
+) -> None:
+    buckets, now_ns = Buckets(rate), 5
+    for pause_ns in pauses_ns:
+        now_ns += pause_ns
+        if wait_ns := buckets.take("ada", now_ns):
+            assert buckets.take("ada", now_ns + wait_ns - 1) == 1
+            assert buckets.take("ada", now_ns + wait_ns) == 0
+            now_ns += wait_ns
+
+
+@given(st.integers(1, 50))
+def test_a_burst_is_whole_and_another_tenants_is_its_own(burst: int) -> None:
+    buckets = Buckets(Rate(1, burst))
+    for tenant in ("ada", "bob"):
+        answers = [buckets.take(tenant, 7) for _ in range(burst + 1)]
+        assert answers == [0] * burst + [NS]
+
+
+def test_a_limit_is_said_in_words() -> None:
+    assert str(Rate(200.0, 1000)) == "at most 200 requests a second, and 1000 at once"

@@ -1,0 +1,89 @@
+"""A tenant that asks too often, over real HTTP: it is told so, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from infra.process import free_ports
+from shared.contracts.base import Name
+from shared.telemetry.scrape import scrape
+from tests.services.gateway.stack import KEYS, Stack, as_gateway, ready, start_gateway
+
+PER_S, BURST = 2, 30
+FLOOD, OTHERS = 600, 25
+LIMIT = f"at most {PER_S} requests a second, and {BURST} at once, for each tenant"
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture(scope="module")
+def url(stack: Stack, metrics_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("rate")
+    running, http = start_gateway(
+        folder, stack.kafka, as_gateway(stack.dsn), BERTH_TENANT_RATE=str(PER_S),
+        BERTH_TENANT_BURST=str(BURST), BERTH_METRICS_PORT=str(metrics_port),
+    )  # fmt: skip
+    asyncio.run(ready(http))
+    yield http
+    running.stop()
+
+
+@asynccontextmanager
+async def client_of(url: str, who: Name) -> AsyncIterator[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {KEYS[who]}"}
+    async with aiohttp.ClientSession(url, headers=headers) as session:
+        yield session
+
+
+async def asked(client: aiohttp.ClientSession, times: int) -> Counter[int]:
+    async def once() -> int:
+        async with client.get("/v1/jobs") as answer:
+            await answer.read()
+            return answer.status
+
+    return Counter(await asyncio.gather(*(once() for _ in range(times))))
+
+
+async def test_a_flood_of_one_tenant_is_cut_and_another_hears_nothing_of_it(
+    url: str, metrics_port: int
+) -> None:
+    async with client_of(url, "bob") as bob, client_of(url, "ada") as ada:
+        began_s = time.monotonic()
+        flood, others = await asyncio.gather(asked(bob, FLOOD), asked(ada, OTHERS))
+        passed_s = time.monotonic() - began_s
+    assert others == {200: OTHERS}
+    assert flood.keys() == {200, 429}
+    assert BURST <= flood[200] <= BURST + PER_S * passed_s + 1
+    told = scrape("gateway", f"127.0.0.1:{metrics_port}")
+    assert told.of("berth_requests_limited_total") == [({"tenant": "bob"}, flood[429])]
+
+
+async def test_who_asked_too_often_hears_the_limit_and_when_there_is_room(url: str) -> None:
+    """All keys of a tenant share its bucket."""
+    async with client_of(url, "ada") as ada, client_of(url, "ada-view") as viewer:
+        await asked(ada, 3 * BURST)
+        await asked(viewer, BURST)
+        while (answer := await viewer.get("/v1/jobs")).status == 200:
+            await answer.read()
+        problem = await answer.json()
+        assert (answer.status, problem["reason"]) == (429, "rate_limited")
+        assert problem["errors"] == [{"field": "requests", "rule": LIMIT}]
+        assert "ada" in problem["detail"] and "room again in 0." in problem["detail"]
+        await asyncio.sleep(int(answer.headers["Retry-After"]))
+        assert (await ada.get("/v1/jobs")).status == 200
+
+
+async def test_an_operator_has_no_limit(url: str) -> None:
+    async with client_of(url, "op") as op:
+        assert await asked(op, 3 * BURST) == {200: 3 * BURST}
