@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
+from infra.running import RunningStack
 from services.cli.errors import Refused, Unreachable
 from shared.bus.clock import now_ms
 from shared.bus.cloudevents import encode
@@ -22,6 +23,12 @@ MACHINE = "machine"
 """Who holds the machine needs no key; the record says so."""
 TIMEOUT_S = 30.0
 POLL_S = 0.1
+
+
+def refuse_recorded(stack: RunningStack, what: str) -> None:
+    """For commands that go past the gateway, which would say the same."""
+    if stack.recorded:
+        raise Refused(f"{what}: {stack.data_dir} shows a recorded simulation, which stays as it is")
 
 
 async def ask_access(connection: Connection, commands: Sequence[Command]) -> None:

@@ -25,6 +25,12 @@ def open_(
     data: Annotated[
         Path, typer.Option(help="Folder of the stack that shows it.")
     ] = SIMULATION_DATA,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="As it was so many cluster seconds after the first submission; or its end."
+        ),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
     as_json: AsJson = False,
@@ -44,11 +50,12 @@ def open_(
         raise BadInput(str(error)) from None
     if supervise.is_running(data):
         raise Refused(f"a stack runs in {data} already; `berth down --data {data}` stops it")
+    until_ms = None if until is None else recording.moment_ms(until)
     try:
         stack = supervise.up(recorded.options(data, port, not detach), say)
         with working("copying", as_json) as told:
-            stack = recorded.show(stack, folder, recording, told)
-        _tell(stack, folder, recording, as_json)
+            stack, job = recorded.show(stack, folder, recording, until_ms, told)
+        _tell(stack, folder, recording, job, as_json)
         if not detach:
             say("Ctrl-C closes it")
             stay(data)
@@ -57,14 +64,14 @@ def open_(
         raise
 
 
-def _tell(stack: RunningStack, folder: Path, recording: Recording, as_json: bool) -> None:
+def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_json: bool) -> None:
     told = {
         "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
-        "records": recording.records, "report": recording.report,
+        "records": recording.records, "report": recording.report, "waited_longest": job,
     }  # fmt: skip
     shown = [
         f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}", *watching(stack),
-        _what(recording.report), _where(stack),
+        _what(recording.report), _where(stack, job),
     ]  # fmt: skip
     report(as_json, told | watched(stack), *shown)
 
@@ -78,9 +85,9 @@ def _what(found: dict[str, Any]) -> str:
     )
 
 
-def _where(stack: RunningStack) -> str:
+def _where(stack: RunningStack, job: str) -> str:
     """Commands find it by themselves, unless another stack is found first."""
-    tried = "berth jobs, berth why JOB, berth queue, berth events, berth verify"
+    tried = f"berth jobs, berth why {job or 'JOB'}, berth queue, berth events, berth verify"
     if data_dir(None).resolve() == stack.data_dir:
         return f"now in another terminal: {tried}"
     return f"now: export BERTH_HOME={stack.data_dir}; {tried}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -27,12 +27,18 @@ from shared.projections.database import connect
 from simulator.engine.cell import LANE
 from simulator.engine.ledgers import Ledgers
 from simulator.engine.public import restored
-from simulator.engine.recording import File, Recording, values
+from simulator.engine.recording import Recording, values
 
 SERVICES = ("projector", "gateway")
 ACCESS = "access"
 LOOK_S = 0.2
 KEY_S = 30.0
+WAITED_LONGEST = """
+SELECT job_id FROM job
+ORDER BY phase <> 'waiting', CASE WHEN phase = 'waiting' THEN waiting_since
+    ELSE submitted_at + ran_ms - ended_at END, job_id LIMIT 1
+"""
+"""Of those that wait, else of those that have ended."""
 
 Say = Callable[[str], None]
 
@@ -46,23 +52,22 @@ def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
     )  # fmt: skip
 
 
-def show(stack: RunningStack, folder: Path, recording: Recording, say: Say) -> RunningStack:
-    """Returns once the API tells all of it; the copy has one record more, which made the key."""
+def show(
+    stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None, say: Say
+) -> tuple[RunningStack, str]:
+    """Returns once the API tells all of it, with a job of which there is much to tell.
+
+    What is shown has one record more than what was simulated: it made the key.
+    """
     shown = stack.model_copy(update={"recorded": str(folder.resolve())})
     save(shown)
     key, command = new_key("operator")
     made = KeyCreated(**command.model_dump())
-    asyncio.run(_copied(shown, folder, recording, made, say))
-    asyncio.run(_projected(shown, recording, say))
+    ends = asyncio.run(_copied(shown, folder, recording, until_ms, made, say))
+    job = asyncio.run(_projected(shown, ends, say))
     _let_in(shown, key)
     keep_key(shown.data_dir, key)
-    return shown
-
-
-def refuse_recorded(stack: RunningStack, what: str) -> None:
-    """For commands that go past the gateway, which would say the same."""
-    if stack.recorded:
-        raise Refused(f"{what}: {stack.data_dir} shows a recorded simulation, which stays as it is")
+    return shown, job
 
 
 def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
@@ -76,31 +81,35 @@ def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
 
 
 async def _copied(
-    stack: RunningStack, folder: Path, recording: Recording, made: KeyCreated, say: Say
-) -> None:
+    stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None,
+    made: KeyCreated, say: Say,
+) -> dict[str, int]:  # fmt: skip
+    """Records by topic."""
+    ends: dict[str, int] = {}
     async with KafkaRestorer(stack.connection("operator")) as restorer:
         for file in recording.files:
             say(f"{file.topic}, {file.records:,} of {recording.records:,} records")
             last = [key_record(folder, made, now_ms())] if file.topic == ACCESS else []
-            await fill(file.tp, _entries(folder, file, last), restorer)
+            found = chain(values(folder, file, until_ms), last)
+            ends[file.topic] = await fill(file.tp, _entries(found), restorer)
+    return ends
 
 
-def _entries(folder: Path, file: File, last: list[bytes]) -> Iterator[Entry]:
-    for offset, value in enumerate(chain(values(folder, file), last)):
+def _entries(found: Iterable[bytes]) -> Iterator[Entry]:
+    for offset, value in enumerate(found):
         yield Entry(offset, None, value)
 
 
-async def _projected(stack: RunningStack, recording: Recording, say: Say) -> None:
-    """The projector ends only by a broken ledger, and the stack with its broker."""
-    due = {file.topic: file.records for file in recording.files if file.topic in LEDGERS}
-    due[ACCESS] += 1
+async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> str:
+    """The job that waited longest. The projector ends only by a broken ledger, the stack with its
+    broker."""
     conn = await connect(stack.postgres)
     try:
         while True:
             found = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
-            left = sum(end - found.get(ledger, 0) for ledger, end in due.items())
+            left = sum(ends[ledger] - found.get(ledger, 0) for ledger in LEDGERS)
             if left == 0:
-                return
+                return str(await conn.fetchval(WAITED_LONGEST) or "")
             say(f"{left:,} ledger records to be projected")
             supervise.refuse_ended(stack.data_dir)
             await asyncio.sleep(LOOK_S)

@@ -36,12 +36,14 @@ def replay(
 ) -> None:
     """Submit a workload through Kafka, each job at its time."""
     from infra.running import load
+    from services.cli.commanding import refuse_recorded
     from services.cli.replay.runner import Run, replayed
     from services.cli.replay.submission import of_workload
     from services.cli.replay.workload import timed, workload
 
     found = workload(trace, jobs, seed)
     stack, client = load(data_dir(data)), api(data)
+    refuse_recorded(stack, "replay")
     scale = speed or _time_scale(client, pool)
     _register(client, data_dir(data), sorted({job.tenant for job in found}), pool)
     name = run or f"replay-{secrets.token_hex(4)}"

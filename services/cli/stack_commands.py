@@ -177,10 +177,11 @@ def bootstrap(
 
     from infra.running import load
     from services.cli.bring_up import new_key
-    from services.cli.commanding import ask_access
+    from services.cli.commanding import ask_access, refuse_recorded
 
     folder = data_dir(data)
     stack = load(folder)
+    refuse_recorded(stack, "access bootstrap")
     if key_of(folder) and not again:
         raise Refused(f"{folder} has an operator key already; --again makes another")
     key, command = new_key("operator")

@@ -13,7 +13,7 @@ def clock(at_ms: object) -> str:
         return "-"
     moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
     recent = abs(datetime.now(UTC).timestamp() * 1000 - at_ms) < DAY_MS  # noqa: TID251
-    return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M")
+    return moment.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M:%S")
 
 
 def span(ms: object) -> str:

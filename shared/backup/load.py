@@ -45,13 +45,16 @@ async def load(folder: Path, log: Log, restorer: Restorer) -> Manifest:
     return manifest
 
 
-async def fill(tp: TP, found: Iterator[Entry], restorer: Restorer, first: int = 0) -> None:
-    """Append all of them to an empty partition; offset `first` comes to lie at 0."""
+async def fill(tp: TP, found: Iterator[Entry], restorer: Restorer, first: int = 0) -> int:
+    """Append all of them to an empty partition, offset `first` to 0; how many there were."""
+    filled = 0
     for batch in _batches(found):
         posted = [await restorer.post(tp, entry) for entry in batch]
         for entry, offset in zip(batch, await asyncio.gather(*posted), strict=True):
             if offset != entry.offset - first:
                 raise BadBackup(f"{tp.key}: offset {entry.offset} came to {offset}")
+        filled += len(batch)
+    return filled
 
 
 def _batches(found: Iterator[Entry]) -> Iterator[list[Entry]]:

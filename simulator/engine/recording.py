@@ -9,10 +9,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from shared.bus import cloudevents
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
+from shared.bus.record import decode
 from simulator.engine.cell import LANE
 from simulator.engine.public import TOPICS, dump
+from simulator.engine.scenario import FIRST_MS
+from simulator.engine.world import BEGIN
 
 MANIFEST = "simulation.json"
 FORMAT = 1
@@ -53,6 +57,10 @@ class Recording(BaseModel):
     def records(self) -> int:
         return sum(file.records for file in self.files)
 
+    def moment_ms(self, cluster_s: float) -> int:
+        """On the simulated clock, so many cluster seconds after the first job was submitted."""
+        return BEGIN + FIRST_MS + round(cluster_s * 1000 / float(self.report["time_scale"]))
+
 
 def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> list[Path]:
     """Write everything, the manifest last; the paths of the topics' files."""
@@ -74,11 +82,23 @@ def opened(folder: Path) -> Recording:
     return recording
 
 
-def values(folder: Path, file: File) -> Iterator[bytes]:
-    """The records of one topic, in order."""
+def values(folder: Path, file: File, until_ms: int | None = None) -> Iterator[bytes]:
+    """The records of one topic, in order.
+
+    With `until_ms` only what was written by then: all that happens at one ms is decided before the
+    clock moves, so that refers to nothing that is left out.
+    """
     with (folder / file.name).open("rb") as lines:
         for line in lines:
-            yield line.removesuffix(b"\n")
+            value = line.removesuffix(b"\n")
+            if until_ms is None or _written_ms(value) <= until_ms:
+                yield value
+
+
+def _written_ms(value: bytes) -> int:
+    """Of a ledger's record, or of a message."""
+    found = decode(value)
+    return cloudevents.decode(value).at if found is None else found.at
 
 
 def _manifest(path: Path) -> Recording:
