@@ -32,6 +32,7 @@ from simulator.benchmarks.parts.disk import Under
 from simulator.benchmarks.parts.killing import Toll, kill_all, spread
 from simulator.benchmarks.parts.scene import Scene, scene
 from simulator.benchmarks.parts.stack import LANE, bench_stack
+from simulator.benchmarks.parts.stalls import stalls
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -248,6 +249,11 @@ async def recovery(options: Options, made: Scene, kept: Kept) -> Json:
     finally:
         made.progress = str
     return toll.figures()
+
+
+async def stall(options: Options, made: Scene, _kept: Kept) -> Json:
+    """Nothing is done to anybody: what the load alone does to the loops of the services."""
+    return await stalls(made.bench, options.slow_s)
 
 
 async def zombies(options: Options, made: Scene, _kept: Kept) -> Json:
@@ -469,6 +475,7 @@ def said_why(data_dir: Path) -> dict[str, str]:
 
 
 PARTS: dict[str, Part] = {
+    "stall": stall,
     "recovery": recovery,
     "kills": kills,
     "zombies": zombies,

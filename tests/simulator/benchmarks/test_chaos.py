@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from simulator.benchmarks.parts import faults
 from simulator.benchmarks.parts.chaos_goals import GOALS, NOT_MEASURED, row
 from simulator.benchmarks.parts.chaos_page import page
 from simulator.benchmarks.parts.chaos_record import Kept
+from simulator.benchmarks.parts.stalls import bound, less
 
 RUN = "2026-11-21T12:00:00Z"
 END = {
@@ -92,8 +94,16 @@ def test_a_later_run_replaces_the_parts_that_it_made_and_keeps_the_others(tmp_pa
     assert list(json.loads((tmp_path / "chaos.json").read_text())["runs"]) == [second.id]
 
 
+def test_a_stall_is_that_of_the_time_between_and_a_new_process_begins_at_nothing() -> None:
+    before = {0.05: 100.0, 0.25: 110.0, math.inf: 110.0}
+    after = {0.05: 199.0, 0.25: 210.0, math.inf: 210.0}
+    over = less(after, before)
+    assert (bound(over, 0.99), bound(over, 1.0)) == (0.05, 0.25)
+    assert less({0.05: 7.0, 0.25: 7.0, math.inf: 7.0}, before)[math.inf] == 7.0
+
+
 def test_an_unknown_part_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="only=kils: parts are recovery, "):
+    with pytest.raises(ValueError, match="only=kils: parts are stall, "):
         parts_of(Options(only="broker,kils"))
 
 
