@@ -42,6 +42,9 @@ NEXT_S = 60.0
 UNDER: tuple[Under, ...] = ("kafka", "postgres")
 RUNBOOK = "see docs/operations/"
 TELL_EVERY_S = 30.0
+FLOOD_AT_ONCE = 500
+SLOWEST_PER_S = 500
+"""Malformed records are waited for as long as if so few were dealt with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ class Options:
     postgres_kills: int = 3
     slow_s: float = 20.0
     malformed: int = 20_000
+    malformed_per_s: float = 2000.0
+    lost_share: float = 0.5
+    """Of placement's ledger in `lost_tail`; 1 wipes it."""
     only: str = ""
     """Parts by name, with commas between; empty: all."""
     seed: int = 1
@@ -408,28 +414,41 @@ async def reached(conn: object) -> int:
     return max((c.at for (name, _), c in found.items() if name == "placement"), default=0)
 
 
-async def flood(options: Options, made: Scene, _kept: Kept) -> Json:
+async def flood(options: Options, made: Scene, kept: Kept) -> Json:
     """Records that nobody can read, with good jobs between them, among the commands."""
     chance, tp = random.Random(options.seed), TP("commands", LANE)
-    rows, began = await dead_rows(made), time.time()
+    rows, began, used = await dead_rows(made), time.time(), sum(made.bench.cpu_s().values())
     names: list[str] = []
-    every = max(options.malformed // 20, 1)
-    for first in range(0, options.malformed, 500):
-        many = range(first, min(first + 500, options.malformed))
-        await asyncio.gather(*(made.put(tp, faults.malformed(chance)) for _ in many))
-        names += [made.submit(f"behind-{n}") for n in many if n % every == 0]
+    sent = 0
+
+    def figures(dead: int) -> Json:
+        waits = [made.placed[n] - made.acked[n] for n in names if n in made.placed]
+        return {
+            "malformed": sent,
+            "wanted": options.malformed,
+            "dead_letters": dead,
+            "good_ones_behind": len(names),
+            "good_ones_delayed_s": spread(waits),
+        }
+
+    made.progress = lambda: f", {sent} malformed"
+    while sent < options.malformed:
+        many = min(FLOOD_AT_ONCE, options.malformed - sent)
+        await asyncio.gather(*(made.put(tp, faults.malformed(chance)) for _ in range(many)))
+        sent += many
+        names.append(made.submit(f"behind-{sent}"))
+        await asyncio.sleep(max(0.0, began + sent / options.malformed_per_s - time.time()))
     sent_s = time.time() - began
-    await faults.until(lambda: made.placed.keys() >= set(names), 300.0)
-    waits = [made.placed[n] - made.acked[n] for n in names if n in made.placed]
-    while await dead_rows(made) < rows + options.malformed and time.time() - began < 600:
-        await asyncio.sleep(0.5)
-    return {
-        "malformed": options.malformed,
-        "dead_letters": await dead_rows(made) - rows,
+    ends = time.time() + 120.0 + options.malformed / SLOWEST_PER_S
+    await faults.until(lambda: made.placed.keys() >= set(names), ends - time.time())
+    while (dead := await dead_rows(made) - rows) < options.malformed and time.time() < ends:
+        kept.note("flood", figures(dead))
+        await asyncio.sleep(1.0)
+    made.progress = str
+    return figures(dead) | {
         "sent_in_s": round(sent_s, 1),
         "all_in_read_models_after_s": round(time.time() - began, 1),
-        "good_ones_behind": len(names),
-        "good_ones_delayed_s": spread(waits),
+        "cpu_s_of_the_stack": round(sum(made.bench.cpu_s().values()) - used, 1),
     }
 
 
@@ -442,11 +461,11 @@ async def dead_rows(made: Scene) -> int:
 
 
 async def lost_tail(options: Options, made: Scene) -> Json:
-    """The broker loses the second half of placement's ledger: all who knew it stop and say so."""
+    """The broker loses the end of placement's ledger, or all: who knew it stops and says so."""
     data_dir = made.bench.stack.data_dir
     folder = data_dir / options.broker / "kafka" / "log" / f"placement-{LANE}"
     await faults.signal_to(data_dir, "broker", signal.SIGKILL)
-    lost = faults.cut(folder, 0.5)
+    lost = faults.cut(folder, options.lost_share)
     await faults.until(made.broker_is_open, NEXT_S)
     expected = {"placement", "projector", "publisher", "executor-virtual"}
     began = time.time()
@@ -455,6 +474,7 @@ async def lost_tail(options: Options, made: Scene) -> Json:
     states = await asyncio.to_thread(supervise.status, data_dir)
     return {
         "bytes_lost": lost,
+        "share_lost": options.lost_share,
         "stopped_and_said_why": sorted(why),
         "after_s": round(time.time() - began, 1),
         "not_started_again": sorted(s.name for s in states if s.name in why and not s.pid),

@@ -117,8 +117,8 @@ def g7(result: Json, _: Json) -> str:
         return ""
     return (
         f"{found['malformed']} sent, {found['dead_letters']} dead letters with a reason, all in "
-        f"the read models after {found['all_in_read_models_after_s']} s; good ones behind them "
-        f"waited {spread(found['good_ones_delayed_s'])}; {verdict(found)}"
+        f"the read models after {found.get('all_in_read_models_after_s', '?')} s; good ones behind "
+        f"them waited {spread(found['good_ones_delayed_s'])}; {verdict(found)}"
     )
 
 
