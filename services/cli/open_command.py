@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from services.cli.watching import watched, watching
 
 if TYPE_CHECKING:
     from infra.running import RunningStack
-    from simulator.engine.recording import Recording
+    from simulator.engine.recording import Recording, Told
 
 
 def open_(
@@ -67,7 +67,7 @@ def open_(
 def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_json: bool) -> None:
     told = {
         "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
-        "records": recording.records, "report": recording.report, "waited_longest": job,
+        "waited_longest": job, "report": recording.report.model_dump(),
     }  # fmt: skip
     shown = [
         f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}", *watching(stack),
@@ -76,12 +76,11 @@ def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_
     report(as_json, told | watched(stack), *shown)
 
 
-def _what(found: dict[str, Any]) -> str:
+def _what(found: Told) -> str:
     """Of its clock as well: 40 s of waiting in `berth why` are 40 s of that clock."""
     return (
-        f"{found['jobs']} jobs on {found['nodes']} nodes x {found['gpus_per_node']} GPUs,"
-        f" {found['policy']}, {found['mode']}; 1 s of the pool's clock is"
-        f" {found['time_scale']:g} s of the cluster's"
+        f"{found.jobs} jobs on {found.nodes} nodes x {found.gpus_per_node} GPUs, {found.policy},"
+        f" {found.mode}; 1 s of the pool's clock is {found.time_scale:g} s of the cluster's"
     )
 
 

@@ -44,14 +44,27 @@ class File(BaseModel):
         return f"{self.tp.key}.jsonl"
 
 
+class Told(BaseModel):
+    """What `berth simulate` said of it, of which these are needed here."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    jobs: int
+    nodes: int
+    gpus_per_node: int
+    policy: str
+    mode: str
+    time_scale: float = Field(gt=0, description="cluster s per s of the pool's clock")
+
+
 class Recording(BaseModel):
-    """The manifest; `report` is what `berth simulate` said of the simulation."""
+    """The manifest."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = FORMAT
     files: tuple[File, ...]
-    report: dict[str, Any]
+    report: Told
 
     @property
     def records(self) -> int:
@@ -59,7 +72,7 @@ class Recording(BaseModel):
 
     def moment_ms(self, cluster_s: float) -> int:
         """On the simulated clock, so many cluster seconds after the first job was submitted."""
-        return BEGIN + FIRST_MS + round(cluster_s * 1000 / float(self.report["time_scale"]))
+        return BEGIN + FIRST_MS + round(cluster_s * 1000 / self.report.time_scale)
 
 
 def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> list[Path]:
@@ -67,7 +80,7 @@ def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> lis
     (folder / MANIFEST).unlink(missing_ok=True)
     paths = dump(broker, folder)
     files = tuple(_file(folder, topic) for topic in TOPICS)
-    made = Recording(files=files, report=dict(report))
+    made = Recording(files=files, report=Told.model_validate(report))
     (folder / MANIFEST).write_text(made.model_dump_json(indent=2) + "\n")
     return paths
 

@@ -1,0 +1,139 @@
+"""A simulation's folder vouches for itself, and any beginning of it is a whole installation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.bus.memory import MemoryBroker
+from shared.bus.record import decode
+from simulator.engine.options import Options, scenario_of
+from simulator.engine.public import publish, verified
+from simulator.engine.recording import MANIFEST, NotRecorded, opened, record, values
+from simulator.engine.report import report
+from simulator.engine.run import simulate
+from simulator.workload.synthetic import generate
+
+CUT = "placement-0.jsonl"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Jobs that wait for each other and are stopped."""
+    options = Options(
+        policy="srsf", preemption="ranked", nodes=2, load=1.2, last_share=1, large_gang_share=1
+    )
+    scenario, sizing = scenario_of(generate(40, seed=0), options)
+    done = simulate(scenario, ledgers=True)
+    assert done.broker is not None
+    publish(done.broker)
+    path = tmp_path_factory.mktemp("recorded")
+    record(done.broker, path, report(done, sizing, options))
+    return path
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+def beginning(folder: Path, until_ms: int | None) -> MemoryBroker:
+    broker = MemoryBroker()
+    for file in opened(folder).files:
+        for value in values(folder, file, until_ms):
+            broker.append(file.tp, value)
+    return broker
+
+
+def moments(folder: Path) -> list[int]:
+    """At which placement decided something: a cut within one of them would be seen."""
+    lines = (folder / CUT).read_bytes().splitlines()
+    return [found.at for line in lines if (found := decode(line))]
+
+
+async def test_any_beginning_keeps_every_rule_of_verify(folder: Path) -> None:
+    whole = await verified(beginning(folder, None))
+    assert whole.violations == []
+    decided = moments(folder)
+    sizes = []
+    for at in decided[:: len(decided) // 6]:
+        judged = await verified(beginning(folder, at))
+        assert judged.violations == []
+        sizes.append(judged.counts["events"])
+    assert sizes == sorted(set(sizes))
+    assert 0 < sizes[0] < sizes[-1] < whole.counts["events"]
+
+
+def test_cluster_seconds_are_counted_from_the_first_submission(folder: Path) -> None:
+    """The first job's own record, and no second one, is there at 0 s."""
+    recording = opened(folder)
+    at_first = beginning(folder, recording.moment_ms(0.0))
+    commands = next(file.tp for file in recording.files if file.topic == "commands")
+    assert len(at_first.entries(commands)) == 1
+    scale = recording.report.time_scale
+    assert recording.moment_ms(10 * scale) - recording.moment_ms(0.0) == 10_000
+
+
+def test_what_is_no_folder_and_what_is_no_simulation_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded, match=r"nowhere: must be a folder that `berth simulate --out`"):
+        opened(tmp_path / "nowhere")
+    with pytest.raises(NotRecorded, match=r"simulation\.json: missing; .* writes it last"):
+        opened(tmp_path)
+
+
+def test_a_file_that_was_cut_between_two_records_is_named(copy: Path) -> None:
+    lines = (copy / CUT).read_bytes().splitlines(keepends=True)
+    (copy / CUT).write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(NotRecorded, match=rf"{CUT}: holds {len(lines) - 1} records, must hold"):
+        opened(copy)
+
+
+def test_a_file_that_was_cut_within_a_record_is_named(copy: Path) -> None:
+    (copy / CUT).write_bytes((copy / CUT).read_bytes()[:-9])
+    with pytest.raises(NotRecorded, match=rf"{CUT}: holds \d+ records, must hold \d+"):
+        opened(copy)
+
+
+def test_a_changed_byte_is_seen(copy: Path) -> None:
+    (copy / CUT).write_bytes((copy / CUT).read_bytes().replace(b"n0", b"n9", 1))
+    with pytest.raises(NotRecorded, match=rf"{CUT}: its sha256 must be that of {MANIFEST}"):
+        opened(copy)
+
+
+def test_a_missing_file_is_named(copy: Path) -> None:
+    (copy / CUT).unlink()
+    with pytest.raises(NotRecorded, match=rf"{CUT}: No such file"):
+        opened(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "format: must be 1, not 2"),
+        ({"files": []}, "files: must be of access, admission"),
+        ({"report": {"jobs": 1}}, "report.nodes: Field required"),
+        ({"more": 1}, "more: Extra inputs are not permitted"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_refused(
+    copy: Path, change: dict[str, Any], said: str
+) -> None:
+    found = json.loads((copy / MANIFEST).read_text())
+    (copy / MANIFEST).write_text(json.dumps(found | change))
+    with pytest.raises(NotRecorded, match=said):
+        opened(copy)
+
+
+def test_an_interrupted_writing_leaves_no_manifest(folder: Path, copy: Path) -> None:
+    """Not even that of an older simulation in the same folder."""
+    told = opened(folder).report.model_dump()
+    (copy / CUT).unlink()
+    (copy / CUT).mkdir()
+    with pytest.raises(IsADirectoryError):
+        record(beginning(folder, None), copy, told)
+    with pytest.raises(NotRecorded, match="missing"):
+        opened(copy)
