@@ -7,6 +7,7 @@ from collections.abc import Callable
 from simulator.kernel import facts, learned, rounds
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import SOURCES, compiled, entry
+from simulator.kernel.shared import shared
 from simulator.kernel.state import Pool, Rules, Sim
 
 
@@ -21,9 +22,10 @@ def advance(pool: Pool, rules: Rules, now: int) -> None:
 
 def _program(sources: str) -> Callable[[Sim], None]:
     @entry
-    def run(sim: Sim) -> None:
+    def run(state: Sim) -> None:
         """To the end of the last job."""
         _ = sources
+        sim = shared(state)
         pool, rules = sim.pool, sim.rules
         learned.weigh(sim.theta, sim.hidden, 0.0, 0.0, 0.0, 0.0)
         while pool.done < len(sim.jobs):
