@@ -17,11 +17,12 @@ from services.executor.process.launch import Place, unreachable
 from services.executor.process.orphans import reap
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
-from shared.bus.log import Log
+from shared.bus.log import TP, Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.reports import LogLines
 from shared.settings import BadSettings
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.probe import lag_probe
 
 PRINT_S = 0.5
 DRAIN_S = 2.0
@@ -44,6 +45,7 @@ class Executor:
         self._soft_log = connect()
         self._soft = SoftOutbox(self._soft_log, settings.executor_id)
         self._lanes: dict[int, PoolLane] = {}
+        self._pools = PoolWatch(LedgerTail(connect(), {"access": [0]}))
         self._wanted = sorted({node.pool for node in nodes})
 
     def health(self) -> dict[str, object]:
@@ -54,12 +56,18 @@ class Executor:
         reasons = [reason for lane in self._lanes.values() if (reason := lane.problem())]
         return {"ready": False, "reason": "; ".join(reasons)} if reasons else {"ready": True}
 
+    async def behind(self) -> dict[TP, int]:
+        """Records of each of its ledgers that are not read yet; it asks the broker for each."""
+        found = await self._pools.behind()
+        for lane in list(self._lanes.values()):
+            found |= await lane.behind()
+        return found
+
     async def run(self, stop: asyncio.Event) -> None:
         """A failure of any part ends all; what ran then is ended by the next start."""
         machine = await self._prepare()
-        pools = PoolWatch(LedgerTail(self._connect(), {"access": [0]}))
         try:
-            await self._serve_all(machine, pools, stop)
+            await self._serve_all(machine, stop)
         finally:
             if machine.processes is not None:
                 await machine.processes.close()
@@ -67,35 +75,32 @@ class Executor:
                 machine.journal.close()
             for lane in self._lanes.values():
                 await lane.close()
-            await pools.close()
+            await self._pools.close()
             await self._soft_log.stop()
 
-    async def _serve_all(self, machine: Machine, pools: PoolWatch, stop: asyncio.Event) -> None:
-        await pools.start()
+    async def _serve_all(self, machine: Machine, stop: asyncio.Event) -> None:
+        await self._pools.start()
         async with asyncio.TaskGroup() as group:
-            background = [group.create_task(self._soft.run()), group.create_task(pools.run())]
+            beside = (self._soft.run(), self._pools.run(), lag_probe(self.behind, self._metrics))
+            background = [group.create_task(each) for each in beside]
             if machine.processes is not None:
                 background.append(group.create_task(_print_all(machine.processes)))
-            serving = [
-                group.create_task(self._serve(machine, pools, pool, stop)) for pool in self._wanted
-            ]
+            serving = [group.create_task(self._serve(machine, pool, stop)) for pool in self._wanted]
             await asyncio.wait(serving)
             await _at_most(DRAIN_S, self._soft.drained())
             for task in background:
                 task.cancel()
 
-    async def _serve(
-        self, machine: Machine, pools: PoolWatch, pool: str, stop: asyncio.Event
-    ) -> None:
+    async def _serve(self, machine: Machine, pool: str, stop: asyncio.Event) -> None:
         stopping = asyncio.ensure_future(stop.wait())
-        knowing = asyncio.ensure_future(pools.known(pool))
+        knowing = asyncio.ensure_future(self._pools.known(pool))
         try:
             await asyncio.wait({stopping, knowing}, return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 return
             lane = PoolLane(machine, knowing.result(), self._nodes)
             self._lanes[lane.partition] = lane
-            await lane.run(pools, stop)
+            await lane.run(self._pools, stop)
         finally:
             stopping.cancel()
             knowing.cancel()

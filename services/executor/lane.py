@@ -113,6 +113,10 @@ class LaneReader:
             await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
             self._stored_seq = cursor.seq
 
+    async def behind(self) -> dict[TP, int]:
+        """Records of the ledger that are not folded yet."""
+        return await self._tail.behind()
+
     async def stop(self) -> None:
         await self._tail.stop()
 

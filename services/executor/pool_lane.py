@@ -121,6 +121,9 @@ class PoolLane:
                 task.cancel()
         await self._reader.store_snapshot()
 
+    async def behind(self) -> dict[TP, int]:
+        return await self._reader.behind()
+
     async def close(self) -> None:
         await self._virtual.close()
         await self._reader.stop()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from shared.bus.decider import Fact
+from shared.bus.log import TP
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
 
@@ -36,6 +37,9 @@ class PoolWatch:
 
     async def close(self) -> None:
         await self._tail.stop()
+
+    async def behind(self) -> dict[TP, int]:
+        return await self._tail.behind()
 
     async def run(self) -> None:
         async for batch in self._tail:

@@ -49,8 +49,18 @@ class LedgerTail:
 
     async def stop(self) -> None:
         if self._feed is not None:
-            await self._feed.close()
+            feed, self._feed = self._feed, None
+            await feed.close()
         await self._log.stop()
+
+    async def behind(self) -> dict[TP, int]:
+        """Records that are not handed out yet; it asks the broker. Nothing unless it is started."""
+        if self._feed is None:
+            return {}
+        return {
+            tp: max(0, await self._log.end(tp) - reader.cursor.next)
+            for tp, reader in self._readers.items()
+        }
 
     @property
     def caught_up(self) -> bool:

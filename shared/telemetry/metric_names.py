@@ -93,7 +93,9 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gauge", "bus", "Inputs that are read and wait for their turn", ("partition",)
         ),
         "berth_consumer_lag_records": Spec(
-            "gauge", "bus", "Records of an input that are not read yet", ("topic", "partition")
+            "gauge", "bus",
+            "Records not read yet: of a decider's inputs, an executor's ledgers, what tenants sent",
+            ("topic", "partition"),
         ),
         "berth_lanes_held": Spec("gauge", "bus", "Lanes that this copy of the service holds"),
         "berth_lost_appends": Spec(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError
@@ -22,9 +22,13 @@ S = TypeVar("S")
 
 LOOK_EVERY_S = 1.0
 LAG_EVERY_LOOKS = 5
+LAG_MOST_S = 5.0
 
 OfState = Callable[[S, Millis], Iterable[Figure]]
 """A pure function of one lane's state and the time in ms."""
+
+Behind = Callable[[], Awaitable[Mapping[TP, int]]]
+"""Asks the broker how many records of each input are not read yet."""
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ class Looks:
         looks = 0
         while True:
             if looks % LAG_EVERY_LOOKS == 0:
-                self._lags = await self._lag()
+                self._lags = await lag(self._lanes.behind)
             looks += 1
             self.look(now_ms())
             await asyncio.sleep(LOOK_EVERY_S)
@@ -80,16 +84,25 @@ class Looks:
         self._metrics.lost_appends.inc(lost - lost_before)
         return ignored, lost
 
-    async def _lag(self) -> list[Figure]:
-        """None while the broker is away: an old lag would look like a true one."""
-        try:
-            return list(lags(await self._lanes.behind()))
-        except (KafkaError, BusError, OSError):
-            return []
-
 
 def inbox(domain: Domain[Any]) -> Figure:
     return Figure("berth_inbox_inputs", domain.inbox.pending_inputs, (str(domain.partition),))
+
+
+async def lag_probe(behind: Behind, metrics: Metrics) -> None:
+    """For who reads without lanes, and has no other figures; runs until it is cancelled."""
+    while True:
+        metrics.show(await lag(behind))
+        await asyncio.sleep(LAG_EVERY_LOOKS * LOOK_EVERY_S)
+
+
+async def lag(behind: Behind) -> list[Figure]:
+    """None while the broker is away: an old lag would look like a true one."""
+    try:
+        async with asyncio.timeout(LAG_MOST_S):
+            return list(lags(await behind()))
+    except (TimeoutError, KafkaError, BusError, OSError):
+        return []
 
 
 def lags(behind: Mapping[TP, int]) -> Iterator[Figure]:

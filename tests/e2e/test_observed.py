@@ -159,6 +159,17 @@ def test_every_service_answers_prometheus(stand: Stand) -> None:
             assert b"berth_info" in answer.read(), service.name
 
 
+def test_everybody_says_how_far_behind_it_is(stand: Stand) -> None:
+    ports = {name: f"127.0.0.1:{each['metrics']}" for name, each in stand.stack.ports.items()}
+
+    def silent() -> list[str]:
+        measures = ("berth_consumer_lag_records", "berth_behind_seconds")
+        found = scrape_all(ports)
+        return [each.name for each in found if not any(map(each.of, measures))]
+
+    eventually(lambda: not silent())
+
+
 @pytest.fixture
 def prometheus(stand: Stand, tmp_path: Path) -> Iterator[str]:
     """A real one that reads this stack."""

@@ -25,6 +25,7 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
+from shared.telemetry import probe
 from tests.services.executor.facts import a_node, a_spec, enqueued, placed, started
 from tests.services.executor.twin import Twin
 
@@ -45,6 +46,27 @@ async def run_job(twin: Twin, job: str, spec: JobSpec, *on: tuple[str, int]) -> 
     await twin.heard(WorkerReady, ready + len(on))
     twin.write(started(job))
     return place
+
+
+async def test_how_far_it_is_behind_its_ledgers_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "LOOK_EVERY_S", 0.001)
+    twin = Twin(tmp_path, VIRTUAL)
+    await twin.serving()
+    assert twin.executor is not None
+
+    def told(topic: str) -> float | None:
+        labels = {"topic": topic, "partition": "0"}
+        return twin.metrics.registry.get_sample_value("berth_consumer_lag_records", labels)
+
+    await twin.until(lambda: told("placement") == told("access") == 0)
+    unread = (await twin.executor.behind())[TP("placement", 0)]
+    twin.write(enqueued("j1", a_spec(30)))
+    assert (await twin.executor.behind())[TP("placement", 0)] == unread + 1
+    await twin.until(lambda: told("placement") == 0)
+    await twin.leave()
+    assert await twin.executor.behind() == {}
 
 
 async def test_a_virtual_job_goes_from_its_place_to_its_exit(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class Twin:
         self.pool = PoolConfigured.model_validate({"partition": 0, "pool": "demo", **pool})
         self.stop = asyncio.Event()
         self.executor: Executor | None = None
+        self.metrics = Metrics("executor")
         self.connect: Callable[[], MemoryLog] = lambda: MemoryLog(self.broker)
         self._running: asyncio.Task[None] | None = None
 
@@ -51,7 +52,7 @@ class Twin:
             }
         )
         self.stop = asyncio.Event()
-        self.executor = Executor(settings, self.nodes, self.connect, Metrics("executor"))
+        self.executor = Executor(settings, self.nodes, self.connect, self.metrics)
         self._running = asyncio.create_task(self.executor.run(self.stop))
 
     async def serving(self, **more: object) -> None:
