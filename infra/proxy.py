@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 Mode = Literal["good", "slow", "cut", "half_open"]
@@ -17,8 +18,9 @@ class Proxy:
     `half_open` swallows all that is sent, in both directions, and keeps every socket open.
     """
 
-    def __init__(self, target_port: int, delay_s: float = 0.05) -> None:
-        self._target_port = target_port
+    def __init__(self, target: int | Path, delay_s: float = 0.05) -> None:
+        """`target` is a port of the loopback, or the path of a socket."""
+        self._target = target
         self._delay_s = delay_s
         self._mode: Mode = "good"
         self._server: asyncio.Server | None = None
@@ -26,8 +28,11 @@ class Proxy:
         self._serving: set[asyncio.Task[None]] = set()
         self.connections = 0
 
-    async def start(self, port: int) -> None:
-        self._server = await asyncio.start_server(self._begin, "127.0.0.1", port)
+    async def start(self, place: int | Path) -> None:
+        if isinstance(place, Path):
+            self._server = await asyncio.start_unix_server(self._begin, place)
+        else:
+            self._server = await asyncio.start_server(self._begin, "127.0.0.1", place)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -61,7 +66,7 @@ class Proxy:
             return
         self.connections += 1
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._target_port)
+            there, back = await self._reach()
         except OSError:
             writer.transport.abort()
             return
@@ -72,6 +77,11 @@ class Proxy:
             self._open -= {writer, back}
             for each in (writer, back):
                 each.close()
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._target, Path):
+            return await asyncio.open_unix_connection(self._target)
+        return await asyncio.open_connection("127.0.0.1", self._target)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 
 import asyncpg
 
@@ -23,6 +23,8 @@ from shared.telemetry.metrics import CaughtUp, Metrics
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
+ANSWER_S = 60.0
+"""A database that is silent for so long is gone: where its host is, no packet says so."""
 POLL_S = 1.0
 DATABASE_DOWN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
@@ -51,14 +53,16 @@ class Projector:
     async def _session(self) -> None:
         """One connection, one reader; both begin where the stored cursors say."""
         settings = self._settings
-        conn = await connect(settings.postgres, settings.schema_name)
+        conn = await connect(settings.postgres, settings.schema_name, within_s=ANSWER_S)
         client = KafkaLog(
             settings.connection,
             client="projector",
             gather_ms=settings.gather_ms,
         )
         try:
-            source = Source(client, settings.partitions, await cursor.read(conn))
+            with answering(conn):
+                begin = await cursor.read(conn)
+            source = Source(client, settings.partitions, begin)
             await source.start()
             try:
                 await self._follow(conn, source)
@@ -72,7 +76,8 @@ class Projector:
         async with aclosing(ahead(lambda: source.poll(POLL_S, most))) as found:
             async for batches in found:
                 if batches:
-                    await project(conn, batches)
+                    with answering(conn):
+                        await project(conn, batches)
                     self._observe(batches)
                 self.ready = True
                 if sum(len(batch.lines) for batch in batches) < most:
@@ -85,3 +90,16 @@ class Projector:
             self._events(len(batch.lines))
             if batch.lines:
                 self._lag.observe(max(0, now - batch.lines[0].at) / 1000)
+
+
+@contextmanager
+def answering(conn: asyncpg.Connection) -> Iterator[None]:
+    """A connection that is silent for too long is dropped, and whoever waits for it told so.
+
+    A `command_timeout` is no help: asyncpg then waits for the server to confirm that it gave up.
+    """
+    giving_up = asyncio.get_running_loop().call_later(ANSWER_S, conn.terminate)
+    try:
+        yield
+    finally:
+        giving_up.cancel()

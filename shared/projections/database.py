@@ -12,6 +12,6 @@ OPERATOR = "berth_operator"
 """The role that it puts on beside; `roles.py` says what it sees."""
 
 
-async def connect(dsn: str, schema: str = SCHEMA) -> Connection:
-    """Unqualified names mean the tables of `schema`."""
-    return await asyncpg.connect(dsn, server_settings={"search_path": schema})
+async def connect(dsn: str, schema: str = SCHEMA, *, within_s: float = 60.0) -> Connection:
+    """Unqualified names mean the tables of `schema`; TimeoutError where nobody answers in time."""
+    return await asyncpg.connect(dsn, server_settings={"search_path": schema}, timeout=within_s)

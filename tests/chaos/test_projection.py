@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from unittest.mock import patch
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from asyncpg import Connection
 
+from infra.proxy import Mode, Proxy
+from services.projector import app
+from services.projector.app import Projector
+from services.projector.settings import ProjectorSettings
 from shared.bus.failpoints import Failpoints
+from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.contracts.topics import TOPICS
 from shared.projections import cursor, project
 from shared.projections.database import connect
 from shared.projections.facts import Batch
 from shared.projections.migrate import migrate
 from shared.projections.source import Source
+from shared.telemetry.metrics import Metrics
 from shared.verify.reading import Logs
 from shared.verify.run import verify
 from tests.chaos.story import tell
@@ -63,8 +73,8 @@ async def lives(
     return count
 
 
-async def violations(conn: Connection, broker: MemoryBroker) -> list[str]:
-    report = await verify(Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=1.0), conn)
+async def violations(conn: Connection, broker: MemoryBroker, patience_s: float = 1.0) -> list[str]:
+    report = await verify(Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=patience_s), conn)
     return [each.rule for each in report.violations]
 
 
@@ -87,6 +97,71 @@ async def test_a_projector_that_dies_at_its_commits_loses_and_repeats_nothing(
     assert starts > 3
     assert await violations(conn, broker) == []
     await conn.close()
+
+
+@pytest.mark.parametrize("mode", ["slow", "cut", "half_open"])
+async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
+    mode: Mode, broker: MemoryBroker, database: str, tmp_path: Path
+) -> None:
+    """Half open is the hard one: nothing comes back, and nobody says that nothing will."""
+    await migrate(database)
+    told = of_this_loop(broker)
+    proxy = Proxy(socket_of(database))
+    await proxy.start(tmp_path / ".s.PGSQL.5432")
+    settings = ProjectorSettings(
+        kafka="memory:1", data=tmp_path, partitions=1, gather_ms=0, batch_records=3,
+        postgres=through(database, tmp_path),
+    )  # fmt: skip
+    with (
+        patch.object(app, "KafkaLog", lambda *_, **__: MemoryLog(told)),
+        patch.multiple(app, ANSWER_S=0.5, RETRY_S=0.1),
+    ):
+        running = asyncio.ensure_future(Projector(settings, Metrics("projector")).run())
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            proxy.mode = mode
+            await asyncio.sleep(0.7)
+            proxy.mode = "good"
+        conn = await connect(database)
+        async with asyncio.timeout(30.0):
+            while not await all_is_there(conn, told):
+                await asyncio.sleep(0.1)
+        assert await violations(conn, told) == []
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait({running})
+    await conn.close()
+    await proxy.stop()
+
+
+def of_this_loop(broker: MemoryBroker) -> MemoryBroker:
+    """What the other holds; who waits on a broker binds it to the loop of the time."""
+    found = MemoryBroker()
+    for topic in TOPICS:
+        for entry in broker.entries(TP(topic, 0)):
+            found.append(TP(topic, 0), entry.value, entry.key, entry.headers)
+    return found
+
+
+async def all_is_there(conn: Connection, broker: MemoryBroker) -> bool:
+    """The rows contain the last record of every ledger."""
+    source = Source(MemoryLog(broker), 1, await cursor.read(conn))
+    await source.start()
+    try:
+        return not await source.poll(0.0, RECORDS)
+    finally:
+        await source.stop()
+
+
+def socket_of(dsn: str) -> Path:
+    return Path(parse_qs(urlsplit(dsn).query)["host"][0]) / ".s.PGSQL.5432"
+
+
+def through(dsn: str, folder: Path) -> str:
+    """The same database, reached by the socket in this folder."""
+    parts = urlsplit(dsn)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return parts._replace(query=urlencode(query | {"host": str(folder)})).geturl()
 
 
 async def test_a_cursor_that_is_stored_before_its_rows_is_found_out(
