@@ -47,6 +47,7 @@ def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, la
         groups=work.groups,
         counts=counts,
         chances=chances_of(n, bool(rules["knows"])),
+        outlooks=outlooks_of(n),
         theta=theta,
         hidden=np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
     )
@@ -83,6 +84,13 @@ def chances_of(n: int, knows: bool) -> Floats:
     if not knows:
         start(found[0])
     return found
+
+
+def outlooks_of(n: int) -> Any:
+    """[n] nobody has looked."""
+    outlooks = state.table(state.Outlook, n)
+    outlooks["bin"] = -1
+    return outlooks
 
 
 def spans_of(gpus: int) -> Any:

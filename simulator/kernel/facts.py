@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, keys, learned, line, past
+from simulator.kernel import attempts, learned, line, outlook, past
 from simulator.kernel.codes import (
     LARGE_RECENT,
     LEARNED,
@@ -96,9 +96,9 @@ def admit(sim: Sim, j: int, now: int) -> None:
     if rules.knows:
         past.expect(sim.groups[j], sim.counts, p)
     if rules.by_history or rules.policy == LEARNED:
-        job.run_s = keys.mean_left_s(p, 0.0)
+        job.run_s = outlook.of(sim, j, 0.0).left_s
     if rules.policy == LEARNED:
-        job.spread = learned.spread_of(p)
+        learned.meet(job, p, rules.capacity)
     is_large = 1.0 if job.gang > rules.large_share * rules.capacity else 0.0
     pool.large += (is_large - pool.large) / LARGE_RECENT
     line.join(sim, j, now)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from services.priority.core import history, keys
 from simulator.kernel.compiled import compiled
 
@@ -35,7 +37,12 @@ bin_of = twin(history.bin_of)
 learn = twin(history.learn)
 shrink = twin(history.shrink)
 start = twin(history.start)
-level_s = twin(history.level_s)
 quantile_s = twin(history.quantile_s)
-mean_left_s = twin(history.mean_left_s, bin_of=bin_of, level_s=level_s)
-gittins_s = twin(history.gittins_s, bin_of=bin_of, level_s=level_s)
+
+_LEVELS = np.array([history.level_s(b) for b in range(history.BINS + 1)])
+
+
+@compiled
+def level_s(b: int) -> float:
+    """`history.level_s`, whose powers take longer than all else that is asked with it."""
+    return float(_LEVELS[b])

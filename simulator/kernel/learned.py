@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import keys
+from simulator.kernel import keys, outlook
 from simulator.kernel.codes import (
     CONTEXT_FEATURES,
     CONTEXT_MS,
@@ -14,21 +14,19 @@ from simulator.kernel.codes import (
     PER_HIDDEN,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Floats, Job, Pool, Rules, Sim
+from simulator.kernel.state import Floats, Job, Outlook, Pool, Rules, Sim
 
 
 @compiled
 def key_of(
-    job: Job, p: Floats, attained_s: float, running: float, restarts: int,
-    capacity: float, theta: Floats, hidden: Floats,
-) -> float:  # fmt: skip
+    job: Job, seen: Outlook, running: float, restarts: int, theta: Floats, hidden: Floats
+) -> float:
     """Minus the network's score; `hidden` [1 + H] is what the context adds, see `weights.py`."""
-    g = max(job.gang, LEAST_GPUS)
-    x0 = math.log(keys.gittins_s(p, attained_s) + 1.0) / 10.0
-    x1 = math.log(keys.mean_left_s(p, attained_s) + 1.0) / 10.0
-    x2 = math.log(g) / 5.0
-    x3 = math.log(g / capacity) / 5.0
-    x4 = math.log(keys.level_s(keys.bin_of(attained_s)) + 60.0) / 10.0
+    x0 = seen.ln_gittins / 10.0
+    x1 = seen.ln_left / 10.0
+    x2 = job.ln_gpus / 5.0
+    x3 = job.ln_share / 5.0
+    x4 = seen.ln_attained / 10.0
     x5 = job.spread
     x6 = math.log(restarts + 1.0)
     x7 = running
@@ -47,6 +45,15 @@ def key_of(
 
 
 @compiled
+def meet(job: Job, p: Floats, capacity: float) -> None:
+    """What the network sees of a job whatever service it gets."""
+    gpus = max(job.gang, LEAST_GPUS)
+    job.ln_gpus = math.log(gpus)
+    job.ln_share = math.log(gpus / capacity)
+    job.spread = spread_of(p)
+
+
+@compiled
 def spread_of(p: Floats) -> float:
     """ln(p90 / p10) / 10."""
     low = keys.quantile_s(p, 0.1)
@@ -55,10 +62,9 @@ def spread_of(p: Floats) -> float:
 
 
 @compiled
-def service_of(job: Job, p: Floats, attained_s: float) -> float:
+def service_of(job: Job, seen: Outlook) -> float:
     """ln(Gittins rank in s, times GPUs) / 10."""
-    service = math.log(keys.gittins_s(p, attained_s) + 1.0)
-    return (service + math.log(max(job.gang, LEAST_GPUS))) / 10.0
+    return (seen.ln_gittins + job.ln_gpus) / 10.0
 
 
 @compiled
@@ -77,17 +83,16 @@ def look(sim: Sim, now: int) -> None:
     waiting = 0.0
     for i in range(pool.waiting):
         j = sim.queue[i]
-        demand += max(sim.jobs[j].gang, LEAST_GPUS)
-        waiting += service_of(
-            sim.jobs[j], sim.chances[j if sim.rules.knows else 0], sim.jobs[j].kept_ms / 1000.0
-        )
+        job = sim.jobs[j]
+        demand += max(job.gang, LEAST_GPUS)
+        waiting += service_of(job, outlook.of(sim, j, job.kept_ms / 1000.0))
     running = 0.0
     for k in range(pool.running):
-        j = sim.running[k].job
-        job = sim.jobs[j]
-        sim.running[k].until_ms = 0
+        slot = sim.running[k]
+        job = sim.jobs[slot.job]
+        slot.until_ms = 0
         attained_s = (job.kept_ms + now - job.started_ms) / 1000.0
-        running += service_of(job, sim.chances[j if sim.rules.knows else 0], attained_s)
+        running += service_of(job, outlook.of(sim, slot.job, attained_s))
     if pool.running:
         running /= pool.running
     weigh(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from services.priority.core.policies import LEAST_KEY
-from simulator.kernel import keys, learned
+from simulator.kernel import keys, learned, outlook
 from simulator.kernel.codes import (
     F1,
     FCFS,
@@ -22,7 +22,7 @@ from simulator.kernel.codes import (
     WFP3,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Floats, Job, Rules, Sim
+from simulator.kernel.state import Job, Rules, Sim
 
 
 @compiled
@@ -51,11 +51,11 @@ def aging(policy: int, rules: Rules, job: Job, now: int) -> float:
 
 
 @compiled
-def left_s(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
+def left_s(sim: Sim, j: int, attained_s: float) -> float:
     """What is left of a job after that service."""
-    if rules.by_history:
-        return keys.mean_left_s(p, attained_s)
-    return max(0.001, job.run_s - attained_s)
+    if sim.rules.by_history:
+        return outlook.of(sim, j, attained_s).left_s
+    return max(0.001, sim.jobs[j].run_s - attained_s)
 
 
 @compiled
@@ -65,15 +65,16 @@ def ratio(key: float) -> float:
 
 
 @compiled
-def served(rules: Rules, job: Job, p: Floats, attained_s: float) -> float:
+def served(sim: Sim, j: int, attained_s: float) -> float:
     """A key that changes with the service that a job got; of ratios the logarithm."""
-    if rules.policy == LAS:
-        return keys.las(attained_s * job.gang)
-    if rules.policy == SRTF:
-        return keys.srtf(left_s(rules, job, p, attained_s))
-    if rules.policy == SRSF:
-        return ratio(keys.srsf(left_s(rules, job, p, attained_s), job.gang))
-    return ratio(keys.gittins_s(p, attained_s) * job.gang)
+    policy, gang = sim.rules.policy, sim.jobs[j].gang
+    if policy == LAS:
+        return keys.las(attained_s * gang)
+    if policy == SRTF:
+        return keys.srtf(left_s(sim, j, attained_s))
+    if policy == SRSF:
+        return ratio(keys.srsf(left_s(sim, j, attained_s), gang))
+    return ratio(outlook.of(sim, j, attained_s).gittins_s * gang)
 
 
 @compiled
@@ -84,14 +85,12 @@ def key_of(sim: Sim, j: int, now: int, attained_s: float, is_running: bool) -> f
         return still(rules.policy, rules, job)
     if rules.policy <= MULTIFACTOR:
         return aging(rules.policy, rules, job, now)
-    p = sim.chances[j if rules.knows else 0]
     if rules.policy != LEARNED:
-        return served(rules, job, p, attained_s)
+        return served(sim, j, attained_s)
+    seen = outlook.of(sim, j, attained_s)
     restarts = job.starts - 1 if is_running else job.starts
     running = 1.0 if is_running else 0.0
-    key = learned.key_of(
-        job, p, attained_s, running, restarts, rules.capacity, sim.theta, sim.hidden
-    )
+    key = learned.key_of(job, seen, running, restarts, sim.theta, sim.hidden)
     if rules.band <= 0.0:
         return key
     base = still(rules.base, rules, job) if rules.base <= F1 else aging(rules.base, rules, job, now)

@@ -124,6 +124,9 @@ class Job(Protocol):
     run_s: float
     """What the source of run times says."""
     spread: float
+    """This and the logarithms that follow are what a network sees of it."""
+    ln_gpus: float
+    ln_share: float
     claim: int
     """The round in which it made others stop; 0: it claims nothing (rule 10)."""
     evicted: int
@@ -146,6 +149,19 @@ class Job(Protocol):
     """Where it is among the ends."""
     span: int
     """The first of its spans."""
+
+
+class Outlook(Protocol):
+    """What is believed of a job that has attained so much service; see `outlook.py`."""
+
+    bin: int
+    """Of that service; -1: nobody looked."""
+    gittins_s: float
+    left_s: float
+    ln_gittins: float
+    """Of these what the network sees."""
+    ln_left: float
+    ln_attained: float
 
 
 class Slot(Protocol):
@@ -264,6 +280,8 @@ class Sim(NamedTuple):
     """[groups, BINS] what history has seen."""
     chances: Floats
     """[n, BINS] each job's run time, as history sees it; one row if nobody asks."""
+    outlooks: Sequence[Outlook]
+    """[n]"""
     theta: Floats
     hidden: Floats
     """[1 + H] what the pool's context adds to each score and to each hidden unit."""

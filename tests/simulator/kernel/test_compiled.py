@@ -19,7 +19,8 @@ from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import features
 from services.priority.core.queue_view import QueueView
-from simulator.kernel import board, learned, ranking, state
+from simulator.kernel import board, learned, outlook, ranking, state
+from simulator.kernel import keys as kernel_keys
 from simulator.kernel.begin import begin
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import POLICIES, Rules, record_of
@@ -104,13 +105,29 @@ def test_keys_are_those_of_the_live_policies() -> None:
 
 @njit
 def learned_scores(jobs: Any, p: Any, context: Any, capacity: float, theta: Any, hidden: Any,
-                   attained_s: Any, running: Any, restarts: Any, found: Any) -> None:  # fmt: skip
+                   outlooks: Any, running: Any, restarts: Any, found: Any) -> None:  # fmt: skip
     learned.weigh(theta, hidden, context[0], context[1], context[2], context[3])
     for j in range(len(jobs)):
-        jobs[j].spread = learned.spread_of(p[j])
-        found[j] = -learned.key_of(
-            jobs[j], p[j], attained_s[j], running[j], restarts[j], capacity, theta, hidden
-        )
+        learned.meet(jobs[j], p[j], capacity)
+        outlook.take_logarithms(outlooks[j])
+        found[j] = -learned.key_of(jobs[j], outlooks[j], running[j], restarts[j], theta, hidden)
+
+
+@njit
+def look_at_all(p: Any, attained_s: Any, outlooks: Any) -> None:
+    for j in range(len(p)):
+        outlook.look_ahead(p[j], kernel_keys.bin_of(attained_s[j]), outlooks[j])
+
+
+def test_what_is_expected_of_a_job_is_what_history_says() -> None:
+    random, count = np.random.default_rng(9), 300
+    p = random.dirichlet(np.full(history.BINS, 0.5), count)
+    attained_s = np.concatenate(([0.0, 1.0, 1e9], 2.0 ** random.uniform(-1, 25, count - 3)))
+    outlooks = state.table(state.Outlook, count)
+    look_at_all(p, attained_s, outlooks)
+    for j in range(count):
+        assert outlooks[j].left_s == history.mean_left_s(p[j], attained_s[j])
+        assert outlooks[j].gittins_s == history.gittins_s(p[j], attained_s[j])
 
 
 def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None:
@@ -141,10 +158,11 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     theta = theta_of(model)
     jobs = state.table(state.Job, count)
     jobs["gang"] = gpus
-    found = np.zeros(count)
+    outlooks, found = state.table(state.Outlook, count), np.zeros(count)
+    look_at_all(p, attained_s, outlooks)
     learned_scores(
         jobs, p, context.astype(np.float64), 64.0, theta,
-        np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN), attained_s, running.astype(float),
+        np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN), outlooks, running.astype(float),
         restarts, found,
     )  # fmt: skip
     assert np.ptp(found) > 1
