@@ -191,7 +191,7 @@ def draw_replays(path: Path, replays: Sequence[dict[str, Any]]) -> None:
 
 
 def draw_batches(path: Path, cells: Sequence[dict[str, Any]]) -> None:
-    """Gains in mean wait over each blocking base, with intervals; a wait is one in both readings."""
+    """Gains in mean wait over each blocking base, with intervals: the same in both readings."""
     cells = [cell for cell in cells if not cell["protocol"].endswith("contended")]
     chosen = [cell for cell in cells if cell["metric"] == "mean_wait_s"]
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.25 * len(chosen)))
