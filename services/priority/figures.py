@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from services.priority.core.decide import pause_ms
 from services.priority.core.fair_share import used_gpu_s
 from services.priority.core.state import Queue
 from shared.contracts.base import Millis
@@ -25,7 +26,8 @@ def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
         yield Figure("berth_tenant_weight_ratio", weight.get(tenant, 0.0), (*label, tenant))
     yield Figure("berth_fairness_gap_ratio", gap(queue, use), label)
     yield Figure("berth_policies_degraded", len(queue.degraded), label)
-    age_ms = now - queue.ranked_at if queue.waiting and queue.ranked_at else 0
+    is_due = bool(queue.waiting and queue.ranked_at) and pause_ms(queue, queue.pool) is not None
+    age_ms = now - queue.ranked_at if is_due else 0
     yield Figure("berth_order_age_seconds", max(0, age_ms) / 1000, label)
 
 

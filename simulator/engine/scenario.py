@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from services.executor.core.inventory import Node
@@ -82,19 +83,14 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
     """The job as its tenant would submit it; its work is a whole number of the clock's ms."""
     job = scenario.jobs[index]
     run_s = duration_s(scenario, job)
-    gang = Gang(
-        workers=job.workers,
-        gpus_per_worker=job.gpus_per_worker,
-        cpus_per_worker=0.0 if scenario.gpus_only else job.cpus,
-        mem_gib_per_worker=0.0 if scenario.gpus_only else job.mem_gib,
-    )
+    need = (0.0, 0.0) if scenario.gpus_only else (job.cpus, job.mem_gib)
     simulated = Simulated(
         duration_s=run_s, exit_code=int(job.succeeded is False), restart_s=scenario.restart_s
     )
     spec = JobSpec(
         name=job.name or "job",
         user=job.user,
-        gang=gang,
+        gang=gang_of(job.workers, job.gpus_per_worker, *need),
         gpu_types=() if scenario.gpus_only else job.gpu_types,
         gpu_speeds=dict(scenario.gpu_speeds) or None,
         walltime_s=walltime_s(scenario, job, run_s),
@@ -105,6 +101,14 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         job_id=job_id(index), tenant=job.tenant, pool=scenario.pool.pool,
         idempotency_key=job.job_key, spec=spec,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def gang_of(workers: int, gpus: float, cpus: float, mem_gib: float) -> Gang:
+    """Most jobs of a trace are of a few shapes; `gpus` and what follows is per worker."""
+    return Gang(
+        workers=workers, gpus_per_worker=gpus, cpus_per_worker=cpus, mem_gib_per_worker=mem_gib
+    )
 
 
 def duration_s(scenario: Scenario, job: WorkloadJob) -> float:

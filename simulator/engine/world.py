@@ -92,8 +92,8 @@ class World:
         self._offsets = {"commands": 0, "reports": 0}
         self._idle = 0
         self._readers = {
-            ledger: [cell for cell in self.cells.values() if ledger in INPUTS[cell.ledger]]
-            for ledger in self.cells
+            topic: [cell for cell in self.cells.values() if topic in INPUTS[cell.ledger]]
+            for topic in (*self.cells, *self._offsets)
         }
         self._hearers: dict[str, dict[type[Event], Hearers]] = {each: {} for each in self.cells}
         tell = [TenantRegistered(tenant=name, default_pool=pool.pool) for name in tenants]
@@ -151,11 +151,12 @@ class World:
 
     def due(self) -> int | None:
         """The next instant at which somebody has something to do; None: never again."""
-        times = [at for each in self.cells.values() if (at := each.due) is not None]
-        end = self.executor.due()
-        if end is not None:
-            times.append(end)
-        return min(times) if times else None
+        soonest = self.executor.due()
+        for cell in self.cells.values():
+            at = cell.due
+            if at is not None and (soonest is None or at < soonest):
+                soonest = at
+        return soonest
 
     def run(self, until: int) -> None:
         """To this moment; what is due at it, or was said at it, is left to the next call."""
@@ -225,11 +226,11 @@ class World:
         """All readers of the topic pass it; its owner meets it, and so does who answers for it."""
         message = item.message
         concerned = (CUSTODIAN[topic], message.OWNER if isinstance(message, Command) else "")
-        for cell in self.cells.values():
-            if topic in INPUTS[cell.ledger]:
+        for cell in self._readers[topic]:
+            if self.ledgers:
                 cell.moved(topic, self._offsets[topic])
-                if cell.ledger in concerned:
-                    cell.give(topic, item)
+            if cell.ledger in concerned:
+                cell.give(topic, item)
 
     def _said(self, cell: Cell, facts: list[Fact]) -> None:
         """To the log, to whom it concerns, to the executor and to who only listens."""
@@ -242,12 +243,14 @@ class World:
         listeners = self._listeners[ledger]
         for fact in facts:
             kind = type(fact.event)
-            hearers = known.get(kind) or known.setdefault(kind, self._hearers_of(ledger, kind))
-            if hearers.cells:
+            cells, executor = known.get(kind) or known.setdefault(
+                kind, self._hearers_of(ledger, kind)
+            )
+            if cells:
                 item = heard(fact)
-                for cell in hearers.cells:
-                    cell.give(ledger, item)
-            if hearers.executor:
+                for hearer in cells:
+                    hearer.give(ledger, item)
+            if executor:
                 self.executor.give(fact)
             for tell in listeners:
                 tell(fact)

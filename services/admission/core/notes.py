@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from services.admission.core.answers import end_told
 from services.admission.core.state import Pool
@@ -16,6 +17,7 @@ from shared.contracts.jobs import (
     JobsReleased,
     NodeShape,
 )
+from shared.contracts.made import made
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -24,6 +26,8 @@ from shared.contracts.placement import (
     JobResized,
     JobSucceeded,
 )
+
+EndOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 
 
 @dataclass(slots=True)
@@ -52,7 +56,9 @@ def note(state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         yield Decision(capacity, batch.last)
     if batch.ends:
         answers = [a for end in batch.ends.values() for a in cancels_of(state, end)]
-        yield Decision(JobsReleased(pool=state.name, ends=tuple(batch.ends.values())), batch.last)
+        yield Decision(
+            made(JobsReleased, pool=state.name, ends=tuple(batch.ends.values())), batch.last
+        )
         yield from answers
 
 
@@ -61,11 +67,11 @@ def gather(state: Pool, inputs: Sequence[Input]) -> Batch:
     for item in inputs:
         match item.message:
             case JobSucceeded(job_id=job_id):
-                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="succeeded"))
+                add_end(state, batch, item, job_id, "succeeded")
             case JobFailed(job_id=job_id):
-                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="failed"))
+                add_end(state, batch, item, job_id, "failed")
             case JobCancelled(job_id=job_id):
-                add_end(state, batch, item, JobEnd(job_id=job_id, outcome="cancelled"))
+                add_end(state, batch, item, job_id, "cancelled")
             case JobAttemptFailed() as failed if failed.job_id in state.admitted:
                 batch.attempts.append((item, failed))
             case JobResized() as resized if resized.job_id in state.admitted:
@@ -77,10 +83,10 @@ def gather(state: Pool, inputs: Sequence[Input]) -> Batch:
     return batch
 
 
-def add_end(state: Pool, batch: Batch, item: Input, end: JobEnd) -> None:
+def add_end(state: Pool, batch: Batch, item: Input, job_id: str, outcome: EndOutcome) -> None:
     """The first end counts; a job that is not in has had its own."""
-    if end.job_id in state.admitted and end.job_id not in batch.ends:
-        batch.ends[end.job_id] = end
+    if job_id in state.admitted and job_id not in batch.ends:
+        batch.ends[job_id] = made(JobEnd, job_id=job_id, outcome=outcome)
         batch.last = item.id
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """All that a backend needs to run one worker."""
 
     allocation_id: str

@@ -213,7 +213,8 @@ def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
-        JobFailed(
+        made(
+            JobFailed,
             job_id=job.job_id,
             tenant=job.tenant,
             attempt=job.attempt,

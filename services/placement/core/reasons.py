@@ -117,17 +117,17 @@ class Reasons:
         found = self.count(shape, reason in ("no_node_fits", "draining"))
         short = max(0, shape.min_workers - found) * shape.worker_milli / GPU
         detail: dict[str, float | str] = {
-            "position": self.blocked.walk.position(job.entry(self.view.scores)),
-            "waiting": len(self.view.waiting),
-            "workers": shape.min_workers,
-            "workers_that_fit": min(found, shape.min_workers),
-            "free_gpus": board.free_of(shape.types),
+            "position": float(self.blocked.walk.position(job.entry(self.view.scores))),
+            "waiting": float(len(self.view.waiting)),
+            "workers": float(shape.min_workers),
+            "workers_that_fit": float(min(found, shape.min_workers)),
+            "free_gpus": float(board.free_of(shape.types)),
         }
         head = self.blocked.head
         if head and reason in ("behind_head", "reserved_for_head"):
             detail["head"] = head.job_id
             if head.at is not None:
-                detail["shadow_at"] = head.at
+                detail["shadow_at"] = float(head.at)
         return Held(job, reason, short, detail)
 
     def count(self, shape: Shape, ever: bool) -> int:

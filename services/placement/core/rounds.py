@@ -164,7 +164,8 @@ def rank_terms(view: View) -> dict[str, float]:
 
 def told(held: Held) -> Decision:
     job = held.job
-    event = JobHeld(
+    event = made(
+        JobHeld,
         job_id=job.job_id,
         tenant=job.tenant,
         reason=held.reason,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from services.priority.core.changes import Changes, note
 from services.priority.core.folding import apply_changes
 from services.priority.core.learned import Models
+from services.priority.core.policies import holds_alone
 from services.priority.core.ranking import fold_ranking, key_of, rank
 from services.priority.core.state import Queue
 from shared.bus.decider import Decision, Fact, Input, Undecodable
@@ -19,7 +20,8 @@ from shared.contracts.topics import HEARS
 HEAD_MS = 250
 """A changed queue is ranked sooner than the pool's `rank_ms` when the job that led it is gone."""
 REFRESH_MS = 5000
-"""An unchanged queue is ranked again: placement ignores ranks older than 10 s. Wall ms."""
+"""An unchanged queue is ranked again: placement ignores ranks older than 10 s. Wall ms. It does not
+where every change is ranked at once (`rank_ms` 0): an order that holds is not said again there."""
 
 
 class Priority:
@@ -64,19 +66,22 @@ class Priority:
     def next_wake(self, state: Queue) -> int | None:
         if not state.waiting or state.pool is None:
             return None
-        return state.ranked_at + pause_ms(state, state.pool)
+        pause = pause_ms(state, state.pool)
+        return None if pause is None else state.ranked_at + pause
 
 
-def pause_ms(state: Queue, pool: PoolConfigured) -> int:
+def pause_ms(state: Queue, pool: PoolConfigured) -> int | None:
+    """From one ranking to the next; None: the last one holds until the line changes."""
     if not state.dirty:
-        return REFRESH_MS
+        return None if pool.rank_ms == 0 and holds_alone(pool) else REFRESH_MS
     return pool.rank_ms if state.head in state.waiting else min(HEAD_MS, pool.rank_ms)
 
 
 def rank_due(state: Queue, now: int) -> bool:
     if not state.waiting or state.pool is None:
         return False
-    return now - state.ranked_at >= pause_ms(state, state.pool)
+    pause = pause_ms(state, state.pool)
+    return pause is not None and now - state.ranked_at >= pause
 
 
 def restate(state: Queue, item: Input) -> Iterator[Decision]:

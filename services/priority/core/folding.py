@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 
 from services.priority.core.history import gittins_of, mean_left_of
+from services.priority.core.policies import holds_alone
 from services.priority.core.state import Job, Phase, Queue, Usage
 from services.priority.core.table import PARKED, RUNNING, WAITING
 from shared.contracts.jobs import PRIORITY_CLASSES
-from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Stopped
+from shared.contracts.ranking import (
+    RANKED_MOST,
+    Finished,
+    NodeGpus,
+    QueueChanged,
+    QueueEntry,
+    Running,
+    Stopped,
+)
 
 TIERS = {name: float(place) for place, name in enumerate(PRIORITY_CLASSES)}
 SPOT_TIER = 4.0
@@ -18,6 +27,7 @@ PHASES: dict[Phase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PA
 
 def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
     """What ended is learnt before what entered is estimated: at one instant both may happen."""
+    news = state.dirty or changes_order(state, event)
     for end in event.finished:
         learn(state, event, end)
     for node in event.nodes:
@@ -29,7 +39,7 @@ def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
     for delta in event.usage:
         usage = state.usage.setdefault(delta.tenant, Usage())
         usage.add(delta.gpu_s, at, state.half_life_wall_s)
-    state.dirty = state.dirty or changes_order(event)
+    state.dirty = news
 
 
 def fold_runs(state: Queue, event: QueueChanged) -> None:
@@ -61,12 +71,19 @@ def note_node(state: Queue, node: NodeGpus) -> None:
         state.nodes.pop(node.node_id, None)
 
 
-def changes_order(event: QueueChanged) -> bool:
-    """A go or a stop on the way moves no score by itself."""
-    return bool(
-        event.entered or event.running or event.requeued or event.parked or event.left
-        or event.nodes
-    )  # fmt: skip
+def changes_order(state: Queue, event: QueueChanged) -> bool:
+    """A go or a stop on the way moves no score by itself, and who leaves may leave a line behind
+    that is in order as it was said."""
+    if event.entered or event.requeued or event.nodes:
+        return True
+    return bool(event.running or event.parked or event.left) and not only_shrinks(state)
+
+
+def only_shrinks(state: Queue) -> bool:
+    """The last ranking names the whole line, and nobody's score depends on anybody else: without
+    those who leave it is the ranking of those who stay."""
+    pool = state.pool
+    return pool is not None and holds_alone(pool) and len(state.waiting) <= RANKED_MOST
 
 
 def learn(state: Queue, event: QueueChanged, end: Finished) -> None:

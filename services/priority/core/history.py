@@ -16,6 +16,7 @@ import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -146,6 +147,10 @@ BUMPS: Floats = np.diag(np.full(BINS, 0.5))
 BUMPS += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
 """What `learn` adds for each bin, without what would lie beyond the first or the last."""
 
+KEEP, TRUSTED, COUNTS = 0, 1, 2
+"""Columns of a group's line; its counts begin at the last of them."""
+FIRST_GROUPS = 64
+
 Group: TypeAlias = tuple[str, ...]
 _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
 
@@ -155,6 +160,7 @@ def alike(name: str) -> str:
     return _DIGITS.sub("#", name.lower())
 
 
+@lru_cache(maxsize=4096)
 def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[Group | None, ...]:
     """One group per level, None where the job does not say what the level needs."""
     size = f"{gpus:g}"
@@ -185,18 +191,6 @@ class Estimate:
     p: Floats
 
 
-def _totals(known: list[tuple[Floats, float]]) -> list[float]:
-    """Each trust and its counts, added from the first bin to the last: `sum` may add otherwise."""
-    if not known:
-        return []
-    block = np.empty((len(known), BINS + 1))
-    for line, (counts, trust) in zip(block, known, strict=True):
-        line[0] = trust
-        line[1:] = counts
-    found: list[float] = np.add.accumulate(block, axis=1)[:, -1].tolist()
-    return found
-
-
 def _estimate(p: Floats, samples: float) -> Estimate:
     """`mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, at one go."""
     ended = np.add.accumulate(p)
@@ -210,38 +204,65 @@ def _estimate(p: Floats, samples: float) -> Estimate:
 
 @dataclass(slots=True, eq=False)
 class History:
-    """The ended jobs of one pool, as counts; bounded by the groups that were ever met."""
+    """The ended jobs of one pool, as counts; bounded by the groups that were ever met.
 
-    counts: dict[Group, Floats] = field(default_factory=dict)
+    All groups are one array, so that the eight of a job are read and written at one go.
+    """
+
+    rows: dict[Group, int] = field(default_factory=dict)
+    """Where each group is in `lines`."""
+    lines: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
+    """[any, 2 + BINS]: what is kept of a sample at the next one, the level's trust, the counts."""
+
+    @property
+    def counts(self) -> dict[Group, Floats]:
+        """[BINS] of each group."""
+        return {group: self.lines[row, COUNTS:] for group, row in self.rows.items()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        return self.counts.keys() == other.counts.keys() and all(
-            np.array_equal(counts, other.counts[group]) for group, counts in self.counts.items()
-        )
+        met = len(self.rows)
+        return self.rows == other.rows and np.array_equal(self.lines[:met], other.lines[:met])
 
     def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
         at = bin_of(run_s)
-        for group, fade in zip(groups(tenant, user, name, gpus), FADE, strict=True):
-            if group is not None:
-                counts = self.counts.get(group)
-                if counts is None:
-                    counts = self.counts[group] = np.zeros(BINS)
-                counts *= 1.0 - 1.0 / fade
-                counts += BUMPS[at]
-                if at in (0, BINS - 1):
-                    counts[at] += 0.25
+        rows = [
+            self._row(group, level)
+            for level, group in enumerate(groups(tenant, user, name, gpus))
+            if group is not None
+        ]
+        lines = self.lines[rows]
+        counts = lines[:, COUNTS:]
+        counts *= lines[:, KEEP, None]
+        counts += BUMPS[at]
+        if at in (0, BINS - 1):
+            counts[:, at] += 0.25
+        self.lines[rows] = lines
 
     def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
-        """Bit for bit what `start` and `shrink` give: sums go from the first bin to the last."""
-        known = [
-            (counts, trust)
-            for group, trust in zip(groups(tenant, user, name, gpus), TRUST, strict=True)
-            if group is not None and (counts := self.counts.get(group)) is not None
-        ]
+        """Bit for bit what `start` and `shrink` give: sums go from the first bin to the last, as
+        those of `accumulate` do; `sum` may add otherwise."""
+        known = self.rows
+        rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
+        if not rows:
+            return _estimate(PRIOR, 0.0)
+        lines = self.lines[rows]
+        trusts = lines[:, TRUSTED].tolist()
+        totals = np.add.accumulate(lines[:, TRUSTED:], axis=1)[:, -1].tolist()
         p = PRIOR
-        for (counts, trust), total in zip(known, _totals(known), strict=True):
-            p = (counts + trust * p) / total
-        samples = math.fsum(known[-1][0].tolist()) if known else 0.0
-        return _estimate(p, samples)
+        for counts, trust, total in zip(lines[:, COUNTS:], trusts, totals, strict=True):
+            p = trust * p
+            p += counts
+            p /= total
+        return _estimate(p, math.fsum(counts.tolist()))
+
+    def _row(self, group: Group, level: int) -> int:
+        row = self.rows.get(group)
+        if row is None:
+            row = self.rows[group] = len(self.rows)
+            if row == len(self.lines):
+                self.lines = np.concatenate((self.lines, np.zeros_like(self.lines)))
+            self.lines[row, KEEP] = 1.0 - 1.0 / FADE[level]
+            self.lines[row, TRUSTED] = TRUST[level]
+        return row

@@ -16,7 +16,7 @@ from services.priority.core import expected, keys
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.table import Floats
-from shared.contracts.access import RuntimeSource
+from shared.contracts.access import PoolConfigured, RuntimeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +144,15 @@ POLICIES: dict[str, Policy] = {
 }
 """All but `fair_share`, whose places depend on each other. Classes are kept apart by whoever
 sorts, so `priority_class` is `fcfs` inside a class."""
+
+
+def stands(pool: PoolConfigured) -> bool:
+    """Nothing but a policy whose keys hold orders the line."""
+    if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
+        return False
+    return POLICIES[pool.base_policy].stands
+
+
+def holds_alone(pool: PoolConfigured) -> bool:
+    """What was said of a line stays true of those who stay in it, and of nobody else is asked."""
+    return pool.preemption != "ranked" and stands(pool)

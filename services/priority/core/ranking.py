@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from services.priority.core.learned import (
     variant,
 )
 from services.priority.core.ordering import Order, is_classic, order_by
-from services.priority.core.policies import POLICIES
+from services.priority.core.policies import POLICIES, stands
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.sorting import first_of, lowest_running
@@ -149,23 +149,16 @@ def believed(pool: PoolConfigured) -> RuntimeSource:
     return "history" if looks_back(pool) else "user"
 
 
-def stands(pool: PoolConfigured) -> bool:
-    """Nothing but a policy whose keys hold orders the line."""
-    if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
-        return False
-    return POLICIES[pool.base_policy].stands
-
-
 def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
     """As `ranked`, without a look at those that waited before."""
     standing = stood(queue, pool, now)
     running: list[Ranked] = []
     if pool.preemption == "ranked":
         view = QueueView(queue.table, queue.clock(now), 0.0, NOBODY, queue.table.of(RUNNING))
-        order = order_by(pool.base_policy, queue, view, now, pool.runtime)
+        scores = order_by(pool.base_policy, queue, view, now, pool.runtime).scores
+        lowest = lowest_running(view, scores, RUNNING_MOST)
         running = [
-            made(Ranked, **each)
-            for each in named(view, order.scores, lowest_running(view, order.scores, RUNNING_MOST))
+            made(Ranked, job_id=job, score=score) for job, score in pairs_of(view, scores, lowest)
         ]
     runtime: RuntimeSource | Literal["none"] = "none"
     terms: dict[str, float] = {}
@@ -214,10 +207,14 @@ def placed(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> li
 
 def named(view: QueueView, scores: Floats, places: list[int]) -> list[dict[str, object]]:
     """As `Ranked` has them."""
+    return [{"job_id": job, "score": score} for job, score in pairs_of(view, scores, places)]
+
+
+def pairs_of(view: QueueView, scores: Floats, places: list[int]) -> Iterable[tuple[str, float]]:
+    """Job id and score of the jobs at those places."""
     if not places:
-        return []
-    pairs = zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)
-    return [{"job_id": job, "score": score} for job, score in pairs]
+        return ()
+    return zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)
 
 
 def by_model(line: Line, name: str) -> Advice | Problem:

@@ -54,6 +54,12 @@ def test_an_order_ages_only_while_jobs_wait() -> None:
     assert told(busy(), AT + 4000)["order_age_seconds", "p"] == 0
 
 
+def test_an_order_that_is_said_once_for_all_does_not_age() -> None:
+    state = given(PRIORITY, pool("fcfs", rank_ms=0))
+    run(PRIORITY, state, [admitted("r")])
+    assert told(state, AT + 60_000)["order_age_seconds", "p"] == 0
+
+
 def test_a_degraded_policy_is_counted() -> None:
     state = busy()
     state.degraded["learned:x"] = "bad_model"

@@ -10,7 +10,7 @@ from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.jobs import JobSpec
 from shared.contracts.placement import JobAttemptFailed, JobEnqueued, JobRequeued, JobSucceeded
-from shared.contracts.ranking import QueueChanged, QueueRanked
+from shared.contracts.ranking import RANKED_MOST, QueueChanged, QueueRanked
 from shared.testing.decider import AT, an_input, fold, given, run, wake
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import PRIORITY, admitted, order, placed, pool, said, started
@@ -84,7 +84,7 @@ def test_without_a_pause_every_change_is_ranked_at_once() -> None:
     for now, job in ((AT, "a"), (AT, "b"), (AT + 1, "c")):
         events = run(PRIORITY, state, [admitted(job)], now)
         assert [type(e) for e in events] == [QueueChanged, QueueRanked]
-    assert PRIORITY.next_wake(state) == AT + 1 + REFRESH_MS
+    assert PRIORITY.next_wake(state) is None
 
 
 def test_a_go_changes_no_order_so_nothing_is_ranked() -> None:
@@ -94,8 +94,34 @@ def test_a_go_changes_no_order_so_nothing_is_ranked() -> None:
     assert [type(e) for e in events] == [QueueChanged]
 
 
+def test_who_leaves_a_line_leaves_it_in_order_so_nothing_is_ranked() -> None:
+    state = given(PRIORITY, pool("sjf", rank_ms=0))
+    run(PRIORITY, state, [admitted(name) for name in "abc"])
+    end = JobSucceeded(job_id="a", tenant="red", attempt=1)
+    for now, gone in ((AT + 1, placed("a")), (AT + 2, said(end)), (AT + 9, placed("b"))):
+        assert [type(e) for e in run(PRIORITY, state, [gone], now)] == [QueueChanged]
+        assert PRIORITY.next_wake(state) is None
+
+
+def test_a_line_that_is_longer_than_what_was_said_of_it_is_ranked_when_one_leaves() -> None:
+    state = given(PRIORITY, pool(rank_ms=0))
+    jobs = [admitted(f"j{n:04d}", at=AT + n) for n in range(RANKED_MOST + 1)]
+    assert len(order(state, jobs)) == RANKED_MOST
+    assert order(state, [placed("j0000")], AT + 1)[-1] == f"j{RANKED_MOST:04d}"
+    said_last = run(PRIORITY, state, [placed("j0001")], AT + 2)
+    assert [type(e) for e in said_last] == [QueueChanged], "all that are left were named"
+
+
+def test_where_rank_may_stop_jobs_a_start_is_ranked() -> None:
+    state = given(PRIORITY, pool("srsf", rank_ms=0, preemption="ranked"))
+    run(PRIORITY, state, [admitted("a"), admitted("b")])
+    said_then = run(PRIORITY, state, [placed("a")], AT + 1)
+    assert [type(e) for e in said_then] == [QueueChanged, QueueRanked]
+    assert PRIORITY.next_wake(state) == AT + 1 + REFRESH_MS
+
+
 def test_it_ranks_sooner_when_the_head_is_gone() -> None:
-    state = given(PRIORITY, pool())
+    state = given(PRIORITY, pool("wfp3"))
     run(PRIORITY, state, [admitted("a"), admitted("b", at=AT + 1)])
     run(PRIORITY, state, [placed("a")], AT + 10)
     assert PRIORITY.next_wake(state) == AT + HEAD_MS
