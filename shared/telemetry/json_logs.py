@@ -9,6 +9,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from shared.telemetry.flood_gate import FloodGate
+
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 HIDDEN = "***"
 SECRET_NAME = re.compile(
@@ -26,6 +28,7 @@ def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) ->
     """The root logger writes JSON from here on; `stream` is stderr unless given."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter(service))
+    handler.addFilter(FloodGate())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
