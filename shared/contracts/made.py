@@ -19,7 +19,7 @@ _put_values = BaseModel.__dict__["__dict__"].__set__
 _put_names = BaseModel.__dict__["__pydantic_fields_set__"].__set__
 _put_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
 _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
-"""A frozen model's own slots: `object.__setattr__`, which finds them by name, costs twice as much."""
+"""A frozen model's own slots: `object.__setattr__` finds them by name, for twice as much."""
 
 
 def made(cls: type[M], **values: Any) -> M:
