@@ -219,6 +219,31 @@ def test_what_is_killed_by_hand_goes_on_where_it_was_when_started_again(
     assert project.stand.ended(by_event(project), WELL_S)["phase"] == "succeeded"
 
 
+def test_a_service_that_must_not_go_on_stays_down_and_is_not_started_again(
+    project: Project,
+) -> None:
+    """A container of the same image and policy, as no ledger of the project shall be broken."""
+    known = project.inspect("access")["Config"]
+    entry = [*known["Entrypoint"][1:], "python", "-c", "raise SystemExit(71)"]
+    container = docker(
+        "run", "--detach", "--init", "--restart", "unless-stopped", "--entrypoint",
+        known["Entrypoint"][0], known["Image"], *entry,
+    ).strip()  # fmt: skip
+    try:
+        eventually(lambda: "stopped for good" in logs(container))
+        (told,) = json.loads(docker("inspect", container))
+        assert (told["State"]["Status"], told["RestartCount"]) == ("running", 0)
+        docker("stop", container)
+    finally:
+        docker("rm", "--force", "--volumes", container)
+
+
+def logs(container: str) -> str:
+    """Both streams of what it said."""
+    told = subprocess.run(["docker", "logs", container], capture_output=True, text=True, check=True)
+    return told.stdout + told.stderr
+
+
 def test_every_promise_was_kept(project: Project) -> None:
     found = cli("verify")
     assert found["violations"] == []

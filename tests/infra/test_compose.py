@@ -26,6 +26,8 @@ from infra.stack import (
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 RUN: dict[str, dict[str, Any]] = COMPOSE["services"]
+ENTRY = ["python", "-I", "-S", "infra/image/run.py"]
+"""Stops for good what the supervisor stops for good."""
 SECRETS = Path("/run/secrets")
 SITE = Site(
     "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True,
@@ -56,6 +58,8 @@ def test_compose_runs_the_parts_steps_and_services_of_the_stack() -> None:
 def test_compose_starts_a_service_as_the_supervisor_does(service: Service) -> None:
     run = RUN[service.name]
     assert run["command"] == ["python", *service.arguments]
+    assert run["entrypoint"] == ENTRY and (ROOT / ENTRY[-1]).is_file()
+    assert run["restart"] == "unless-stopped"
     assert run["mem_limit"] == f"{service.memory_mib}m"
     assert set(run["depends_on"]) == set(service.needs)
 
