@@ -13,7 +13,6 @@ from services.cli.errors import BadInput, Refused
 from services.cli.output import say, working
 from services.cli.stack_commands import stay
 from services.cli.target import SIMULATION_DATA, data_dir
-from services.cli.watching import watched, watching
 
 if TYPE_CHECKING:
     from infra.running import RunningStack
@@ -65,6 +64,8 @@ def open_(
 
 
 def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_json: bool) -> None:
+    from services.cli.watching import watched, watching
+
     told = {
         "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
         "waited_longest": job, "report": recording.report.model_dump(),

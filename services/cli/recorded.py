@@ -26,8 +26,7 @@ from shared.projections import cursor
 from shared.projections.database import connect
 from simulator.engine.cell import LANE
 from simulator.engine.ledgers import Ledgers
-from simulator.engine.public import restored
-from simulator.engine.recording import Recording, values
+from simulator.engine.recording import Recording, restored, values
 
 SERVICES = ("projector", "gateway")
 ACCESS = "access"

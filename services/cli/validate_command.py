@@ -62,8 +62,8 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> Past:
     from infra.running import load
     from shared.bus.kafka import KafkaLog
     from shared.bus.memory import MemoryLog
-    from simulator.engine.public import restored
     from simulator.engine.recorded import LEDGER, past_of
+    from simulator.engine.recording import restored
 
     if ledgers is None:
         stack = load(data_dir(data))

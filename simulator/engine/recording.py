@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from shared.bus import cloudevents
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
 from shared.bus.record import decode
+from shared.contracts.topics import LEDGERS
 from simulator.engine.cell import LANE
-from simulator.engine.public import TOPICS, dump
-from simulator.engine.scenario import FIRST_MS
-from simulator.engine.world import BEGIN
 
+TOPICS = (*LEDGERS, "commands", "reports", "events")
+"""All that a simulation writes."""
 MANIFEST = "simulation.json"
 FORMAT = 1
 
@@ -64,6 +64,7 @@ class Recording(BaseModel):
 
     format: int = FORMAT
     files: tuple[File, ...]
+    first_ms: int = Field(description="when the first job was submitted, on the simulated clock")
     report: Told
 
     @property
@@ -72,7 +73,7 @@ class Recording(BaseModel):
 
     def moment_ms(self, cluster_s: float) -> int:
         """On the simulated clock, so many cluster seconds after the first job was submitted."""
-        return BEGIN + FIRST_MS + round(cluster_s * 1000 / self.report.time_scale)
+        return self.first_ms + round(cluster_s * 1000 / self.report.time_scale)
 
 
 def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> list[Path]:
@@ -80,9 +81,26 @@ def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> lis
     (folder / MANIFEST).unlink(missing_ok=True)
     paths = dump(broker, folder)
     files = tuple(_file(folder, topic) for topic in TOPICS)
-    made = Recording(files=files, report=Told.model_validate(report))
+    first_ms = _written_ms(broker.entries(TP("commands", LANE))[0].value)
+    made = Recording(files=files, first_ms=first_ms, report=Told.model_validate(report))
     (folder / MANIFEST).write_text(made.model_dump_json(indent=2) + "\n")
     return paths
+
+
+def dump(broker: MemoryBroker, folder: Path) -> list[Path]:
+    """A file `<topic>-<partition>.jsonl` per topic: line n is the value at offset n."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_written(broker, topic, folder) for topic in TOPICS]
+
+
+def restored(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker:
+    """The broker that `dump` was given, keys aside."""
+    broker = MemoryBroker()
+    for topic in topics:
+        path = folder / f"{TP(topic, LANE).key}.jsonl"
+        for line in path.read_bytes().splitlines():
+            broker.append(TP(topic, LANE), line)
+    return broker
 
 
 def opened(folder: Path) -> Recording:
@@ -108,7 +126,7 @@ def values(folder: Path, file: File, until_ms: int | None = None) -> Iterator[by
                 yield value
 
 
-def _written_ms(value: bytes) -> int:
+def _written_ms(value: bytes | None) -> int:
     """Of a ledger's record, or of a message."""
     found = decode(value)
     return cloudevents.decode(value).at if found is None else found.at
@@ -144,6 +162,14 @@ def _check(folder: Path, due: File) -> None:
         raise NotRecorded(f"{path}: {said}, as {MANIFEST} says")
     if found.sha256 != due.sha256:
         raise NotRecorded(f"{path}: its sha256 must be that of {MANIFEST}: it was changed or cut")
+
+
+def _written(broker: MemoryBroker, topic: str, folder: Path) -> Path:
+    path = folder / f"{TP(topic, LANE).key}.jsonl"
+    with path.open("wb") as out:
+        for entry in broker.entries(TP(topic, LANE)):
+            out.write((entry.value or b"") + b"\n")
+    return path
 
 
 def _file(folder: Path, topic: str) -> File:

@@ -19,7 +19,7 @@ from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from simulator.engine.options import TIME_SCALE
-from simulator.engine.public import restored
+from simulator.engine.recording import restored
 from simulator.engine.scenario import FIRST_MS, job_id
 from simulator.engine.world import BEGIN
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from simulator.engine.failures import Failure
-from simulator.engine.public import dump, publish, restored, verified
+from simulator.engine.public import publish, verified
+from simulator.engine.recording import dump, restored
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of

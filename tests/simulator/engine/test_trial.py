@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from services.cli.main import app
 from shared.bus.memory import MemoryLog
 from shared.contracts.access import ConfigurePool, PoolConfigured
-from simulator.engine.public import dump, restored
 from simulator.engine.recorded import NothingRecorded, Past, past_of, scenario_of
+from simulator.engine.recording import dump, restored
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
