@@ -143,10 +143,12 @@ def g10(result: Json, _: Json) -> str:
     told = []
     for under in ("kafka", "postgres"):
         if found := part(result, f"disk_{under}"):
+            first = found["first_503_after_s"]
+            refused = "nothing is refused" if first is None else f"first 503 after {first} s"
             told.append(
-                f"{under}: first 503 after {found['first_503_after_s']} s, good again "
-                f"{found['good_again_after_s']} s after room was made, verify "
-                f"**{found['verify']}** of {found['jobs_acknowledged']} acknowledged"
+                f"{under}: {refused}, good again {found['good_again_after_s']} s after room was "
+                f"made, {found['jobs_acknowledged']} jobs acknowledged, verify "
+                f"**{found['verify']}**"
             )
     return "; ".join(told)
 
