@@ -1,18 +1,21 @@
-"""Jobs per CPU-second of both engines on one workload, beside a bare heap of the same events.
+"""Jobs per CPU-second of both engines on one workload, each beside its floor.
 
 The faithful engine runs the live deciders; the compiled kernel their rules. Load 0.9, 8-GPU nodes.
+Floors: of both a bare heap of the same events, of the faithful engine also the fold of its own
+facts (`faithful_fold`). What the engine costs is its records: so many per job, so many us for each.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.floors import fold_per_s, heap_per_s
 from simulator.engine.options import Options as Setup
 from simulator.engine.options import scenario_of
 from simulator.engine.run import simulate
@@ -44,16 +47,19 @@ async def run(options: Options, say: Say) -> Json:
     jobs = load(options.trace, options.jobs // few).jobs
     many = load(options.trace, options.compiled_jobs // few).jobs
     say(f"faithful engine: {len(jobs)} jobs")
-    faithful = {name: faithful_per_s(jobs, setup) for name, setup in setups().items()}
+    faithful = {name: Faithful.of(jobs, setup) for name, setup in setups().items()}
     say(f"compiled kernel: {len(many)} jobs")
     compiled = {name: compiled_per_s(many, rules) for name, rules in rule_sets().items()}
     return {
         "bench": "simulator",
-        "faithful_jobs_per_cpu_s": faithful["skip"],
+        "faithful_jobs_per_cpu_s": faithful["skip"].jobs_per_cpu_s,
         "compiled_jobs_per_cpu_s": compiled["learned"],
-        "faithful": faithful,
+        "faithful": {name: each.jobs_per_cpu_s for name, each in faithful.items()},
+        "faithful_records_per_job": {n: each.records_per_job for n, each in faithful.items()},
+        "faithful_us_per_record": {n: each.us_per_record for n, each in faithful.items()},
+        "faithful_fold": {n: fold_per_s(scenario_of(jobs, s)[0]) for n, s in setups().items()},
         "compiled": compiled,
-        "floor_jobs_per_cpu_s": floor_per_s(many),
+        "floor_jobs_per_cpu_s": heap_per_s(many),
         "settings": {
             "trace": options.trace, "jobs": len(jobs), "compiled_jobs": len(many), "load": LOAD,
         },
@@ -75,9 +81,22 @@ def rule_sets() -> dict[str, kernel.Rules]:
     return found | {"preemption": srsf, "learned": learned}
 
 
-def faithful_per_s(jobs: Sequence[WorkloadJob], setup: Setup) -> float:
-    scenario, _ = scenario_of(jobs, setup)
-    return round(len(jobs) / simulate(scenario).cpu_s, 1)
+class Faithful(NamedTuple):
+    """One simulation of the faithful engine."""
+
+    jobs_per_cpu_s: float
+    records_per_job: float
+    us_per_record: float
+
+    @classmethod
+    def of(cls, jobs: Sequence[WorkloadJob], setup: Setup) -> Faithful:
+        found = simulate(scenario_of(jobs, setup)[0])
+        records = sum(found.records.values())
+        return cls(
+            round(len(jobs) / found.cpu_s, 1),
+            round(records / len(jobs), 2),
+            round(found.cpu_s / records * 1e6, 1),
+        )
 
 
 def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
@@ -92,18 +111,6 @@ def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
 
 def first_of(work: Work) -> Work:
     return work.part(slice(0, 50))
-
-
-def floor_per_s(jobs: Sequence[WorkloadJob]) -> float:
-    """A heap of arrivals and ends in Python, each job started when it comes: no queue at all."""
-    began_s = time.process_time()
-    heap = [(job.submit_s, True, number) for number, job in enumerate(jobs)]
-    heapq.heapify(heap)
-    while heap:
-        at, arrives, number = heapq.heappop(heap)
-        if arrives:
-            heapq.heappush(heap, (at + jobs[number].duration_s, False, number))
-    return round(len(jobs) / max(time.process_time() - began_s, 1e-9), 1)
 
 
 if __name__ == "__main__":
