@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,15 +84,21 @@ def order(queue: Queue, view: QueueView, now: int, most: int) -> list[int]:
 
 def lines_of(view: QueueView) -> dict[tuple[float, int], list[int]]:
     """Places of the waiting jobs in the view by (tier, tenant), each line by submission."""
-    tiers, tenants = view.tier.tolist(), view.tenant.tolist()
-    lines: dict[tuple[float, int], list[int]] = {}
-    for place in by_submission(view):
-        lines.setdefault((tiers[place], tenants[place]), []).append(place)
-    return lines
+    places = np.array(by_submission(view), np.intp)
+    places = places[np.lexsort((view.tenant[places], view.tier[places]))]
+    tiers, tenants = view.tier[places], view.tenant[places]
+    begins = np.flatnonzero((np.diff(tiers) != 0) | (np.diff(tenants) != 0)) + 1
+    whole: list[int] = places.tolist()
+    bounds = [0, *begins.tolist(), len(whole)]
+    return {
+        (float(tiers[begin]), int(tenants[begin])): whole[begin:end]
+        for begin, end in pairwise(bounds)
+        if end > begin
+    }
 
 
 def expected_use(view: QueueView, job: int, time_scale: float) -> float:
     """Wall GPU-seconds that the job would add, by its user's estimate or a constant."""
     walltime_s = float(view.walltime_s[job])
-    run_s = UNKNOWN_RUN_S if np.isnan(walltime_s) else walltime_s
+    run_s = UNKNOWN_RUN_S if math.isnan(walltime_s) else walltime_s
     return max(float(view.gpus[job]), 0.01) * run_s / time_scale

@@ -8,7 +8,7 @@ are listed otherwise (a deep set).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from services.priority.core import expected
 from services.priority.core.history import BINS, VALUES, level_s, start
 from services.priority.core.queue_view import QueueView
 from services.priority.core.schema import FeatureSchema
+from services.priority.core.sights import STALE, Sights
 from services.priority.core.table import Floats
 
 SCHEMA = FeatureSchema(
@@ -39,6 +40,8 @@ CONTEXT_S = 3600.0
 at every ranking it would have jobs overtake each other, and stop each other, at every change."""
 _LEVELS = np.array([level_s(b) for b in range(BINS)], np.float64)
 _EDGES = _LEVELS[1:]
+NOBODY = np.zeros(0, np.intp)
+Seen: TypeAlias = tuple[NDArray[np.float32], Floats]
 _PRIOR = np.zeros(BINS)
 start(_PRIOR)
 
@@ -50,6 +53,47 @@ def features(
 
     Without history a job's run time is as likely as any up to what its user said at most.
     """
+    if view.sights is None:
+        columns, service = seen(view, by_history)
+    else:
+        columns, service = seen_lately(view, view.sights, by_history)
+    w = view.waiting
+    gpus = np.maximum(view.gpus[:w], LEAST_GPUS)
+    context = (
+        np.log(1.0 + gpus.sum() / max(view.capacity_gpus, 1.0)),
+        view.used_gpus / max(view.capacity_gpus, 1.0),
+        mean(service[:w]),
+        mean(service[w:]),
+    )
+    return columns, np.array(context, np.float32)
+
+
+def seen_lately(view: QueueView, sights: Sights, by_history: bool) -> Seen:
+    """As `seen`: rows that changed, or serve in another bin than they did, are looked at anew."""
+    by = (view.capacity_gpus, view.time_scale, by_history)
+    sights.begin(by, view.rows_most, len(SCHEMA.columns))
+    waiting, holding = view.rows[: view.waiting], view.rows[view.waiting :]
+    part = view.part(
+        waiting[sights.marks[waiting] == STALE],
+        holding[sights.marks[holding] != marks_of(view.part(NOBODY, holding))],
+    )
+    if len(part.rows):
+        sights.columns[part.rows], sights.service[part.rows] = seen(part, by_history)
+        # Of whom history was not asked every moment counts.
+        sights.marks[part.rows] = np.where(part.mean_s > 0.0, marks_of(part), STALE)
+    columns = sights.columns[view.rows]
+    columns[:, SCHEMA.columns.index("running")] = view.running
+    return columns, sights.service[view.rows]
+
+
+def marks_of(view: QueueView) -> NDArray[np.int8]:
+    """[n] the bin of a job's service; of one that does not work -1 - the bin."""
+    bins = np.searchsorted(_EDGES, view.attained_s, side="right").astype(np.int8)
+    return np.where(view.since_go_s > 0, bins, ~bins)
+
+
+def seen(view: QueueView, by_history: bool) -> Seen:
+    """[n, 8], and ln(Gittins rank, times GPUs) / 10, [n]."""
     gpus = np.maximum(view.gpus, LEAST_GPUS)
     capacity = max(view.capacity_gpus, 1.0)
     expects = of_history(view) if by_history else of_limits(view)
@@ -66,15 +110,7 @@ def features(
         np.log(view.restarts + 1.0),
         view.running.astype(np.float64),
     )
-    service = (gittins + np.log(gpus)) / 10.0
-    w = view.waiting
-    context = (
-        np.log(1.0 + gpus[:w].sum() / capacity),
-        view.used_gpus / capacity,
-        mean(service[:w]),
-        mean(service[w:]),
-    )
-    return np.stack(columns, axis=1).astype(np.float32), np.array(context, np.float32)
+    return np.stack(columns, axis=1).astype(np.float32), (gittins + np.log(gpus)) / 10.0
 
 
 class Expects(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from services.priority.core.sights import Sights
 from services.priority.core.table import COLUMN, RUNNING, WAITING, Floats, Rows, Table
 
 
@@ -30,11 +31,15 @@ class QueueView:
     gathered when somebody asks for it: most policies look at three of them.
     """
 
+    sights: Sights | None = None
+    """What networks saw of the table's rows; None: of no table."""
+
     def __init__(
         self, table: Table, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
     ) -> None:
         self._table = table
         self._clock = clock
+        self.sights = table.sights
         self.capacity_gpus = capacity_gpus
         """Of the nodes that are there."""
         self.waiting = len(waiting)
@@ -50,6 +55,19 @@ class QueueView:
         view = cls.__new__(cls)
         vars(view).update(columns)
         return view
+
+    def part(self, waiting: Rows, holding: Rows) -> QueueView:
+        """Some of its jobs at the same moment."""
+        return QueueView(self._table, self._clock, self.capacity_gpus, waiting, holding)
+
+    @property
+    def time_scale(self) -> float:
+        return self._clock.time_scale
+
+    @property
+    def rows_most(self) -> int:
+        """Of its table."""
+        return len(self._table.phase)
 
     def _of(self, column: str) -> Floats:
         found: Floats = self._table.values[COLUMN[column]][self.rows]

@@ -43,20 +43,16 @@ def in_order(view: QueueView, places: Rows, columns: list[Floats], most: int) ->
     same = np.logical_and.reduce([column[before] == column[after] for column in chosen])
     found: list[int] = places[line].tolist()
     if same[:most].any():
-        found = by_id(view.job_ids, found, same.tolist(), most)
+        put_by_id(view.job_ids, found, same, most)
     return found[:most]
 
 
-def by_id(ids: NDArray[Any], places: list[int], same: list[bool], most: int) -> list[int]:
+def put_by_id(ids: NDArray[Any], places: list[int], same: NDArray[np.bool_], most: int) -> None:
     """`same[i]`: the jobs at i and i + 1 are equal but for their ids, which decide then."""
-    found: list[int] = []
-    begin = 0
-    for end, goes_on in enumerate([*same, False], 1):
-        if goes_on:
-            continue
-        group = places[begin:end]
-        found += sorted(group, key=ids.__getitem__) if len(group) > 1 else group
-        if len(found) >= most:
+    apart = np.concatenate(([True], ~same, [True]))
+    begins = np.flatnonzero(same & apart[:-2])
+    ends = np.flatnonzero(same & apart[2:]) + 2
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        if begin >= most:
             break
-        begin = end
-    return found
+        places[begin:end] = sorted(places[begin:end], key=ids.__getitem__)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.history import BINS
+from services.priority.core.sights import Sights
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.intp]
@@ -58,6 +59,7 @@ class Table:
     distribution: Floats = field(default_factory=lambda: np.zeros((FIRST_ROWS, BINS)))
     free: list[int] = field(default_factory=lambda: list(range(FIRST_ROWS))[::-1])
     entries: int = 0
+    sights: Sights = field(default_factory=Sights, compare=False, repr=False)
 
     def add(self, job_id: str) -> int:
         """A row of zeros for a job."""
@@ -66,6 +68,7 @@ class Table:
         row = self.free.pop()
         self.ids[row] = job_id
         self.values[:, row] = 0.0
+        self.sights.forget(row)
         self.distribution[row] = 0.0
         self.phase[row] = PARKED
         self.entered[row] = self.entries
@@ -82,6 +85,7 @@ class Table:
         return float(self.values[COLUMN[column], row])
 
     def put(self, row: int, **values: float) -> None:
+        self.sights.forget(row)
         for column, value in values.items():
             self.values[COLUMN[column], row] = value
 
