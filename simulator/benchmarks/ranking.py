@@ -1,7 +1,9 @@
 """Ranking 10,000 waiting jobs: ONNX beside the same network in numpy, features included.
 
-All are timed in turn, call by call, in one process; medians of CPU ms. The floor is one sort of as
-many scores, without which nothing is ranked.
+All are timed in turn, call by call, in one process; medians of CPU ms. Before each turn time goes
+on and some jobs come, as between two rankings of a live pool: features of jobs that did not change
+are kept. `features_anew_ms` is the first look at all of them. The floor is one sort of as many
+scores, without which nothing is ranked.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from services.priority.core.decide import Priority
 from services.priority.core.features import features
 from services.priority.core.learned import Model
+from services.priority.core.sights import Sights
 from services.priority.core.state import Queue
 from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
@@ -41,6 +44,8 @@ Floats = NDArray[np.float32]
 AT = 1_700_000_000_000
 NODES, NODE_GPUS = 1250, 8
 TENANTS = 40
+NEW, NEW_AT = 20, 500_000
+"""Jobs that come between two rankings; their numbers begin there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +70,19 @@ async def run(options: Options, say: Say) -> Json:
     now = AT + 3_600_000
     view = queue.view(now)
     x, context = features(view)
+    clock = Between(queue, now)
     onnx_scores, numpy_scores = model.scores(x, context), in_numpy(x, context)
     say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
     decider = Priority({options.model: model})
     scores = onnx_scores[: options.waiting]
-    ms = in_turn(times, {
-        "onnx_ms": lambda: model.scores(*features(queue.view(now))),
-        "numpy_ms": lambda: in_numpy(*features(queue.view(now))),
-        "features_ms": lambda: features(queue.view(now)),
+    ms = in_turn(times, clock.tick, {
+        "onnx_ms": lambda: model.scores(*features(queue.view(clock.now))),
+        "numpy_ms": lambda: in_numpy(*features(queue.view(clock.now))),
+        "features_ms": lambda: features(queue.view(clock.now)),
+        "features_anew_ms": clock.features_anew,
         "onnx_network_ms": lambda: model.scores(x, context),
         "numpy_network_ms": lambda: in_numpy(x, context),
-        "whole_ranking_ms": lambda: list(decider.decide(queue, [], now)),
+        "whole_ranking_ms": lambda: list(decider.decide(queue, [], clock.now)),
         "floor_ms": lambda: np.argsort(scores, kind="stable"),
     })  # fmt: skip
     return {
@@ -90,11 +97,36 @@ async def run(options: Options, say: Say) -> Json:
     }
 
 
-def in_turn(times: int, calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+@dataclass(slots=True)
+class Between:
+    """What happens to the pool between two rankings."""
+
+    queue: Queue
+    now: int
+    jobs: int = 0
+
+    def tick(self) -> None:
+        """A second goes on, and as many jobs come as go."""
+        self.now += 1000
+        draw = random.Random(self.jobs)
+        news = tuple(entry(draw, NEW_AT + self.jobs + n) for n in range(NEW))
+        left = tuple(list(self.queue.waiting)[:NEW])
+        self.jobs += NEW
+        evolve(Priority(), self.queue, QueueChanged(pool="p", entered=news, left=left), self.now)
+
+    def features_anew(self) -> object:
+        self.queue.table.sights = Sights()
+        return features(self.queue.view(self.now))
+
+
+def in_turn(
+    times: int, tick: Callable[[], None], calls: dict[str, Callable[[], object]]
+) -> dict[str, float]:
     """Medians of CPU ms; one call of each goes first and does not count."""
     spent: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(times + 1):
         for name, call in calls.items():
+            tick()
             began_s = time.process_time()
             call()
             if turn:
