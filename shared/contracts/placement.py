@@ -248,6 +248,7 @@ class JobRequeued(Event):
     attempt: int = Field(ge=2, description="the attempt it waits for")
     reason: str = Field(description="machine-readable: snake_case")
     avoid_nodes: tuple[str, ...] = Field((), description="nodes where an attempt failed")
+    gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of the attempt before, wall")
 
 
 @event
@@ -263,6 +264,7 @@ class JobAttemptFailed(Event):
     exit_code: int | None = Field(None, description="of the first worker that failed")
     node_ids: tuple[str, ...] = Field((), description="where it ran")
     reason: str = Field(description="machine-readable: snake_case")
+    gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
 
 
 @event

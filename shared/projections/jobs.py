@@ -157,6 +157,7 @@ def describe(row: Admission, spec: Payload) -> None:
 def fold_placement(row: Placement, line: Line) -> None:
     data = line.data
     row.tenant = data.get("tenant") or row.tenant
+    row.gpu_ms += used_ms(data)
     match line.type:
         case "job.enqueued.v1" | "job.requeued.v1":
             wait_anew(row, line)
@@ -183,6 +184,11 @@ def fold_placement(row: Placement, line: Line) -> None:
             finish(row, line)
 
 
+def used_ms(data: Payload) -> int:
+    """GPU-milliseconds that the end of an attempt tells; whole ones, so that sums are exact."""
+    return round(data.get("gpu_s", 0.0) * 1000)
+
+
 def wait_anew(row: Placement, line: Line) -> None:
     row.phase, row.attempt = "waiting", line.data["attempt"]
     row.enqueued_at = row.enqueued_at or line.at
@@ -196,5 +202,4 @@ def finish(row: Placement, line: Line) -> None:
     row.ended_at, row.reason = line.at, data.get("reason", "")
     row.exit_code = 0 if row.phase == "succeeded" else data.get("exit_code")
     row.ran_ms = data.get("ran_ms", 0)
-    row.gpu_ms += round(data.get("gpu_s", 0.0) * 1000)
     row.held_reason, row.short_gpus = "", 0.0

@@ -110,13 +110,15 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT,)
         for verb in (
-            "enqueued", "requeued", "held", "placed", "started", "stop-requested", "start-failed",
-            "attempt-failed", "migrated", "resized",
+            "enqueued", "held", "placed", "started", "stop-requested", "start-failed", "migrated",
+            "resized",
         )
     },
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT, USAGE)
-        for verb in ("succeeded", "failed", "cancelled", "preempted")
+        for verb in (
+            "succeeded", "failed", "cancelled", "preempted", "requeued", "attempt-failed",
+        )
     },
     **{
         ("placement", f"node.{verb}.v1"): (NODE,)

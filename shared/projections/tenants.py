@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shared.projections.facts import Line
+from shared.projections.jobs import used_ms
 from shared.projections.table import Table
 
 
@@ -140,7 +141,7 @@ def fold_usage(row: Usage, line: Line) -> None:
             row.cancelled += 1
         case "job.preempted.v1":
             row.preempted += 1
-    row.gpu_ms += round(line.data.get("gpu_s", 0.0) * 1000)
+    row.gpu_ms += used_ms(line.data)
 
 
 def fold_quota(row: Quota, line: Line) -> None:

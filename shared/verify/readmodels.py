@@ -125,8 +125,8 @@ class ReadModelsEqual:
                 milli = lease.get("gpu_milli", 1000)
                 self.leases[key] = (data["job_id"], lease["node_id"], milli, False)
         if verb in ("succeeded", "failed", "cancelled"):
-            row[2] = int(str(row[2])) + round(data.get("gpu_s", 0.0) * 1000)
             row[3] = line.at
+        row[2] = int(str(row[2])) + round(data.get("gpu_s", 0.0) * 1000)
 
     def finish(self) -> Iterator[Violation]:
         folded: dict[str, Rows] = {

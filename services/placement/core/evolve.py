@@ -245,7 +245,8 @@ def on_attempt_failed(event: JobAttemptFailed, pool: Pool, fact: Fact) -> None:
     """Parked until admission lets it in again."""
     job = pool.jobs[event.job_id]
     pool.let_go(job)
-    job.phase = "parked"
+    # What this attempt took is told: a cancel while it is parked takes no more.
+    job.phase, job.gpus, job.started_at = "parked", 0.0, 0
     job.failures += 1
 
 

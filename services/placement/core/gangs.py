@@ -153,9 +153,9 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
         case "start_failed" if job.start_failures >= START_FAILURES_MOST:
             yield failed(job, "start_failed", now, cause)
         case "start_failed":
-            yield requeued(job, "start_failed", cause)
+            yield requeued(job, "start_failed", now, cause)
         case "preempted" if not (job.clean and job.started_at):
-            yield requeued(job, job.why, cause)
+            yield requeued(job, job.why, now, cause)
         case "worker_failed":
             yield attempt_failed(job, now, cause)
         case _:
@@ -177,7 +177,7 @@ def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
     )
 
 
-def requeued(job: Job, reason: str, cause: str) -> Decision:
+def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
@@ -188,6 +188,7 @@ def requeued(job: Job, reason: str, cause: str) -> Decision:
             attempt=job.attempt + 1,
             reason=reason,
             avoid_nodes=job.avoid,
+            gpu_s=job.gpu_s(now),
         ),
     )
 
@@ -205,6 +206,7 @@ def attempt_failed(job: Job, now: int, cause: str) -> Decision:
             exit_code=job.exit_code,
             node_ids=(job.failed_node,) if job.failed_node else (),
             reason="worker_failed",
+            gpu_s=job.gpu_s(now),
         ),
     )
 

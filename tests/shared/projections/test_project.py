@@ -21,10 +21,12 @@ from shared.contracts.nodes import NodeCordoned, NodeHealthNoted, NodeJoined
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
+    JobAttemptFailed,
     JobEnqueued,
     JobHeld,
     JobMigrated,
     JobPlaced,
+    JobRequeued,
     JobResized,
     JobStarted,
     JobSucceeded,
@@ -120,6 +122,24 @@ async def test_row_classes_name_the_columns_of_their_tables(database: str) -> No
         check(table)
         assert await table.load(conn, ["nobody"]) == {}
     await conn.close()
+
+
+async def test_the_gpu_time_of_every_attempt_is_the_jobs_and_its_tenants(database: str) -> None:
+    broker = MemoryBroker()
+    pen, of_red = LedgerPen(broker, "placement"), {"job_id": "j1", "tenant": "red"}
+    pen.write([JobEnqueued(**of_red, submitted_at=1, spec=SPEC)])
+    pen.write([JobRequeued(**of_red, attempt=2, reason="higher_class", gpu_s=2.5)])
+    pen.write([JobRequeued(**of_red, attempt=3, reason="start_failed")])
+    pen.write([JobAttemptFailed(**of_red, attempt=3, reason="worker_failed", gpu_s=0.25)])
+    pen.write([JobSucceeded(**of_red, attempt=4, ran_ms=40, gpu_s=0.0801)])
+    await project_all(database, broker)
+    conn = await connect(database)
+    told = await conn.fetchrow(
+        "SELECT j.gpu_ms AS job, u.gpu_ms AS tenant FROM berth.job_placement j"
+        " JOIN berth.tenant_usage u USING (tenant)"
+    )
+    await conn.close()
+    assert tuple(told or ()) == (2830, 2830)
 
 
 async def test_any_batching_gives_the_same_rows(database: str) -> None:

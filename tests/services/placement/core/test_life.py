@@ -101,6 +101,23 @@ def test_a_failed_attempt_goes_back_to_admission_while_the_retry_policy_allows_o
     assert pool.readmit("a", 3) == []
 
 
+def test_each_end_of_an_attempt_tells_the_gpu_time_it_took_and_none_is_told_twice() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("a", 2, retry={"max_attempts": 2}, priority_class="low"))
+    pool.submit(job("high", 2, priority_class="high"), after_ms=3000)
+    _, again, *_ = pool.stopped("a", after_ms=1000)
+    assert isinstance(again, JobRequeued) and again.gpu_s == 8.0
+    pool.ready("high")
+    pool.exited("high", after_ms=100)
+    pool.ready("a")
+    _, failed = pool.exited("a", code=1, after_ms=500)
+    assert isinstance(failed, JobAttemptFailed) and failed.gpu_s == 1.0
+    pool.now += 9000
+    (cancelled,) = pool.cancel("a")
+    assert isinstance(cancelled, JobCancelled)
+    assert (cancelled.gpu_s, cancelled.ran_ms) == (0.0, 0)
+
+
 def test_a_preempted_attempt_does_not_use_up_the_retry_policy() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", retry={"max_attempts": 2}, priority_class="low"))
