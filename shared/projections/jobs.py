@@ -186,7 +186,8 @@ def fold_placement(row: Placement, line: Line) -> None:
 
 def used_ms(data: Payload) -> int:
     """GPU-milliseconds that the end of an attempt tells; whole ones, so that sums are exact."""
-    return round(data.get("gpu_s", 0.0) * 1000)
+    gpu_s: float = data.get("gpu_s", 0.0)
+    return round(gpu_s * 1000)
 
 
 def wait_anew(row: Placement, line: Line) -> None:
