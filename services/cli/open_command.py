@@ -16,6 +16,7 @@ from services.cli.target import SIMULATION_DATA, data_dir
 
 if TYPE_CHECKING:
     from infra.running import RunningStack
+    from services.cli.recorded import Sight
     from simulator.engine.recording import Recording, Told
 
 
@@ -53,8 +54,8 @@ def open_(
     try:
         stack = supervise.up(recorded.options(data, port, not detach), say)
         with working("copying", as_json) as told:
-            stack, job = recorded.show(stack, folder, recording, until_ms, told)
-        _tell(stack, folder, recording, job, as_json)
+            stack, sight = recorded.show(stack, folder, recording, until_ms, told)
+        _tell(stack, folder, recording, sight, as_json)
         if not detach:
             say("Ctrl-C closes it")
             stay(data)
@@ -63,16 +64,19 @@ def open_(
         raise
 
 
-def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_json: bool) -> None:
+def _tell(
+    stack: RunningStack, folder: Path, recording: Recording, sight: Sight, as_json: bool
+) -> None:
     from services.cli.watching import watched, watching
 
     told = {
         "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
-        "waited_longest": job, "report": recording.report.model_dump(),
+        "jobs": sight.phases, "waited_longest": sight.waited_longest,
+        "report": recording.report.model_dump(),
     }  # fmt: skip
     shown = [
         f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}", *watching(stack),
-        _what(recording.report), _where(stack, job),
+        _what(recording.report), _seen(sight), _where(stack, sight.waited_longest),
     ]  # fmt: skip
     report(as_json, told | watched(stack), *shown)
 
@@ -80,9 +84,15 @@ def _tell(stack: RunningStack, folder: Path, recording: Recording, job: str, as_
 def _what(found: Told) -> str:
     """Of its clock as well: 40 s of waiting in `berth why` are 40 s of that clock."""
     return (
-        f"{found.jobs} jobs on {found.nodes} nodes x {found.gpus_per_node} GPUs, {found.policy},"
-        f" {found.mode}; 1 s of the pool's clock is {found.time_scale:g} s of the cluster's"
+        f"{found.jobs} jobs on {found.nodes} nodes x {found.gpus_per_node} GPUs,"
+        f" {found.learned or found.policy}, {found.mode};"
+        f" 1 s of the pool's clock is {found.time_scale:g} s of the cluster's"
     )
+
+
+def _seen(sight: Sight) -> str:
+    said = ", ".join(f"{count} {phase}" for phase, count in sight.phases.items())
+    return f"shown: {said or 'no jobs yet'}"
 
 
 def _where(stack: RunningStack, job: str) -> str:

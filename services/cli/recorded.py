@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -32,6 +33,7 @@ SERVICES = ("projector", "gateway")
 ACCESS = "access"
 LOOK_S = 0.2
 KEY_S = 30.0
+PHASES = "SELECT phase, count(*) AS jobs FROM job GROUP BY phase ORDER BY phase"
 WAITED_LONGEST = """
 SELECT job_id FROM job
 ORDER BY phase <> 'waiting', CASE WHEN phase = 'waiting' THEN waiting_since
@@ -40,6 +42,14 @@ ORDER BY phase <> 'waiting', CASE WHEN phase = 'waiting' THEN waiting_since
 """Of those that wait, else of those that have ended."""
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Jobs by phase, and the one that waits, or waited, longest; empty where there is none."""
+
+    phases: dict[str, int]
+    waited_longest: str
 
 
 def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
@@ -53,8 +63,8 @@ def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
 
 def show(
     stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None, say: Say
-) -> tuple[RunningStack, str]:
-    """Returns once the API tells all of it, with a job of which there is much to tell.
+) -> tuple[RunningStack, Sight]:
+    """Returns once the API tells all of it, with what there is to see.
 
     What is shown has one record more than what was simulated: it made the key.
     """
@@ -63,10 +73,10 @@ def show(
     key, command = new_key("operator")
     made = KeyCreated(**command.model_dump())
     ends = asyncio.run(_copied(shown, folder, recording, until_ms, made, say))
-    job = asyncio.run(_projected(shown, ends, say))
+    sight = asyncio.run(_projected(shown, ends, say))
     _let_in(shown, key)
     keep_key(shown.data_dir, key)
-    return shown, job
+    return shown, sight
 
 
 def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
@@ -99,16 +109,19 @@ def _entries(found: Iterable[bytes]) -> Iterator[Entry]:
         yield Entry(offset, None, value)
 
 
-async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> str:
-    """The job that waited longest. The projector ends only by a broken ledger, the stack with its
-    broker."""
+async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> Sight:
+    """What is there once all is projected.
+
+    The projector ends by itself only where a ledger is broken, and then this is said.
+    """
     conn = await connect(stack.postgres)
     try:
         while True:
             found = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
             left = sum(ends[ledger] - found.get(ledger, 0) for ledger in LEDGERS)
             if left == 0:
-                return str(await conn.fetchval(WAITED_LONGEST) or "")
+                phases = {row["phase"]: row["jobs"] for row in await conn.fetch(PHASES)}
+                return Sight(phases, str(await conn.fetchval(WAITED_LONGEST) or ""))
             say(f"{left:,} ledger records to be projected")
             supervise.refuse_ended(stack.data_dir)
             await asyncio.sleep(LOOK_S)

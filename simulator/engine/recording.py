@@ -53,6 +53,7 @@ class Told(BaseModel):
     nodes: int
     gpus_per_node: int
     policy: str
+    learned: str | None = None
     mode: str
     time_scale: float = Field(gt=0, description="cluster s per s of the pool's clock")
 

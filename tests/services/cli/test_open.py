@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,7 @@ def test_the_jobs_of_that_moment_are_listed_and_those_in_line_are_the_queue(open
     assert {row["job_id"] for row in queue} == waiting != set()
     assert [row["position"] for row in queue] == list(range(1, len(queue) + 1))
     assert opened.told["waited_longest"] in waiting
+    assert opened.told["jobs"] == Counter(job["phase"] for job in jobs)
     held = sum(job["gpus"] for job in jobs if job["phase"] in ("placed", "running", "stopping"))
     used = sum(sum(node["used_milli"]) for node in opened.read("nodes")) / 1000
     assert used == held > 0
