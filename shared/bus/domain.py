@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections import deque
@@ -52,7 +53,8 @@ class DomainSettings:
     """How one lane is run; the defaults are those of production."""
 
     window_ms: int = 20
-    snapshot_every: int = 2_000
+    snapshot_every: int = 1_000
+    """Records that the next start would fold, at which a snapshot is due."""
     snapshot_pause_s: float = 30.0
     failpoints: Failpoints = field(default_factory=Failpoints)
 
@@ -118,7 +120,7 @@ class Domain(Generic[S]):
         self.losses = 0
         self.lost_appends = 0
         self._since_snapshot = 0
-        self._snapshot_at = time.monotonic()
+        self._snapshot_at = -math.inf
         self._marked_at = 0.0
         self._read_at = time.monotonic()
 
@@ -127,12 +129,17 @@ class Domain(Generic[S]):
         return self.reader.cursor
 
     async def open(self) -> None:
-        """Fold; afterwards `wants` says where each input has to be read from."""
+        """Fold; afterwards `wants` says where each input has to be read from.
+
+        What was folded counts for the next snapshot: who is killed again and again before it has
+        written much does not fold more and more.
+        """
         await self._client.start()
         if self._snapshots:
             marked = self._snapshots.marked()
             self.reader = Reader(self.tp.topic, self.partition, marked)
         await self._refold()
+        await self._snapshot_if_due()
 
     def wants(self) -> dict[TP, int]:
         return self.inbox.wants()
@@ -390,6 +397,7 @@ class Domain(Generic[S]):
 
         folded = await self._fold.run(self.cursor, seen)
         self.reader, self.state = folded.reader, folded.state
+        self._since_snapshot = folded.records
         self._read_at = time.monotonic()
         self.inbox.settle(self.cursor.inputs)
         return won

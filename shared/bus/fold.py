@@ -22,6 +22,8 @@ POLL_RECORDS = 2_000
 class Folded(Generic[S]):
     reader: Reader
     state: S
+    records: int = 0
+    """Accepted ones that were folded behind the snapshot."""
 
 
 class Fold(Generic[S]):
@@ -97,6 +99,7 @@ class Fold(Generic[S]):
             return None
         accepted = folded.reader.offer(entry.offset, entry.value)
         if accepted is not None:
+            folded.records += 1
             for fact in accepted.facts(own=True):
                 self._decider.evolve(folded.state, fact)
         return accepted

@@ -70,6 +70,26 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_a_mark_where_there_is_no_s
         await again.open()
 
 
+async def test_who_is_killed_before_its_first_snapshot_leaves_one_at_the_next_start(
+    twin: Bench,
+) -> None:
+    rarely, soon = (DomainSettings(window_ms=2, snapshot_every=most) for most in (1_000, 2))
+    killed, _ = twin.domain(settings=rarely, snapshots=True)
+    await killed.open()
+    for name in "abc":
+        await twin.send(command(name))
+        await twin.deliver(killed)
+        await killed.step()
+    assert not list(twin.folder.glob("*.snapshot"))
+    killed_at_once, _ = twin.domain(settings=soon, snapshots=True)
+    await killed_at_once.open()
+    assert len(list(twin.folder.glob("*.snapshot"))) == 1
+    again, _ = twin.domain(settings=rarely, snapshots=True)
+    await again.open()
+    assert again._since_snapshot == 0
+    assert again.state == await twin.truth()
+
+
 async def test_another_record_at_the_place_of_the_last_one_is_a_lost_tail(twin: Bench) -> None:
     domain, _ = await twin.started(snapshots=True)
     await answered(twin, domain)
