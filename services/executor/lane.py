@@ -101,9 +101,10 @@ class LaneReader:
             await asyncio.sleep(max(0.0, every_s - (monotonic() - asked_s)))
 
     async def keep_snapshots(self) -> None:
+        """One at once: who is killed again and again shall not fold more and more."""
         while True:
-            await asyncio.sleep(SNAPSHOT_EVERY_S)
             await self.store_snapshot()
+            await asyncio.sleep(SNAPSHOT_EVERY_S)
 
     async def store_snapshot(self) -> None:
         """So that the next start need not fold from 0; not for the sake of a few records."""
