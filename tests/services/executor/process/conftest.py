@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ class Bench:
             {"name": "t", "command": ("/bin/sh", "-c", script), "env": env}
         )
         job = f"job-{allocation_id.replace('/', '.')}"
-        return replace(an_order(allocation_id, spec, job=job), **more)  # type: ignore[arg-type]
+        return an_order(allocation_id, spec, job=job)._replace(**more)  # type: ignore[arg-type]
 
     def start(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> Order:
         order = self.order(script, allocation_id, **more)
