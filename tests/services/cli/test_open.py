@@ -90,14 +90,23 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
         sys.executable, "-m", "services.cli", "open", str(folder), "--data", str(data),
         "--until", str(UNTIL_S), "--json",
     ]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c
+    ) as process:
         try:
             assert process.stdout is not None
             yield Opened(process, json.loads(process.stdout.readline()), folder, data)
-        finally:
             process.send_signal(signal.SIGINT)
             process.wait(ENDS_S)
-    assert not supervise.is_running(data)
+            assert not supervise.is_running(data)
+        finally:
+            process.kill()
+            supervise.down(data)
+
+
+def heed_ctrl_c() -> None:
+    """A shell has what it starts in the background ignore it, and so would all that is below."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_the_jobs_of_that_moment_are_listed_and_those_in_line_are_the_queue(opened: Opened) -> None:
