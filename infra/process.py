@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.05
+LENT = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LEAST_PORT = 20_000
 
 
 class DidNotStart(Exception):
@@ -84,12 +88,31 @@ def spawn(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on; all held until all are known."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Ports of the loopback that nobody listens on; all held until all are known.
+
+    None of those that the system lends to outgoing connections, where it says which these are: a
+    stack makes a hundred of them while it starts, and one may take a port before its service does.
+    """
+    held: list[socket.socket] = []
+    candidates = _unlent()
+    while len(held) < count:
+        candidate = next(candidates, 0)
+        try:
+            held.append(socket.create_server(("127.0.0.1", candidate)))
+        except OSError:
+            if not candidate:
+                raise
     ports = [int(each.getsockname()[1]) for each in held]
     for each in held:
         each.close()
     return ports
+
+
+def _unlent() -> Iterator[int]:
+    """In any order, each once; none where the system does not say."""
+    with suppress(OSError):
+        lent_from = int(LENT.read_text().split()[0])
+        yield from random.sample(range(LEAST_PORT, lent_from), max(0, lent_from - LEAST_PORT))
 
 
 def is_open(port: int) -> bool:

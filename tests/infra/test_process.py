@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.process import DidNotStart, free_ports, is_open, spawn
+from infra.process import LENT, DidNotStart, free_ports, is_open, spawn
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -64,3 +64,10 @@ def test_free_ports_are_different_and_nobody_listens_on_them() -> None:
     assert not any(is_open(port) for port in ports)
     with socket.create_server(("127.0.0.1", ports[0])):
         assert is_open(ports[0])
+
+
+@pytest.mark.skipif(not LENT.exists(), reason="the system does not say which ports it lends")
+def test_a_free_port_is_none_that_an_outgoing_connection_may_get() -> None:
+    ports = free_ports(50)
+    assert len(set(ports)) == 50
+    assert max(ports) < int(LENT.read_text().split()[0])
