@@ -182,10 +182,11 @@ def test_grafana_has_the_dashboards_and_their_data(project: Project) -> None:
     assert get(f"{url}/api/failing") == []
 
 
-def test_the_load_profile_submits_and_waits(project: Project) -> None:
+def test_the_load_profile_submits_a_workload(project: Project) -> None:
+    """Not to its end: some of its jobs run for an hour of the cluster."""
     ran = subprocess.run(
         [*compose.compose_command(), "--profile", "load", "run", "--rm", "load", "python", "-m",
-         "services.cli", "replay", "synthetic", "--jobs", "20", "--speed", "100000", "--wait",
+         "services.cli", "replay", "synthetic", "--jobs", "20", "--speed", "100000",
          "--data", "/inside", "--json"],
         cwd=compose.ROOT, capture_output=True, text=True, timeout=WELL_S, check=False,
     )  # fmt: skip
