@@ -30,6 +30,8 @@ EVENTS = "events"
 DEAD = "dead"
 CONTENT = ("content-type", CONTENT_TYPE.encode())
 RETRY_S = 1.0
+LOOK_S = 0.1
+"""Between two looks for topics, at least: each lists them all."""
 
 log = logging.getLogger(__name__)
 
@@ -110,18 +112,32 @@ class Publisher:
 
     async def _refresh(self, shipper: Shipper) -> None:
         if time.monotonic() - self._topics_at >= self._settings.refresh_s:
-            self._topics = await shipper.topics()
-            self._topics_at = time.monotonic()
+            await self._look(shipper)
+
+    async def _find(self, wanted: set[str], shipper: Shipper) -> None:
+        """A tenant's topic was made before its first job: where one is not known it is looked for
+        once more, so that none of its events is left out. A tenant may have none."""
+        if not wanted <= self._topics.keys():
+            await asyncio.sleep(max(0.0, self._topics_at + LOOK_S - time.monotonic()))
+            await self._look(shipper)
+
+    async def _look(self, shipper: Shipper) -> None:
+        self._topics = await shipper.topics()
+        self._topics_at = time.monotonic()
 
     async def _publish(self, batch: list[Accepted], shipper: Shipper, dead: DeadLetters) -> None:
         """`events` last: its records say that all the others are written."""
         events: dict[TP, list[Outgoing]] = defaultdict(list)
         others: dict[TP, list[Outgoing]] = defaultdict(list)
-        for accepted in batch:
-            lane = accepted.partition
-            for event in self.lanes[lane].publish(accepted):
-                events[TP(EVENTS, lane)].append(_public(event))
-                await self._add_others(others, lane, event, dead)
+        published = [
+            (accepted.partition, event)
+            for accepted in batch
+            for event in self.lanes[accepted.partition].publish(accepted)
+        ]
+        await self._find({_topic(event) for _, event in published if event.tenant}, shipper)
+        for lane, event in published:
+            events[TP(EVENTS, lane)].append(_public(event))
+            await self._add_others(others, lane, event, dead)
         FAILPOINTS.pass_by("before_publish")
         if others:
             await shipper.ship(others)
@@ -134,10 +150,9 @@ class Publisher:
     async def _add_others(
         self, others: dict[TP, list[Outgoing]], lane: int, event: Published, dead: DeadLetters
     ) -> None:
-        topic = tenant_events(event.tenant).name if event.tenant else ""
-        if partitions := self._topics.get(topic):
+        if partitions := event.tenant and self._topics.get(_topic(event)):
             out = Outgoing(event.key, event.value, _headers(event))
-            others[TP(topic, lane % partitions)].append(out)
+            others[TP(_topic(event), lane % partitions)].append(out)
         if event.rejected is not None:
             letter = await dead.letter(event)
             others[TP(DEAD, lane)].append(Outgoing(letter.key, letter.value, letter.headers))
@@ -148,6 +163,10 @@ class Publisher:
         self._metrics.decisions.labels("published").inc(events)
         lag_s = max(0.0, (now_ms() - batch[-1].record.at) / 1000)
         self._metrics.projection_lag_s.labels(EVENTS).observe(lag_s)
+
+
+def _topic(event: Published) -> str:
+    return tenant_events(event.tenant).name
 
 
 def _public(event: Published) -> Outgoing:

@@ -13,7 +13,7 @@ class LogShipper:
 
     def __init__(self, bus: Log, topics: Mapping[str, int]) -> None:
         self._bus = bus
-        self._topics = dict(topics)
+        self._topics = topics
 
     async def start(self) -> None:
         await self._bus.start()

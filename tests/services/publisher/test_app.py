@@ -125,6 +125,19 @@ async def test_a_tenant_reads_its_own_events_only(stack: Stack) -> None:
     assert all(HEADER not in dict(e.headers) for e in stack.entries("events.ada"))
 
 
+async def test_a_tenants_topic_that_was_just_made_misses_no_event(stack: Stack) -> None:
+    there: dict[str, int] = {}
+    stack.settings = stack.settings.model_copy(update={"refresh_s": 3600.0})
+    shipper = LogShipper(MemoryLog(stack.broker), there)
+    async with stack.running(stack.publisher(lambda: shipper)):
+        await stack.ledgers.append("admission", 0, accepted("c1", tenant="bob"))
+        await stack.wait_for(1)
+        there |= TENANT_TOPIC
+        await stack.ledgers.append("admission", 0, accepted("c2"))
+        await stack.wait_for(1, "events.ada")
+    assert [e["subject"] for e in stack.events("events.ada")] == ["c2"]
+
+
 async def test_a_record_that_the_reader_rule_ignores_is_not_published(stack: Stack) -> None:
     await stack.ledgers.append("placement", 0, succeeded("j1"))
     rival = Ledgers(stack.ledgers.bus)
