@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.bus.decider import Fact
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced
+from shared.telemetry.json_logs import log_json
 
 
 class Sink(ThreadingHTTPServer):
@@ -87,3 +90,15 @@ def placed(job_id: str = "j1", traceparent: str = "", seq: int = 7, score: float
 def held(job_id: str = "j1", traceparent: str = "") -> Fact:
     event = JobHeld(job_id=job_id, tenant="vision", reason="no_capacity", short_gpus=8)
     return Fact(event, "placement", 2, 8, 1, 1_000, "", traceparent)
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What a service writes to its log while the test runs."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    stream = io.StringIO()
+    log_json("placement", "info", stream)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)

@@ -13,21 +13,9 @@ from pathlib import Path
 import pytest
 
 from shared.settings import Settings
-from shared.telemetry.json_logs import log_json
 from shared.telemetry.setup import telemetry_for
 
 from .conftest import Sink, placed
-
-
-@pytest.fixture
-def lines() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    stream = io.StringIO()
-    log_json("placement", "info", stream)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def logged(lines: io.StringIO) -> list[dict[str, object]]:
