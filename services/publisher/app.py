@@ -130,14 +130,18 @@ class Publisher:
         events: dict[TP, list[Outgoing]] = defaultdict(list)
         others: dict[TP, list[Outgoing]] = defaultdict(list)
         published = [
-            (accepted.partition, event)
+            (accepted.partition, event, _topic(event))
             for accepted in batch
             for event in self.lanes[accepted.partition].publish(accepted)
         ]
-        await self._find({_topic(event) for _, event in published if event.tenant}, shipper)
-        for lane, event in published:
+        await self._find({topic for _, _, topic in published if topic}, shipper)
+        for lane, event, topic in published:
             events[TP(EVENTS, lane)].append(_public(event))
-            await self._add_others(others, lane, event, dead)
+            if partitions := self._topics.get(topic):
+                out = Outgoing(event.key, event.value, _headers(event))
+                others[TP(topic, lane % partitions)].append(out)
+            if event.rejected is not None:
+                await self._add_dead(others, lane, event, dead)
         FAILPOINTS.pass_by("before_publish")
         if others:
             await shipper.ship(others)
@@ -147,16 +151,12 @@ class Publisher:
             FAILPOINTS.pass_by("after_publish")
             self._count(batch, sum(map(len, events.values())))
 
-    async def _add_others(
+    async def _add_dead(
         self, others: dict[TP, list[Outgoing]], lane: int, event: Published, dead: DeadLetters
     ) -> None:
-        if partitions := event.tenant and self._topics.get(_topic(event)):
-            out = Outgoing(event.key, event.value, _headers(event))
-            others[TP(_topic(event), lane % partitions)].append(out)
-        if event.rejected is not None:
-            letter = await dead.letter(event)
-            others[TP(DEAD, lane)].append(Outgoing(letter.key, letter.value, letter.headers))
-            self._metrics.dead_letters.labels("all").inc()
+        letter = await dead.letter(event)
+        others[TP(DEAD, lane)].append(Outgoing(letter.key, letter.value, letter.headers))
+        self._metrics.dead_letters.labels("all").inc()
 
     def _count(self, batch: list[Accepted], events: int) -> None:
         self.published += events
@@ -166,7 +166,8 @@ class Publisher:
 
 
 def _topic(event: Published) -> str:
-    return tenant_events(event.tenant).name
+    """Of its tenant; empty where it is nobody's."""
+    return tenant_events(event.tenant).name if event.tenant else ""
 
 
 def _public(event: Published) -> Outgoing:
