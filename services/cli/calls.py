@@ -14,6 +14,8 @@ from services.cli.target import target
 
 ANSWER_S = 30.0
 LOOK_S = 0.1
+AWAY_S = 60.0
+"""So long whoever waits for something bears an API, or its Postgres, that is away."""
 PAGE = 1000
 
 
@@ -40,11 +42,35 @@ def items(found: Json) -> list[Json]:
     return cast("list[Json]", found["items"])
 
 
+class Watch:
+    """Asks again and again for what is not there yet, also while nobody can be asked."""
+
+    def __init__(self, client: Api, away_s: float = AWAY_S) -> None:
+        self._client = client
+        self._away_s = away_s
+        self._heard_s = time.monotonic()
+
+    def look(self, path: str) -> Json | None:
+        """What is there, if anything. Raises Unreachable after `away_s` without any answer."""
+        found: Json | None = None
+        try:
+            found = self._client.get(path)
+        except NotFound:
+            pass
+        except Unreachable:
+            if time.monotonic() - self._heard_s > self._away_s:
+                raise
+            return None
+        self._heard_s = time.monotonic()
+        return found
+
+
 def answered(client: Api, ticket: Json) -> Json:
     """The answer of the command's owner. Raises Refused with its reason."""
     command_id = str(ticket["command_id"])
+    watch = Watch(client, ANSWER_S)
     ends_s = time.monotonic() + ANSWER_S
-    while (answer := _answer(client, command_id)) is None:
+    while (answer := watch.look(f"/v1/commands/{part(command_id)}")) is None:
         if time.monotonic() > ends_s:
             raise Unreachable(f"command {command_id} has no answer after {ANSWER_S:g} s")
         time.sleep(LOOK_S)
@@ -52,13 +78,6 @@ def answered(client: Api, ticket: Json) -> Json:
         said = (answer["type"], answer["reason"], answer["detail"])
         raise Refused(": ".join(str(each) for each in said if each))
     return answer
-
-
-def _answer(client: Api, command_id: str) -> Json | None:
-    try:
-        return client.get(f"/v1/commands/{part(command_id)}")
-    except NotFound:
-        return None
 
 
 def report(as_json: bool, value: object, *texts: str) -> None:

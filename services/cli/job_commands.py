@@ -10,8 +10,8 @@ from typing import Annotated, cast
 import typer
 
 from services.cli.arguments import AsJson, Data
-from services.cli.calls import answered, api, pages, report
-from services.cli.errors import BadInput, CliError, NotFound
+from services.cli.calls import Watch, answered, api, pages, report
+from services.cli.errors import BadInput, CliError
 from services.cli.http_api import Api, Json, part
 from services.cli.job_file import Body, merged, read
 from services.cli.output import emit, lines, table, text_of
@@ -85,21 +85,15 @@ def _ended(client: Api, ticket: Json) -> dict[str, str]:
     answered(client, ticket)
     waiting = list(cast("list[str]", ticket["job_ids"]))
     phases: dict[str, str] = {}
+    watch = Watch(client)
     while waiting:
         for job_id in list(waiting):
-            phase = _phase(client, job_id)
+            phase = str((watch.look(f"/v1/jobs/{part(job_id)}") or {}).get("phase"))
             if phase in ENDS:
                 phases[job_id] = phase
                 waiting.remove(job_id)
         time.sleep(WAIT_S if waiting else 0)
     return phases
-
-
-def _phase(client: Api, job_id: str) -> str:
-    try:
-        return str(client.get(f"/v1/jobs/{part(job_id)}")["phase"])
-    except NotFound:
-        return "unknown"
 
 
 def jobs(

@@ -1,0 +1,83 @@
+"""Whoever waits goes on waiting while the API or its Postgres is away, but not for ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from services.cli.calls import Watch, answered
+from services.cli.errors import Refused, Unreachable
+from services.cli.http_api import Api, Json
+from services.cli.target import Target
+
+YES: Json = {"accepted": True}
+NO: Json = {"accepted": False, "type": "job.submit.v1", "reason": "quota", "detail": "spent"}
+
+
+class Scripted(HTTPServer):
+    """Answers one after the other; the last one again and again."""
+
+    answers: list[tuple[int, Json]]
+
+    def next(self) -> tuple[int, Json]:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Scripted)
+        status, said = self.server.next()
+        body = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    server = Scripted(("127.0.0.1", 0), Answer)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def api_of(server: Scripted) -> Api:
+    return Api(Target(f"http://127.0.0.1:{server.server_port}", ""))
+
+
+def test_an_answer_is_waited_for_while_postgres_starts_again(server: Scripted) -> None:
+    server.answers = [(503, {"reason": "reads_unavailable"}), (404, {}), (429, {}), (200, YES)]
+    assert answered(api_of(server), {"command_id": "c"}) == YES
+    assert len(server.answers) == 1
+
+
+def test_a_refusal_is_said_as_one(server: Scripted) -> None:
+    server.answers = [(503, {}), (200, NO)]
+    with pytest.raises(Refused, match=r"job\.submit\.v1: quota: spent"):
+        answered(api_of(server), {"command_id": "c"})
+
+
+def test_what_stays_away_is_told_by_its_last_words(server: Scripted) -> None:
+    server.answers = [(503, {"reason": "reads_unavailable", "detail": "Postgres"})]
+    watch = Watch(api_of(server), away_s=0.05)
+    with pytest.raises(Unreachable, match="reads_unavailable: Postgres"):
+        while True:
+            assert watch.look("/v1/jobs/j") is None
+
+
+def test_a_gateway_that_is_gone_is_waited_for_as_well(server: Scripted) -> None:
+    server.answers = [(200, YES)]
+    gone = Watch(Api(Target("http://127.0.0.1:1", "")))
+    assert gone.look("/v1/jobs/j") is None
+    assert Watch(api_of(server)).look("/v1/jobs/j") == YES
