@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from faust.tables.manager import TableManager
 
 from shared.bus.fatal import die, supervise
 from shared.bus.faust_transport import Desk, transport
@@ -131,6 +132,14 @@ class FaustHost:
             await self._lanes.close()
 
 
+class NoTables(TableManager):  # type: ignore[misc]
+    """Faust waits a second for tables to be declared, before it subscribes; we have none."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
+
+
 def _app(service: str, settings: Settings, partitions: int) -> Any:
     return faust.App(
         f"berth-{service}",
@@ -145,6 +154,7 @@ def _app(service: str, settings: Settings, partitions: int) -> Any:
         broker_commit_interval=1,
         stream_buffer_maxsize=1024,
         stream_wait_empty=False,
+        TableManager=NoTables,
         table_standby_replicas=1,
         topic_allow_declare=False,
         topic_disable_leader=True,
