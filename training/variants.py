@@ -17,7 +17,8 @@ class Variant:
     """What the pool allows: to stop jobs by rank, to look at the tenants' history.
 
     `band`: score within which the base decides. Without history run times are bounded by what
-    people said at most, which the traces of the training do not tell.
+    people said at most, which the traces of the training do not tell. Nobody moves for a larger
+    job here: what these networks learn, order, is worth the more the less the nodes' shape decides.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Variant:
         return Rules(
             "learned", base=base, band=self.band, preemption=self.preemption,
             runtime="history" if self.history else "none",
-            preempt_margin=MARGIN, large_at_start=0.0, theta=theta,
+            preempt_margin=MARGIN, large_at_start=0.0, theta=theta, defragment_after_s=None,
         )  # fmt: skip
 
 

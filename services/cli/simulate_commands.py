@@ -65,6 +65,9 @@ def simulate(
     large_gang_share: Annotated[
         float, typer.Option(min=0.01, max=1, help="Of the pool; see the pool setting.")
     ] = 0.25,
+    defragment_after: Annotated[
+        float, typer.Option(min=0, max=1e9, help="Cluster s before a job moves for a larger one.")
+    ] = 1800,
     walltime: Annotated[
         str, typer.Option(help="What jobs say of their run time: none, trace or oracle.")
     ] = "none",
@@ -89,6 +92,7 @@ def simulate(
         solver=solver, nodes=nodes, gpus_per_node=gpus_per_node, load=load, last_share=last_share,
         time_scale=time_scale, restart_s=restart, checkpoint_s=checkpoint or None,
         residency_s=residency, margin=margin, large_gang_share=large_gang_share,
+        defragment_after_s=defragment_after,
         walltime=_walltime(walltime),
         failures=failures or faults is not None, seed=seed, faults=_faults(faults),
     ))  # fmt: skip

@@ -70,7 +70,8 @@ def words(type_: str, data: Data) -> str:
         case "job.placed.v1":
             return _placed(data)
         case "job.migrated.v1":
-            return f"to {_few(data.get('to_nodes'))}: {_because(data)}"
+            by = f" (for {data['by_job_id']})" if data.get("by_job_id") else ""
+            return f"to {_few(data.get('to_nodes'))}: {_because(data)}{by}"
         case "job.resized.v1":
             sizes = f"from {data.get('from_workers')} to {data.get('to_workers')} workers"
             return f"{sizes}: {_because(data)}"

@@ -80,6 +80,10 @@ class PoolSettings(Command):
     large_gang_share: float = Field(
         0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops no such"
     )
+    defragment_after_s: float | None = Field(
+        1800.0, ge=0, le=1e9, description="under `ranked`: cluster s that a job runs before it may "
+        "move so that a larger one fits; absent: none does",
+    )  # fmt: skip
     reserve_after_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"
     )
@@ -218,6 +222,7 @@ class PoolConfigured(Event):
     min_residency_s: float = Field(300.0, description="cluster s before rank stops a started job")
     preempt_margin: float = Field(0.0, description="score by which a job leads the one it stops")
     large_gang_share: float = Field(1.0, description="of the pool: gangs above it are large")
+    defragment_after_s: float | None = Field(None, description="cluster s until a job may move")
     reserve_after_s: float | None = Field(None, description="cluster s until GPUs are kept")
     rank_ms: int = Field(1000, description="at most one ranking per this, wall ms")
     settle_ms: int = Field(0, description="wall ms from a change to its round")

@@ -179,6 +179,7 @@ class JobMigrated(Event):
     tenant: str = Field(description="whose")
     attempt: int = Field(ge=1, description="which time it ran")
     reason: MoveReason = Field(description="machine-readable")
+    by_job_id: str = Field("", description="who gets what it leaves, where somebody does")
     from_nodes: tuple[str, ...] = Field(description="where it ran")
     to_nodes: tuple[str, ...] = Field(description="where it will go on")
     target: tuple[Allocation, ...] = Field(min_length=1, description="what is kept for it")

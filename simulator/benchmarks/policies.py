@@ -35,6 +35,7 @@ from simulator.benchmarks.parts.rules import (
     oracle,
     over,
     seeds,
+    staying,
 )
 from simulator.engine.trial import REGRET
 from simulator.metrics.outcome import Outcome
@@ -145,10 +146,13 @@ def judge(
 
 
 def look_closer(judged: Judged, ours: Named) -> None:
-    """What is shown at one load alone: every training seed, and where utilisation comes from."""
+    """What is shown at one load alone: every training seed, what it is worth that small jobs move
+    for larger ones, and where utilisation comes from."""
     for seed in seeds(ours):
         judged.seeds[seed.name] = mean_wait_s([each.run(seed.rules) for each in judged.replays])
-    for named in (SKIP_FCFS, judged.ours, SRSF_ORACLE):
+    fixed = staying(judged.ours)
+    judged.outcomes[key(fixed)] = [each.run(fixed.rules) for each in judged.replays]
+    for named in (STRICT_FCFS, SKIP_FCFS, fixed, judged.ours, SRSF_ORACLE):
         judged.carried[key(named)] = continuous.carried(judged.replays, named.rules)
 
 

@@ -44,6 +44,7 @@ class Options:
     margin: float | None = None
     """None: `MARGIN` where scores are logarithms, else 0."""
     large_gang_share: float = 0.25
+    defragment_after_s: float | None = 1800.0
     walltime: Walltime = "none"
     failures: bool = False
     seed: int = 0
@@ -78,6 +79,7 @@ def pool_of(options: Options) -> PoolConfigured:
         queue_mode=options.mode, preemption=options.preemption, learned=options.learned,
         solver=options.solver, min_residency_s=options.residency_s,
         preempt_margin=margin_of(options), large_gang_share=options.large_gang_share,
+        defragment_after_s=options.defragment_after_s,
     )  # fmt: skip
 
 

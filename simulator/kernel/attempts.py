@@ -5,14 +5,21 @@ from __future__ import annotations
 from simulator.kernel import ends, past, spans
 from simulator.kernel.codes import DONE, RUNNING
 from simulator.kernel.compiled import compiled
+from simulator.kernel.shapes import passed_over
 from simulator.kernel.state import Job, Rules, Sim
 
 
 @compiled
 def start(sim: Sim, j: int, count: int, now: int) -> None:
     """The job runs on the `count` nodes that were placed."""
+    spans.assign(sim.pool, sim.spans, sim.bits, sim.jobs[j], sim.placed, count)
+    go(sim, j, now)
+
+
+@compiled
+def go(sim: Sim, j: int, now: int) -> None:
+    """The job runs on the GPUs that it was given."""
     pool, job = sim.pool, sim.jobs[j]
-    spans.assign(pool, sim.spans, sim.bits, job, sim.placed, count)
     job.state = RUNNING
     pool.used += job.gang
     if job.starts == 0:
@@ -25,6 +32,7 @@ def start(sim: Sim, j: int, count: int, now: int) -> None:
     slot.job = j
     slot.until_ms = 0
     slot.started_ms = now
+    slot.moves_ms = now + max(sim.rules.residency_ms, job.debt_ms, sim.rules.move_after_ms)
     slot.safe_ms = now + max(sim.rules.residency_ms, job.debt_ms)
     job.running_at = pool.running
     ends.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
@@ -43,7 +51,7 @@ def leave_line(sim: Sim, job: Job) -> None:
     shape.waiting -= 1
     if shape.waiting == 0:
         sim.pool.waiting_shapes -= 1
-        if not (shape.failed and shape.hopeless):
+        if not passed_over(shape):
             walk.open_shapes -= 1
 
 
@@ -61,6 +69,7 @@ def release(sim: Sim, j: int, now: int) -> None:
     slot.until_ms = last.until_ms
     slot.started_ms = last.started_ms
     slot.safe_ms = last.safe_ms
+    slot.moves_ms = last.moves_ms
     sim.jobs[last.job].running_at = job.running_at
     pool.used -= job.gang
     job.held_ms += now - job.started_ms

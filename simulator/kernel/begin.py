@@ -8,7 +8,15 @@ import numpy as np
 
 from services.priority.core.history import BINS, start
 from simulator.kernel import state
-from simulator.kernel.codes import CONTEXT_MS, EVICTIONS_PER_ROUND, INPUTS, NEVER, PER_HIDDEN
+from simulator.kernel.codes import (
+    CONTEXT_MS,
+    EVICTIONS_PER_ROUND,
+    GATHERS_PER_ROUND,
+    INPUTS,
+    MOVERS_MOST,
+    NEVER,
+    PER_HIDDEN,
+)
 from simulator.kernel.state import Floats, Ints, Sim
 from simulator.kernel.work import Work
 
@@ -38,11 +46,18 @@ def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, la
         off_levels=np.zeros_like(levels),
         spans=spans_of(gpus),
         placed=state.table(state.Span, m),
-        kept=state.table(state.Span, m * EVICTIONS_PER_ROUND),
+        kept=state.table(
+            state.Span,
+            (EVICTIONS_PER_ROUND + GATHERS_PER_ROUND) * m + GATHERS_PER_ROUND * MOVERS_MOST,
+        ),
         victims=state.table(state.Victim, most),
         protected=state.table(state.Protected, most),
         chosen=np.zeros(most, np.int64),
+        leaving=np.zeros(most, np.int64),
         evicted=np.zeros(most, np.int64),
+        landings=state.table(state.Span, GATHERS_PER_ROUND * MOVERS_MOST),
+        homes=state.table(state.Home, m),
+        neighbours=np.zeros(most, np.int64),
         sorting=state.table(state.Sorted, n),
         groups=work.groups,
         counts=counts,

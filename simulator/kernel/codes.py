@@ -19,6 +19,11 @@ SETTLE_MOST_MS = 10
 EVICTIONS_PER_ROUND = 8
 SEARCHES_PER_ROUND = 32
 """Rule 8."""
+GATHERS_PER_ROUND = 2
+GATHER_TRIES_PER_ROUND = 8
+MOVERS_MOST = 16
+LEAST_SHARE = 2
+"""Rule 13; as in `services.placement.core.defragment`."""
 LARGE_MOST = 0.1
 """Share of recent jobs that are large, from which rank stops none of them (rule 12)."""
 LARGE_RECENT = 100.0

@@ -117,8 +117,14 @@ def end_claims(sim: Sim) -> None:
 @compiled
 def close_up(sim: Sim) -> None:
     """Those who started have left the queue."""
+    take_out(sim, 0 if sim.walk.claimed else sim.gone[0])
+
+
+@compiled
+def take_out(sim: Sim, first: int) -> None:
+    """Whoever waits no more, from that place of the queue on."""
     pool, queue = sim.pool, sim.queue
-    left = 0 if sim.walk.claimed else sim.gone[0]
+    left = first
     for i in range(left, pool.waiting):
         if sim.jobs[queue[i]].state == WAITING:
             queue[left] = queue[i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import attempts, board, easy, line, search
+from simulator.kernel import attempts, board, easy, gather, line, search
 from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import fail, passed_over
@@ -19,10 +19,11 @@ def hold(sim: Sim, now: int) -> None:
     pool.round_at_ms = NEVER
     pool.again_at_ms = NEVER
     pool.rounds += 1
+    begin(sim)
+    gather.land(sim, now)
     if line.is_aging(sim.rules):
         line.rank_all(sim, pool.ranked_at_ms)
     line.line_up(sim)
-    begin(sim)
     walk_down(sim, now)
     finish(sim, now)
 
@@ -37,6 +38,8 @@ def begin(sim: Sim) -> None:
     walk.kept = 0
     walk.evictions = 0
     walk.searches = 0
+    walk.gathers = 0
+    walk.gather_tries = 0
     walk.evicted = 0
     walk.victims = 0
     walk.protected = 0
@@ -48,6 +51,7 @@ def begin(sim: Sim) -> None:
     for s in range(len(sim.shapes)):
         sim.shapes[s].failed = False
         sim.shapes[s].hopeless = not sim.rules.ranked
+        sim.shapes[s].scattered = sim.rules.move_after_ms == NEVER
 
 
 @compiled
@@ -63,7 +67,7 @@ def walk_down(sim: Sim, now: int) -> None:
             started = walk.started
             goes_on = serve(sim, j, now)
             if walk.started > started:
-                sim.gone[started] = i
+                sim.gone[started - walk.landed] = i
             if not goes_on:
                 return
 
@@ -83,6 +87,7 @@ def serve(sim: Sim, j: int, now: int) -> bool:
         return True
     fail(walk, shape)
     stops_others = not shape.hopeless and search.search(sim, j, now)
+    stops_others = stops_others or gather.gather(sim, j, now)
     if sim.rules.mode == EASY:
         easy.lead(sim, j, now, stops_others)
     return sim.rules.mode != STRICT
@@ -94,7 +99,7 @@ def finish(sim: Sim, now: int) -> None:
     pool, walk = sim.pool, sim.walk
     if walk.kept:
         search.give_back(sim)
-    if walk.started:
+    if walk.started > walk.landed:
         line.close_up(sim)
     if pool.claims:
         line.end_claims(sim)

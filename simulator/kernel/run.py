@@ -10,6 +10,7 @@ import numpy as np
 from services.priority.core.history import BINS
 from simulator.kernel import codes, state
 from simulator.kernel.begin import begin
+from simulator.kernel.codes import NEVER
 from simulator.kernel.loop import run
 from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.warm import learnt
@@ -55,6 +56,8 @@ class Rules:
     """Gangs above this share of the pool are large; where many are, rank stops none of them."""
     large_at_start: float = 1.0
     """Share of large gangs that is believed before any job came: 1 protects them yet."""
+    defragment_after_s: float | None = 1800.0
+    """Until a running job may move so that a larger one fits; None: none does."""
     refresh_s: float = 300.0
     restart_s: float = 60.0
     checkpoint_s: float = 60.0
@@ -72,6 +75,8 @@ class Ran:
     outcome: Outcome
     rounds: int
     preemptions: int
+    """Moves among them."""
+    moves: int
 
 
 def simulate(
@@ -93,8 +98,9 @@ def simulate(
     run(sim)
     pool = np.asarray(sim.pool)
     return Ran(
-        outcome_of(work, sizes, fits, window, sim), int(pool["rounds"]), int(pool["preemptions"])
-    )
+        outcome_of(work, sizes, fits, window, sim), int(pool["rounds"]),
+        int(pool["preemptions"]), int(pool["moves"]),
+    )  # fmt: skip
 
 
 def room_for(work: Work, sizes: Ints) -> Bools:
@@ -126,6 +132,8 @@ def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int
         "capacity": gpus,
     }
     own["knows"] = own["by_history"]
+    after_s = rules.defragment_after_s
+    own["move_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():
         record[name] = value
     return record

@@ -35,8 +35,6 @@ def search(sim: Sim, j: int, now: int) -> bool:
         needed = spare(sim, job, given)
         evict(sim, given - needed, given, job)
         walk.evictions += 1
-        sim.pool.claims += 0 if job.claim else 1
-        job.claim = sim.pool.rounds
         return True
     for k in range(given):
         shift_victim(sim, sim.chosen[k], -1)
@@ -95,7 +93,6 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         victim = sim.victims[k]
         victim.job = sim.chosen[rows[k].order]
         victim.score = rows[rows[k].order].value
-        victim.spared = sim.jobs[victim.job].evicted != sim.pool.rounds
     walk.victims = count
 
 
@@ -111,7 +108,7 @@ def give_victims(sim: Sim, job: Job, score: float) -> int:
     given, batch, at = 0, 1, 0
     while True:
         while given < batch and at < sim.walk.victims and leads(sim.victims[at], sim.rules, score):
-            if sim.victims[at].spared:
+            if sim.jobs[sim.victims[at].job].evicted != sim.pool.rounds:
                 shift_victim(sim, at, 1)
                 sim.chosen[given] = at
                 given += 1
@@ -142,25 +139,34 @@ def spare(sim: Sim, job: Job, given: int) -> int:
 
 @compiled
 def evict(sim: Sim, low: int, high: int, job: Job) -> None:
-    """Those chosen from low to high will stop; what is free of the job's GPUs is kept for it."""
+    """Those chosen from low to high will stop."""
+    for k in range(low, high):
+        sim.leaving[k - low] = sim.victims[sim.chosen[k]].job
+    make_way(sim, high - low, job)
+
+
+@compiled
+def make_way(sim: Sim, leave: int, job: Job) -> None:
+    """So many that are leaving, whose GPUs are given back, will stop; what is free of the job's
+    GPUs is kept for it."""
     walk = sim.walk
     count = board.place(sim.free, sim.levels, job.workers, job.gpus, sim.placed)
     board.give_back(sim.free, sim.levels, sim.placed, count)
-    for k in range(low, high):
-        flip(sim, sim.victims[sim.chosen[k]].job)
+    for k in range(leave):
+        flip(sim, sim.leaving[k])
     for k in range(count):
         sim.placed[k].bits = lowest(sim.bits[sim.placed[k].node], sim.placed[k].gpus)
-    for k in range(low, high):
-        at = sim.chosen[k]
-        victim = sim.victims[at]
-        flip(sim, victim.job)
-        shift_victim(sim, at, -1)
-        victim.spared = False
-        sim.jobs[victim.job].evicted = sim.pool.rounds
-        sim.evicted[walk.evicted] = victim.job
+    for k in range(leave):
+        other = sim.leaving[k]
+        flip(sim, other)
+        shift_all(sim.free, sim.levels, sim.spans, sim.jobs[other].span, -1)
+        sim.jobs[other].evicted = sim.pool.rounds
+        sim.evicted[walk.evicted] = other
         walk.evicted += 1
     for k in range(count):
         keep(sim, sim.placed[k].node, sim.placed[k].bits)
+    sim.pool.claims += 0 if job.claim else 1
+    job.claim = sim.pool.rounds
 
 
 @compiled

@@ -8,27 +8,37 @@ from simulator.kernel.state import Shape, Sim, Walk
 
 @compiled
 def passed_over(shape: Shape) -> bool:
-    """Has it no room, and may it look for no victims?"""
-    return shape.failed and shape.hopeless
+    """Has it no room, may it look for no victims, and do no others move for it?"""
+    return shape.failed and shape.hopeless and shape.scattered
 
 
 @compiled
 def fail(walk: Walk, shape: Shape) -> None:
     """It has no room."""
-    if not shape.failed:
-        shape.failed = True
-        if shape.hopeless and shape.waiting:
-            walk.open_shapes -= 1
+    shut(walk, shape, True, shape.hopeless, shape.scattered)
 
 
 @compiled
 def close(walk: Walk, shape: Shape) -> None:
     """It has no room and finds no victims."""
-    if not (shape.failed and shape.hopeless):
-        shape.failed = True
-        shape.hopeless = True
-        if shape.waiting:
-            walk.open_shapes -= 1
+    shut(walk, shape, True, True, shape.scattered)
+
+
+@compiled
+def scatter(walk: Walk, shape: Shape) -> None:
+    """No moves make room for it."""
+    shut(walk, shape, shape.failed, shape.hopeless, True)
+
+
+@compiled
+def shut(walk: Walk, shape: Shape, failed: bool, hopeless: bool, scattered: bool) -> None:
+    """What is known of a shape in this round; nobody asks again for one of which all is."""
+    was_over = passed_over(shape)
+    shape.failed = failed
+    shape.hopeless = hopeless
+    shape.scattered = scattered
+    if shape.waiting and not was_over and passed_over(shape):
+        walk.open_shapes -= 1
 
 
 @compiled
@@ -41,9 +51,7 @@ def give_up(sim: Sim, s: int) -> None:
 
 @compiled
 def stop_searching(sim: Sim) -> None:
-    """Behind EASY's head nobody looks for victims (rule 9)."""
+    """Behind EASY's head nobody looks for victims, nor for others to move (rule 9)."""
     for k in range(len(sim.shapes)):
         shape = sim.shapes[k]
-        if shape.failed:
-            close(sim.walk, shape)
-        shape.hopeless = True
+        shut(sim.walk, shape, shape.failed, True, True)

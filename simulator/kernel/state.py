@@ -34,6 +34,8 @@ class Rules(Protocol):
     ranked: bool
     margin: float
     residency_ms: int
+    move_after_ms: int
+    """NEVER: no job moves for another."""
     large_share: float
     refresh_ms: int
     restart_ms: int
@@ -74,6 +76,10 @@ class Pool(Protocol):
     """Share of recent arrivals that are large gangs."""
     rounds: int
     preemptions: int
+    """Moves among them."""
+    moves: int
+    landing: int
+    """Jobs that moved in the last round."""
 
 
 class Walk(Protocol):
@@ -88,6 +94,11 @@ class Walk(Protocol):
     evictions: int
     """Searches that found victims."""
     searches: int
+    gathers: int
+    """Jobs for which others move."""
+    gather_tries: int
+    landed: int
+    """Of those that started the ones that went on where they were to (rule 13)."""
     evicted: int
     victims: int
     protected: int
@@ -174,6 +185,8 @@ class Slot(Protocol):
     started_ms: int
     safe_ms: int
     """Rank does not stop it before."""
+    moves_ms: int
+    """Nor does it move for another before."""
 
 
 class Shape(Protocol):
@@ -184,6 +197,8 @@ class Shape(Protocol):
     """Found no room in this round."""
     hopeless: bool
     """Need not look for victims in this round."""
+    scattered: bool
+    """Need not look for others that move in this round."""
 
 
 class End(Protocol):
@@ -204,7 +219,19 @@ class Span(Protocol):
 class Victim(Protocol):
     job: int
     score: float
-    spared: bool
+
+
+class Home(Protocol):
+    """A node, as those see it that look for others to move."""
+
+    gpus: int
+    """In use by running jobs."""
+    count: int
+    first: int
+    """Place in `running` of one of those that would have to leave it; -1: there is none."""
+    fixed: bool
+    """Somebody there has to stay, or others move here: it is not emptied."""
+    emptied: bool
 
 
 class Protected(Protocol):
@@ -271,8 +298,16 @@ class Sim(NamedTuple):
     protected: Sequence[Protected]
     chosen: Ints
     """[r] victims, by their place in `victims`, whose GPUs a search tries."""
+    leaving: Ints
+    """[r] jobs that stop for the one at hand."""
     evicted: Ints
     """[r] jobs that this round stops."""
+    landings: Spans
+    """Where those go on that move; `next` is the job."""
+    homes: Sequence[Home]
+    """[m]"""
+    neighbours: Ints
+    """[r] the next running job of the same node, by its place in `running`; -1: the last."""
     sorting: Sorting
     groups: Ints
     """[n, LEVELS] of `history.groups`, -1 for none."""

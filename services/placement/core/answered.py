@@ -43,16 +43,16 @@ def stopped(
     victims = view.victims
     if victim not in victims.of(by):
         return
-    if target is not None and (moving := movable(pool, view, victim, target)):
+    if target is not None and (moving := movable(pool, view, victim, target, by)):
         yield migrate.moved(pool, moving, view.now, by.cause)
         return
     scores = victims.score_of(victim), victims.score_of(by)
     yield rounds.evicted(Eviction(victim, by, victims.lost_work_s(victim), *scores), view.now)
 
 
-def movable(pool: Pool, view: View, victim: Job, target: PlannedStart) -> Moving | None:
+def movable(pool: Pool, view: View, victim: Job, target: PlannedStart, by: Job) -> Moving | None:
     slots = [slot_of(allocation) for allocation in target.allocations]
-    proposal = Plan(moves=[Moving(victim, slots, "defragment")])
+    proposal = Plan(moves=[Moving(victim, slots, "defragment", by)])
     with migrate.kept(pool):
         found = migrate.allowed(pool, view, proposal)
     return found[0] if found else None

@@ -8,6 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.board import Draft
+from services.placement.core.defragment import (
+    GATHERS_PER_ROUND,
+    TRIES_PER_ROUND,
+    Home,
+    gather,
+    homes_of,
+    may_gather,
+)
 from services.placement.core.easy import Head, head_of
 from services.placement.core.fit import Avoid, Failures, could_hold, keep, place, too_few
 from services.placement.core.line import Kin, least_ms
@@ -74,6 +82,11 @@ class Round:
         self.head: Head | None = None
         self.searches = 0
         self.evicted = 0
+        self.gathered = 0
+        self.gather_tries = 0
+        self.homes: list[Home] | None = None
+        self.scattered: set[Shape] = set()
+        """Shapes for which no moves make room."""
         self.leases = 0
 
     def run(self) -> Plan:
@@ -169,11 +182,11 @@ class Round:
         Returns whether it makes others stop now; behind a head that has a reservation nobody does.
         """
         kept: list[Slot] = []
-        evicted = self.evicted
+        stopped = self.evicted + self.gathered
         if job.job_id in self.view.claims:
             kept = claim(self.view, self.draft, job, shape)
         if not kept and job.tier < SPOT_TIER and job.job_id not in self.spared and not self.head:
-            kept = self.make_room(job, shape)
+            kept = self.make_room(job, shape) or self.gather(job, shape)
         if not kept and job.job_id == self.view.oldest:
             kept = reserve(self.draft, shape, self.avoided(job, shape))
         if kept:
@@ -181,7 +194,7 @@ class Round:
             self.keepers.add(job.job_id)
         if self.head is None and self.view.mode != "skip" and self.could_ever_fit(shape):
             self.head = self.lead(job, shape, bool(kept))
-        return self.evicted > evicted
+        return self.evicted + self.gathered > stopped
 
     def could_ever_fit(self, shape: Shape) -> bool:
         """Nobody waits behind a job that the pool, as it is, could not hold if it were empty."""
@@ -217,6 +230,29 @@ class Round:
             lost_s = victims.lost_work_s(victim)
             scores = victims.score_of(victim), victims.score_of(job)
             self.plan.evictions.append(Eviction(victim, job, lost_s, *scores))
+        return keep(self.draft, found.slots)
+
+    def gather(self, job: Job, shape: Shape) -> list[Slot]:
+        """What others leave that move together; see `defragment`."""
+        if self.is_out_of_turn(job) or shape in self.scattered:
+            return []
+        if self.gathered == GATHERS_PER_ROUND or self.gather_tries == TRIES_PER_ROUND:
+            return []
+        if not may_gather(self.view, self.draft, shape):
+            return []
+        self.gather_tries += 1
+        if self.homes is None:
+            self.homes = homes_of(self.view)
+        starts = {slot.node_id for placing in self.plan.places for slot in placing.slots}
+        found = gather(self.draft, self.homes, job, shape, frozenset(self.taken | starts))
+        if found is None:
+            self.scattered.add(shape)
+            return []
+        self.gathered += 1
+        for moving in found.moves:
+            self.taken.add(moving.job.job_id)
+            self.draft.take(moving.slots)
+        self.plan.moves += found.moves
         return keep(self.draft, found.slots)
 
     def is_out_of_turn(self, job: Job) -> bool:

@@ -28,8 +28,8 @@ from shared.contracts.placement import JobMigrated, JobPlaced
 POLICY = "kept"
 """Neither the line nor a planner placed it: it goes on where it was to go on."""
 NEVER = 1 << 62
-MOVES_PER_ROUND = 4
-"""That a planner may propose; each stops a job that could have gone on."""
+MOVES_PER_ROUND = 32
+"""That a plan may propose; each stops a job that could have gone on."""
 
 
 # ---- what is kept ---------------------------------------------------------------------------
@@ -248,6 +248,7 @@ def moved(pool: Pool, moving: Moving, now: int, cause: str) -> Decision:
         tenant=job.tenant,
         attempt=job.attempt,
         reason=moving.reason,
+        by_job_id=moving.by.job_id if moving.by else "",
         from_nodes=job.nodes,
         to_nodes=tuple(dict.fromkeys(slot.node_id for slot in moving.slots)),
         target=allocations_of(moving.slots),
@@ -263,7 +264,11 @@ def lost_work_s(pool: Pool, job: Job, now: int) -> float:
 
 @folds(JobMigrated)
 def on_migrated(event: JobMigrated, pool: Pool, fact: Fact) -> None:
-    set_off(pool, pool.jobs[event.job_id], "migrated", map(slot_of, event.target), fact.at)
+    job = pool.jobs[event.job_id]
+    set_off(pool, job, "migrated", map(slot_of, event.target), fact.at)
+    job.by = event.by_job_id
+    if event.by_job_id:
+        pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None
 
 
 def set_off(pool: Pool, job: Job, why: str, target: Iterable[Slot], at: int) -> None:

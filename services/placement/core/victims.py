@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -40,6 +41,8 @@ class ByRank(NamedTuple):
     min_residency_ms: int
     largest_gpus: float
     """No larger gang is stopped."""
+    move_after_ms: int | None = None
+    """From the go of a start until it may move for a larger job's sake; None: none ever does."""
 
 
 class Ripe(NamedTuple):
@@ -110,6 +113,16 @@ class Victims:
         """Cluster seconds since its last checkpoint: what it will do again."""
         lost_s = job.lost_ms(self._now, self._time_scale) / 1000 * self._time_scale
         return min(lost_s, LOST_WORK_CAP_S)
+
+    @property
+    def move_after_ms(self) -> int | None:
+        return self._by_rank.move_after_ms if self._by_rank else None
+
+    def moves_at(self, job: Job) -> float:
+        """ms from which a running job may be moved so that a larger one fits."""
+        if self.move_after_ms is None or not (job.spec.preemptible or job.spec.spot):
+            return math.inf
+        return max(self._protected_until(job), job.started_at + self.move_after_ms)
 
     def score_of(self, job: Job) -> float | None:
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None

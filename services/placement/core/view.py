@@ -96,8 +96,9 @@ def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
     if pool.settings is None or not pool.is_ranked:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
-    margin = pool.settings.preempt_margin
-    return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus)
+    margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
+    after_ms = None if after_s is None else wall_ms(after_s, pool.time_scale)
+    return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
 
 
 def oldest(pool: Pool, now: int) -> str:
@@ -134,11 +135,13 @@ class Eviction(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """A running job that goes on elsewhere, one slot per worker in rank order."""
+    """A running job that goes on elsewhere, one slot per worker in rank order, and for whom."""
 
     job: Job
     slots: list[Slot]
     reason: MoveReason
+    by: Job | None = None
+    """Who gets what it leaves."""
 
 
 class Resizing(NamedTuple):

@@ -30,7 +30,7 @@ CARRIED = """
 
 The use of a window is its offered load, plus the work carried into it, less what is carried out:
 any order that runs short work first postpones long work, and so does the oracle. Shares of what
-the window's GPUs could do.
+the window's GPUs could do. Where nobody moves, free GPUs that do not lie side by side stay free.
 
 """
 BATCHES = """
@@ -99,10 +99,11 @@ def replay_table(replays: Sequence[dict[str, Any]]) -> str:
 
 
 def carried_table(replays: Sequence[dict[str, Any]]) -> str:
-    head = ("trace", "load", "rule", "carried in", "carried out", "use")
+    head = ("trace", "load", "rule", "wait h", "carried in", "carried out", "use")
     return table(head, [
         (
             each["trace"], f"{each['load']:.3f}", name.rsplit("/", 1)[0],
+            f"{each['rules'][name]['mean_wait_s'] / HOUR_S:.2f}",
             f"{found['into_window']:.3f}", f"{found['out_of_window']:.3f}",
             f"{each['rules'][name]['utilisation']:.3f}",
         )

@@ -72,6 +72,12 @@ def over(named: Named, base: str) -> Named:
     return replace(named, rules=replace(named.rules, base=base))
 
 
+def staying(named: Named) -> Named:
+    """The same, where nobody moves so that a larger job fits."""
+    rules = replace(named.rules, defragment_after_s=None)
+    return replace(named, name=f"{named.name}, nobody moves", rules=rules)
+
+
 def seeds(named: Named) -> list[Named]:
     """The networks of every training seed, the deployed one among them."""
     name = named.name.removeprefix(LEARNED)

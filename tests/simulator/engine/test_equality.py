@@ -63,12 +63,14 @@ def faithful(
     ranked: bool,
     margin: float,
     large: float,
+    after_s: float | None,
 ) -> tuple[Ints, Ints, int]:
     learned = policy == LEARNED
     pool = simulated_pool(
         base_policy="fcfs" if learned else policy, learned=MODEL if learned else None,
         queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S, preempt_margin=margin,
         preemption="ranked" if ranked else "class", large_gang_share=large,
+        defragment_after_s=after_s,
     )  # fmt: skip
     done = simulate(Scenario(
         jobs=jobs, nodes=equal_nodes(NODES, pool=POOL), pool=pool, window_s=window_of(jobs),
@@ -86,12 +88,14 @@ def compiled(
     ranked: bool,
     margin: float,
     large: float,
+    after_s: float | None,
 ) -> tuple[Ints, Ints, int]:
     work = work_of(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy, mode=mode, runtime=runtime, preemption=ranked,  # type: ignore[arg-type]
         min_residency_s=RESIDENCY_S, restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S,
         refresh_s=REFRESH_S, large_gang_share=large, preempt_margin=margin,
+        defragment_after_s=after_s,
         theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()), band=BAND,
     )  # fmt: skip
     ran = kernel.simulate(work, np.full(NODES, 8, np.int64), rules)
@@ -111,10 +115,11 @@ def assert_same(
     ranked: bool = False,
     margin: float = 0.0,
     large: float = 1.0,
+    after_s: float | None = None,
 ) -> int:
     """How many jobs were stopped on the way."""
-    live = faithful(jobs, policy, mode, runtime, ranked, margin, large)
-    kern = compiled(jobs, policy, mode, runtime, ranked, margin, large)
+    live = faithful(jobs, policy, mode, runtime, ranked, margin, large, after_s)
+    kern = compiled(jobs, policy, mode, runtime, ranked, margin, large, after_s)
     assert live[0].tolist() == kern[0].tolist()
     assert live[1].tolist() == kern[1].tolist()
     assert live[2] == kern[2]
@@ -148,13 +153,24 @@ def test_gangs_that_rank_spares_agree(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
+@pytest.mark.parametrize("policy", ["fcfs", "srsf"])
+def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: str) -> None:
+    moved = [assert_same(workload(s), policy, mode, ranked=True, after_s=20.0) for s in range(4)]
+    stay = [assert_same(workload(s), policy, mode, ranked=True) for s in range(4)]
+    assert sum(moved) > 0
+    assert moved != stay or (policy, mode) == ("srsf", "easy")
+
+
+@pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["gittins", LEARNED])
 def test_preemption_by_rank_of_history_agrees(policy: str, mode: str) -> None:
     """For some hours, so that the network is told anew of the pool."""
     stops = 0
     for seed in (1, 2):
         jobs = slowed(workload(seed, tenants=3), 10)
-        stops += assert_same(jobs, policy, mode, "history", ranked=True, margin=0.1 * seed)
+        stops += assert_same(
+            jobs, policy, mode, "history", ranked=True, margin=0.1 * seed, after_s=200.0
+        )
     assert stops > 0
 
 
