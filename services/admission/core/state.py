@@ -123,7 +123,7 @@ class Waits:
 class Pool:
     """One lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "admission-2"
+    SCHEMA: ClassVar[str] = "admission-3"
     partition: int
     pool: PoolConfigured | None = None
     tenants: dict[str, TenantNoted] = field(default_factory=dict)

@@ -47,7 +47,7 @@ class Gang:
 class Watch:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-2"
+    SCHEMA: ClassVar[str] = "failslow-3"
     partition: int
     pool: PoolConfigured | None = None
     gangs: dict[str, Gang] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class Open(NamedTuple):
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-5"
+    SCHEMA: ClassVar[str] = "placement-6"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)

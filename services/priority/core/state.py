@@ -47,7 +47,7 @@ class Usage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-5"
+    SCHEMA: ClassVar[str] = "priority-6"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
