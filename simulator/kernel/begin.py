@@ -39,6 +39,7 @@ def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, la
         ends=state.table(state.End, most),
         shapes=state.table(state.Shape, len(work.dearer)),
         dearer=work.dearer,
+        sizes=sizes.astype(np.int64),
         free=sizes.astype(np.int64),
         bits=(1 << sizes.astype(np.int64)) - 1,
         levels=levels,

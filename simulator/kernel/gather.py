@@ -105,13 +105,14 @@ def empty(sim: Sim, job: Job) -> int:
 
 @compiled
 def next_home(sim: Sim, job: Job) -> int:
-    """The node with the least in use that would have room for one more worker if it were empty."""
+    """The half free node with the least in use that would have room for one more worker."""
     found = -1
     for n in range(sim.free.shape[0]):
         home, free = sim.homes[n], sim.free[n]
-        if home.fixed or home.count == 0 or (found >= 0 and home.gpus >= sim.homes[found].gpus):
+        if home.fixed or home.count == 0 or 2 * free < sim.sizes[n]:
             continue
-        if (free + home.gpus) // job.gpus > free // job.gpus:
+        is_least = found < 0 or home.gpus < sim.homes[found].gpus
+        if is_least and (free + home.gpus) // job.gpus > free // job.gpus:
             found = n
     return found
 

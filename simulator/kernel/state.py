@@ -278,6 +278,8 @@ class Sim(NamedTuple):
     shapes: Sequence[Shape]
     dearer: Bools
     """[S, S]: does shape b need at least what shape a needs?"""
+    sizes: Ints
+    """[m] GPUs."""
     free: Ints
     """[m] free GPUs."""
     bits: Ints

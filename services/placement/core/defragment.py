@@ -93,6 +93,8 @@ def candidates(
         node = draft.board.nodes[home.node_id]
         if home.node_id in busy or home.node_id in job.avoid or not node.kind.workers(shape):
             continue
+        if not is_half_free(node):
+            continue
         if home.tier < job.tier or any(mover.job_id in busy for mover in home.movers):
             continue
         if (node.whole + home.gpus) // shape.gpus > node.whole // shape.gpus:
@@ -100,9 +102,14 @@ def candidates(
 
 
 def homes_of(view: View) -> list[Home]:
-    """Nodes whose jobs may all move now: the least in use first, then by name."""
-    found = (home_of(view, node) for node in view.board.nodes.values() if node.indexed)
-    return sorted(home for home in found if home is not None)
+    """Nodes whose jobs may all move now: the least in use first, then by name. In a round GPUs only
+    become fewer, so whatever is not half free now need not be looked at."""
+    nodes = [node for node in view.board.nodes.values() if node.indexed and is_half_free(node)]
+    return sorted(home for node in nodes if (home := home_of(view, node)))
+
+
+def is_half_free(node: Node) -> bool:
+    return 2 * node.whole >= node.kind.gpus
 
 
 def home_of(view: View, node: Node) -> Home | None:
