@@ -32,6 +32,8 @@ RuntimeSource = Literal["user", "history", "oracle"]
 """Where a policy that uses a runtime takes it from; `oracle` reads the simulated duration."""
 QueueMode = Literal["strict", "skip", "easy"]
 Preemption = Literal["class", "ranked"]
+NEVER_S = 1e9
+"""The longest time that a pool may be told, for what is not to happen."""
 Shadow = Annotated[
     str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
 ]
@@ -80,9 +82,9 @@ class PoolSettings(Command):
     large_gang_share: float = Field(
         0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops no such"
     )
-    defragment_after_s: float | None = Field(
-        1800.0, ge=0, le=1e9, description="under `ranked`: cluster s that a job runs before it may "
-        "move so that a larger one fits; absent: none does",
+    defragment_after_s: float = Field(
+        1800.0, ge=0, le=NEVER_S, description="under `ranked`: cluster s that a job runs before it "
+        "may move so that a larger one fits; 1e9: none does",
     )  # fmt: skip
     reserve_after_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"
@@ -222,7 +224,7 @@ class PoolConfigured(Event):
     min_residency_s: float = Field(300.0, description="cluster s before rank stops a started job")
     preempt_margin: float = Field(0.0, description="score by which a job leads the one it stops")
     large_gang_share: float = Field(1.0, description="of the pool: gangs above it are large")
-    defragment_after_s: float | None = Field(None, description="cluster s until a job may move")
+    defragment_after_s: float = Field(NEVER_S, description="cluster s until a job may move")
     reserve_after_s: float | None = Field(None, description="cluster s until GPUs are kept")
     rank_ms: int = Field(1000, description="at most one ranking per this, wall ms")
     settle_ms: int = Field(0, description="wall ms from a change to its round")

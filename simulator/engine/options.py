@@ -44,7 +44,7 @@ class Options:
     margin: float | None = None
     """None: `MARGIN` where scores are logarithms, else 0."""
     large_gang_share: float = 0.25
-    defragment_after_s: float | None = 1800.0
+    defragment_after_s: float = 1800.0
     walltime: Walltime = "none"
     failures: bool = False
     seed: int = 0

@@ -12,7 +12,7 @@ from services.placement.core.line import Line, Walk
 from services.placement.core.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.state import Job, Pool
 from services.placement.core.victims import ByRank, Victims
-from shared.contracts.access import QueueMode
+from shared.contracts.access import NEVER_S, QueueMode
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import HoldReason, MoveReason
 
@@ -97,7 +97,7 @@ def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
     margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
-    after_ms = None if after_s is None else wall_ms(after_s, pool.time_scale)
+    after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
     return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
 
 

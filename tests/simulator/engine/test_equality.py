@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from shared.contracts.access import NEVER_S
 from simulator.engine.models import FOLDER
 from simulator.engine.run import simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
@@ -70,7 +71,7 @@ def faithful(
         base_policy="fcfs" if learned else policy, learned=MODEL if learned else None,
         queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S, preempt_margin=margin,
         preemption="ranked" if ranked else "class", large_gang_share=large,
-        defragment_after_s=after_s,
+        defragment_after_s=NEVER_S if after_s is None else after_s,
     )  # fmt: skip
     done = simulate(Scenario(
         jobs=jobs, nodes=equal_nodes(NODES, pool=POOL), pool=pool, window_s=window_of(jobs),

@@ -33,7 +33,9 @@ HASH = sha256_of("s3")
 
 def configured(**fields: Any) -> PoolConfigured:
     """As a wish that says no more than these fields leads to; old facts have other defaults."""
-    return PoolConfigured(solver="cpsat", large_gang_share=0.25, **fields)
+    return PoolConfigured(
+        solver="cpsat", large_gang_share=0.25, defragment_after_s=1800.0, **fields
+    )
 
 
 POOL = configured(partition=0, pool="main")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.access import NEVER_S
 from shared.contracts.base import Event
 from shared.contracts.placement import JobMigrated, JobPlaced
 from tests.services.placement.core.lane import Lane, job, kinds, lane
@@ -76,7 +77,7 @@ def test_what_is_left_is_kept_for_the_job_whoever_comes_meanwhile() -> None:
 
 def test_nobody_moves_before_its_time_nor_without_the_setting() -> None:
     assert not moves(asked(halves(), job("large", 8), after_ms=AFTER_MS - 10_000))
-    for settings in ({"defragment_after_s": None}, {"preemption": "class"}):
+    for settings in ({"defragment_after_s": NEVER_S}, {"preemption": "class"}):
         pool = scattered("a", "b", **settings)
         begin(pool, ("x", 6), ("y", 2), ("z", 4))
         pool.exited("x")
