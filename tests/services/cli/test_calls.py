@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import HTTPServer
 
 import pytest
 
@@ -13,6 +12,7 @@ from services.cli.calls import Watch, answered
 from services.cli.errors import Refused, Unreachable
 from services.cli.http_api import Api, Json
 from services.cli.target import Target
+from tests.services.cli.serving import Quiet, serving
 
 YES: Json = {"accepted": True}
 NO: Json = {"accepted": False, "type": "job.submit.v1", "reason": "quota", "detail": "spent"}
@@ -27,29 +27,18 @@ class Scripted(HTTPServer):
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-class Answer(BaseHTTPRequestHandler):
+class Answer(Quiet):
     def do_GET(self) -> None:
         assert isinstance(self.server, Scripted)
         status, said = self.server.next()
-        body = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
+        self.answer(status, json.dumps(said).encode())
 
 
 @pytest.fixture
 def server() -> Iterator[Scripted]:
-    server = Scripted(("127.0.0.1", 0), Answer)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    made = Scripted(("127.0.0.1", 0), Answer)
+    with serving(made):
+        yield made
 
 
 def api_of(server: Scripted) -> Api:

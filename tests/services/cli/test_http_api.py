@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from http.server import HTTPServer
 
 import pytest
 
 from services.cli.errors import BadInput, CliError, NotFound, Refused, Unreachable
 from services.cli.http_api import Api, part
 from services.cli.target import Target
+from tests.services.cli.serving import Quiet, serving
 
 
-class Gate(BaseHTTPRequestHandler):
+class Gate(Quiet):
     """Answers `/status/N` with a problem of that status, `/echo` with what it was sent."""
 
     def do_GET(self) -> None:
         if self.path.startswith("/status/"):
             self._problem(int(self.path.rpartition("/")[2]))
         elif self.path == "/stream":
-            self._answer(200, b": alive\n\nid: 1\nevent: x\ndata: {}\n\nevent: end\ndata: bye\n\n")
+            self.answer(200, b": alive\n\nid: 1\nevent: x\ndata: {}\n\nevent: end\ndata: bye\n\n")
         elif self.path == "/page":
-            self._answer(200, b"<html>")
+            self.answer(200, b"<html>")
         else:
             self._echo()
 
@@ -36,32 +36,18 @@ class Gate(BaseHTTPRequestHandler):
             "key": self.headers.get("authorization", ""),
             "body": json.loads(self.rfile.read(size)) if size else None,
         }
-        self._answer(200, json.dumps(told).encode())
+        self.answer(200, json.dumps(told).encode())
 
     def _problem(self, status: int) -> None:
         fault = {"field": "gang.workers", "rule": "is too many"}
         problem = {"reason": "some_reason", "detail": "said", "errors": [fault]}
-        self._answer(status, json.dumps(problem).encode())
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
+        self.answer(status, json.dumps(problem).encode())
 
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    server = HTTPServer(("127.0.0.1", 0), Gate)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield Api(Target(f"http://127.0.0.1:{server.server_port}", "id.secret"))
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(HTTPServer(("127.0.0.1", 0), Gate)) as url:
+        yield Api(Target(url, "id.secret"))
 
 
 def test_the_key_goes_along_and_what_was_not_given_stays_away(api: Api) -> None:
