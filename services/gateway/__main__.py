@@ -26,7 +26,9 @@ def main() -> None:
     telemetry = telemetry_for("gateway", settings)
     parts = wire(settings, telemetry)
     pages = {"/": lambda: page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))}
-    watch(telemetry.metrics, settings, lambda: parts.outbox.ready, pages=pages)
+    watch(
+        telemetry.metrics, settings, lambda: parts.outbox.ready and parts.access.ready, pages=pages
+    )
     uvicorn.run(
         build(parts), host=settings.host, port=settings.port, log_config=None, access_log=False,
         server_header=False, timeout_graceful_shutdown=3,
