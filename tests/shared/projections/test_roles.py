@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +39,9 @@ from shared.testing.ledgers import LedgerPen
 
 TENANTS = ("ada", "bob")
 ALL = "SELECT t::text AS t FROM {} t"
+WAITS_FOR_TENANT = """
+SELECT true FROM pg_locks WHERE NOT granted AND relation = 'berth.tenant'::regclass
+"""
 RELATIONS = """
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'berth'::regnamespace
 AND c.relkind IN ('r', 'v') AND has_table_privilege('berth_gateway', c.oid, 'SELECT')
@@ -288,6 +295,32 @@ async def test_tables_of_before_there_were_roles_are_taken_over(database: str) -
     await conn.close()
     await migrate(database)
     await fold(database, two_tenants())
+
+
+async def test_who_migrates_gives_way_to_those_who_work_with_the_tables(database: str) -> None:
+    await migrate(database)
+    conn, watch = await connect(database), await connect(database)
+    async with conn.transaction():
+        await conn.fetch("SELECT FROM berth.tenant")
+        migrating = asyncio.create_task(migrate(database))
+        # It holds tables of the first letters, and waits for this one: a deadlock, were it patient.
+        while not await watch.fetchval(WAITS_FOR_TENANT):
+            await asyncio.sleep(0.01)
+        await conn.execute("UPDATE berth.command SET partition = partition")
+        assert not migrating.done()
+    await migrating
+    await conn.close()
+    await watch.close()
+
+
+async def test_a_migration_that_cannot_begin_is_no_traceback(tmp_path: Path) -> None:
+    told = os.environ | {"BERTH_POSTGRES": f"postgresql://berth@/berth?host={tmp_path}"}
+    program = [sys.executable, "-m", "shared.projections.migrate"]
+    done = await asyncio.to_thread(
+        subprocess.run, program, env=told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "nothing could be migrated" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_password_is_read_from_the_address_or_from_the_file_it_names(tmp_path: Path) -> None:
