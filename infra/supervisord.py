@@ -1,4 +1,4 @@
-"""The supervisor's process: PyPI's supervisord, with a quick restart and a forgetful broker."""
+"""The supervisor's process: PyPI's supervisord, with quick starts and a forgetful broker."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 from supervisor import events
 from supervisor.medusa import asyncore_25
-from supervisor.options import ServerOptions
 from supervisor.states import SupervisorStates
 from supervisor.supervisord import Supervisor
+
+from infra.warm import Warm, WarmOptions
 
 LOOK_EVERY_S = 0.2
 STOPPED = "stopped"
@@ -20,7 +21,7 @@ FORGOT = "the embedded broker ended, and with it all it knew: the stack stops; s
 class StackSupervisor(Supervisor):  # type: ignore[misc]
     """Stops everything when a process dies whose memory the others depend on."""
 
-    def __init__(self, options: ServerOptions, forgetful: str) -> None:
+    def __init__(self, options: WarmOptions, forgetful: str) -> None:
         super().__init__(options)
         self._forgetful = forgetful
         poll = options.poller.poll
@@ -33,6 +34,15 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
         events.subscribe(events.ProcessStateBackoffEvent, self._on_exit)
         super().runforever()
 
+    def tick(self, now: float | None = None) -> None:
+        # At the end of its loop's first round: the parts start while the services' code is read.
+        if self.options.warm is None:
+            groups = self.options.process_group_configs
+            commands = [each.command for group in groups for each in group.process_configs]
+            self.options.warm = Warm(commands)
+            self.options.warm.read()
+        super().tick(now)
+
     def _on_exit(self, event: events.ProcessStateEvent) -> None:
         running = self.options.mood == SupervisorStates.RUNNING
         if running and event.process.config.name == self._forgetful:
@@ -43,7 +53,7 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
 
 def main(config: str, forgetful: str) -> None:
     """Run the supervisor in this process until it is told to stop."""
-    options = ServerOptions()
+    options = WarmOptions()
     options.realize(["-c", config, "-n"], doc=__doc__)
     options.first, options.test = True, False
     with suppress(asyncore_25.ExitNow):
