@@ -1,7 +1,7 @@
 """What Berth's deployed policy gains over what clusters run today, on real traces, base by base.
 
-Continuous replay (60 % warm-up, the rest counts; loads 0.7, 0.9, 1.1) and RLTune's batches. Nothing
-called deployable uses an oracle or anything of the part of a trace that it is judged by.
+Continuous replay (60 % warm-up, the rest counts; loads 0.7, 0.9, 0.95, 1.1) and RLTune's batches.
+Nothing called deployable uses an oracle or anything of the part of a trace that it is judged by.
 `--out DIR` writes JSON, tables and plots. `--trace FILE` replays that trace alone; `--quick` ends
 within 50 s.
 """
@@ -41,7 +41,7 @@ from simulator.engine.trial import REGRET
 from simulator.metrics.outcome import Outcome
 from simulator.workload.source import SYNTHETIC
 
-LOADS = (0.7, 0.9, 1.1)
+LOADS = (0.7, 0.9, 0.95, 1.1)
 LOAD = 0.9
 CLUSTERS = ("cluster03", "cluster04", "cluster07")
 """Of ITP, those with a thousand jobs and gangs; its tenants never share GPUs."""

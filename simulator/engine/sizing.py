@@ -16,6 +16,8 @@ LAST_SHARE = 0.4
 """Part of the trace's time that is evaluated; what comes before it warms the queue up."""
 SEARCHED = 64
 """Node counts tried on either side of the first guess."""
+NEAR = 0.02
+"""Loads so near to the one asked for are as good: of these pools the one that holds most jobs."""
 PLENTY_CPUS = 4096.0
 PLENTY_MEM_GIB = 65536.0
 """Of a node where GPUs alone are to bind."""
@@ -97,12 +99,21 @@ class Offered:
         return offered_load(self.submit_s, self.duration_s, gpus, capacity, self.window_s)
 
     def nodes_for(self, load: float) -> int:
-        """The number whose load is nearest; ValueError where no job has GPUs."""
+        """The number whose load is nearest, of those that hold the most jobs where several are
+        `NEAR`; ValueError where no job has GPUs."""
         guess = round(self.load(1 << 20) * (1 << 20) / load)
         if guess <= 0 and self.load(1) <= 0:
             raise ValueError("no job that was submitted in the window asks for GPUs")
         tried = range(max(1, guess - SEARCHED), guess + SEARCHED + 1)
-        return min(tried, key=lambda nodes: (abs(self.load(nodes) - load), nodes))
+        loads = {nodes: self.load(nodes) for nodes in tried}
+        near = {nodes for nodes, found in loads.items() if abs(found - load) <= NEAR}
+        most = max((self.held(nodes) for nodes in near), default=0)
+        best = [nodes for nodes in near if self.held(nodes) == most] or tried
+        return min(best, key=lambda nodes: (abs(loads[nodes] - load), nodes))
+
+    def held(self, nodes: int) -> int:
+        """Jobs that fit into that many empty nodes."""
+        return int((self.least_nodes <= nodes).sum())
 
 
 def offered_by(

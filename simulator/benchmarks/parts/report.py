@@ -46,6 +46,7 @@ there no order helps.
 
 """
 HOUR_S = 3600.0
+LEARNED = "learned:"
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
@@ -79,23 +80,36 @@ def page(result: dict[str, Any]) -> str:
 
 
 def replay_table(replays: Sequence[dict[str, Any]]) -> str:
+    """A row per trace and load; a second one for the network where validation took another."""
     head = (
         "trace", "load", "nodes", "policy", "wait h", "FCFS skip", "EASY true", "SRSF oracle",
-        "gap closed", "worst seed", "p99 h", "EASY p99 h", "use",
+        "gap closed", "worst seed", "p99 h", "EASY p99 h", "use", "over blocking", "over skip",
     )  # fmt: skip
     rows = []
     for each in replays:
-        rules = {name.split("/preempt")[0]: value for name, value in each["rules"].items()}
-        gap = each["gap_closed_skip_fcfs_to_srsf_oracle"]
-        rows.append((
-            each["trace"], f"{each['load']:.3f}", sum(each["nodes"]), each["policy"],
-            hours(each["mean_wait_s"]), hours(wait(rules, "fcfs/blind/skip")),
-            hours(wait(rules, "fcfs/oracle/easy")), hours(wait(rules, "srsf/oracle")),
-            share(gap), share(each["training_seeds"]["worst_gap_closed"]),
-            hours(each["p99_wait_s"]),
-            hours(each["p99_wait_s_easy_fcfs_true"]), f"{each['utilisation']:.3f}",
-        ))  # fmt: skip
+        rows.append(replay_row(each, each["policy"], each["training_seeds"]["worst_gap_closed"]))
+        if not each["policy"].startswith(LEARNED):
+            learned = next(name for name in each["rules"] if name.startswith(LEARNED))
+            rows.append(replay_row(each, learned.split("/")[0], None, ", not taken"))
     return table(head, rows)
+
+
+def replay_row(
+    replay: dict[str, Any], policy: str, worst: float | None, note: str = ""
+) -> tuple[object, ...]:
+    rules = replay["rules"]
+    own, blocking = rule(rules, f"{policy}/"), rule(rules, "fcfs/blind/strict/")
+    skip, easy = rule(rules, "fcfs/blind/skip/"), rule(rules, "fcfs/oracle/easy/")
+    oracle = rule(rules, "srsf/oracle/")
+    wait_s, skip_s, oracle_s = (each["mean_wait_s"] for each in (own, skip, oracle))
+    used = own["utilisation"]
+    return (
+        replay["trace"], f"{replay['load']:.3f}", sum(replay["nodes"]), policy + note,
+        hours(wait_s), hours(skip_s), hours(easy["mean_wait_s"]), hours(oracle_s),
+        share((skip_s - wait_s) / (skip_s - oracle_s) if skip_s > oracle_s else None),
+        share(worst), hours(own["p99_wait_s"]), hours(easy["p99_wait_s"]), f"{used:.3f}",
+        f"{used / blocking['utilisation'] - 1:+.1%}", f"{used / skip['utilisation'] - 1:+.1%}",
+    )  # fmt: skip
 
 
 def carried_table(replays: Sequence[dict[str, Any]]) -> str:
@@ -131,9 +145,10 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
 
 
-def wait(rules: dict[str, Any], start: str) -> float:
-    found = next(value for name, value in rules.items() if name.startswith(start))
-    return float(found["mean_wait_s"])
+def rule(rules: dict[str, Any], start: str) -> dict[str, Any]:
+    """What is known of the rule whose key begins so."""
+    found: dict[str, Any] = next(each for name, each in rules.items() if name.startswith(start))
+    return found
 
 
 def cell_table(cells: Iterable[dict[str, Any]]) -> str:
@@ -179,11 +194,11 @@ def draw_replays(path: Path, replays: Sequence[dict[str, Any]]) -> None:
     for place, each in enumerate(replays):
         labels.append(f"{each['trace']} @ {each['load']:.2f}")
         for name, value in each["rules"].items():
-            rule = "/".join(name.split("/")[:3])
-            colour = colours.setdefault(rule, f"C{len(colours) % 10}")
+            short = "/".join(name.split("/")[:3])
+            colour = colours.setdefault(short, f"C{len(colours) % 10}")
             axes.plot(max(value["mean_wait_s"] / HOUR_S, 1e-3), place, "o", color=colour)
-    for rule, colour in colours.items():
-        axes.plot([], [], "o", color=colour, label=rule)
+    for short, colour in colours.items():
+        axes.plot([], [], "o", color=colour, label=short)
     axes.set_xscale("log")
     axes.set_yticks(range(len(labels)), labels)
     axes.set_xlabel("mean wait, h (JCT less work)")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from simulator.engine.failures import Failure, drawn, merged, recorded
-from simulator.engine.sizing import load_of, nodes_for_load, stretched, window_of
+from simulator.engine.sizing import Offered, load_of, nodes_for_load, stretched, window_of
 from simulator.workload.source import load
 
 
@@ -19,6 +20,15 @@ def test_the_node_count_reaches_the_load_of_the_last_part(wanted: float) -> None
     assert high - low == pytest.approx(0.4 * span, rel=1e-6)
     work = sum(job.gpus * job.duration_s for job in jobs if job.submit_s >= low)
     assert found.load == pytest.approx(work / (found.nodes * 8 * (high - low)))
+
+
+def test_a_pool_that_holds_all_gangs_comes_before_one_that_is_a_little_nearer() -> None:
+    duration_s, gpus = np.full(41, 100.0), np.ones(41)
+    duration_s[-1], gpus[-1] = 51.0, 80.0
+    offered = Offered(np.zeros(41), duration_s, gpus, np.ceil(gpus / 8), 8, (0.0, 100.0))
+    assert offered.load(5) == 1.0 and offered.load(10) == pytest.approx(1.01)
+    assert offered.nodes_for(1.0) == 10
+    assert offered.nodes_for(0.97) == 5
 
 
 def test_stretched_arrivals_offer_less() -> None:
