@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 
 import asyncpg
 
@@ -14,7 +14,7 @@ from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
-from shared.projections.database import connect
+from shared.projections.database import answering, connect
 from shared.projections.facts import Batch
 from shared.projections.project import project
 from shared.projections.source import Source, ahead
@@ -60,7 +60,7 @@ class Projector:
             gather_ms=settings.gather_ms,
         )
         try:
-            with answering(conn):
+            with answering(conn, ANSWER_S):
                 begin = await cursor.read(conn)
             source = Source(client, settings.partitions, begin)
             await source.start()
@@ -76,7 +76,7 @@ class Projector:
         async with aclosing(ahead(lambda: source.poll(POLL_S, most))) as found:
             async for batches in found:
                 if batches:
-                    with answering(conn):
+                    with answering(conn, ANSWER_S):
                         await project(conn, batches)
                     self._observe(batches)
                 self.ready = True
@@ -90,16 +90,3 @@ class Projector:
             self._events(len(batch.lines))
             if batch.lines:
                 self._lag.observe(max(0, now - batch.lines[0].at) / 1000)
-
-
-@contextmanager
-def answering(conn: asyncpg.Connection) -> Iterator[None]:
-    """A connection that is silent for too long is dropped, and whoever waits for it told so.
-
-    A `command_timeout` is no help: asyncpg then waits for the server to confirm that it gave up.
-    """
-    giving_up = asyncio.get_running_loop().call_later(ANSWER_S, conn.terminate)
-    try:
-        yield
-    finally:
-        giving_up.cancel()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import asyncpg
 from asyncpg import Connection
 
@@ -15,3 +19,16 @@ OPERATOR = "berth_operator"
 async def connect(dsn: str, schema: str = SCHEMA, *, within_s: float = 60.0) -> Connection:
     """Unqualified names mean the tables of `schema`; TimeoutError where nobody answers in time."""
     return await asyncpg.connect(dsn, server_settings={"search_path": schema}, timeout=within_s)
+
+
+@contextmanager
+def answering(conn: Connection, within_s: float) -> Iterator[None]:
+    """A connection that is silent for too long is dropped, and whoever waits for it told so.
+
+    A `command_timeout` is no help: asyncpg then waits for the server to confirm that it gave up.
+    """
+    giving_up = asyncio.get_running_loop().call_later(within_s, conn.terminate)
+    try:
+        yield
+    finally:
+        giving_up.cancel()

@@ -1,0 +1,45 @@
+"""The way from the gateway to Postgres is bad: reads are refused in time, and work again after."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from infra.proxy import Mode, Proxy
+from services.gateway import database as gateway
+from services.gateway.database import Database
+from services.gateway.problem import Refusal
+from shared.contracts.registry import Bearer
+from shared.projections.migrate import migrate
+from tests.chaos.test_projection import socket_of, through
+
+OPERATOR = Bearer("k", "operator", None)
+READ = "SELECT count(*) AS jobs FROM job"
+
+
+@pytest.mark.parametrize("mode", ["cut", "half_open"])
+async def test_reads_behind_a_bad_way_to_postgres_are_refused_in_time(
+    mode: Mode, database: str, tmp_path: Path
+) -> None:
+    """Half open: the connections of the pool look as good as ever, and nothing comes back."""
+    await migrate(database)
+    proxy = Proxy(socket_of(database))
+    await proxy.start(tmp_path / ".s.PGSQL.5432")
+    reads = Database(through(database, tmp_path))
+    with patch.multiple(gateway, ANSWER_S=1.0, CONNECT_S=1.0, CONNECTIONS=2):
+        await asyncio.gather(*(reads.rows(OPERATOR, READ) for _ in range(2)))
+        proxy.mode = mode
+        for _ in range(2):
+            # Many more than connections: who waits for one to be free is not to wait for longer.
+            asked = [reads.rows(OPERATOR, READ) for _ in range(24)]
+            async with asyncio.timeout(5):
+                refused = await asyncio.gather(*asked, return_exceptions=True)
+            assert {type(each) for each in refused} == {Refusal}
+        proxy.mode = "good"
+        async with asyncio.timeout(5):
+            assert await reads.rows(OPERATOR, READ) == [{"jobs": 0}]
+    await reads.stop()
+    await proxy.stop()
