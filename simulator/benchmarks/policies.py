@@ -292,7 +292,7 @@ def batch_cells(options: Options, say: Say) -> list[Cell]:
             protocols["batches-256-contended"] = windows.contended(batches, bases["fcfs"])
         policies = [ours, *(others if jobs == 256 else others[:1])]
         if jobs == 256:
-            policies.append(SRSF_ORACLE)
+            policies += [SMALLEST, SRSF_ORACLE]
         for policy in policies:
             found += of_batches(batches, bases, protocols, policy)
     return found

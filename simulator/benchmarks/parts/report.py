@@ -25,6 +25,15 @@ that the cell names, with run times from the tenants' history, never the true on
 stops nobody, `-blind` knows no history. A policy is taken in a replay unless the last half of its
 warm-up shows that another was 5 % better: then that one is, as `berth validate` does live.
 """
+CONTINUOUS = """
+## Continuous replay
+
+![](policies-continuous.svg)
+
+Each trace on the number of 8-GPU nodes that is offered that load in the part that counts. `over
+blocking` and `over skip` compare the use of GPUs with FCFS whose head of line blocks, or does not.
+
+"""
 CARRIED = """
 ## Where utilisation comes from
 
@@ -37,7 +46,8 @@ BATCHES = """
 ## RLTune's protocol at a glance
 
 Gains in mean wait / mean JCT / utilisation over each base that blocks, batches of 256 consecutive
-jobs of Helios Venus from an empty cluster. The last column knows every run time.
+jobs of Helios Venus from an empty cluster. `smallest_first` is the best rule that learns nothing
+and stops nobody; the last column knows every run time.
 
 """
 CONTENDED = """
@@ -61,7 +71,7 @@ def write(folder: Path, result: dict[str, Any]) -> None:
 
 
 def page(result: dict[str, Any]) -> str:
-    parts = [HEAD, "\n## Continuous replay\n\n![](policies-continuous.svg)\n\n"]
+    parts = [HEAD, CONTINUOUS]
     parts += [replay_table(result["replays"])]
     if any(each["carried"] for each in result["replays"]):
         parts += [CARRIED, carried_table(result["replays"])]
