@@ -60,6 +60,14 @@ def processes(data_dir: Path) -> list[ProcessState]:
     ]
 
 
+def supervisor_pid(data_dir: Path) -> int:
+    """Of the supervisor itself; 0 where none runs, or stops."""
+    try:
+        return cast("int", _call(data_dir, "getPID"))
+    except (*AWAY, Stopping):
+        return 0
+
+
 def start(data_dir: Path, name: str) -> None:
     """Begin to start a service, without waiting for it."""
     _call(data_dir, "startProcess", f"{GROUP}:{name}", False)

@@ -22,27 +22,32 @@ class Memory:
     by_process_mib: dict[str, float] = field(default_factory=dict)
 
     def sample(self) -> None:
-        rss_mib = pss_mib = 0.0
-        for each in control.processes(self.data_dir):
-            rss, pss = _with_children(each.pid) if each.pid else (0.0, 0.0)
-            rss_mib, pss_mib = rss_mib + rss, pss_mib + pss
-            self.by_process_mib[each.name] = max(self.by_process_mib.get(each.name, 0.0), pss)
-        self.peak_rss_mib = max(self.peak_rss_mib, rss_mib)
-        self.peak_pss_mib = max(self.peak_pss_mib, pss_mib)
+        found = {
+            each.name: _with_children(each.pid)
+            for each in control.processes(self.data_dir)
+            if each.pid
+        }
+        # Its children are all of the above.
+        found["supervisor"] = _of(control.supervisor_pid(self.data_dir))
+        for name, (_, pss) in found.items():
+            self.by_process_mib[name] = max(self.by_process_mib.get(name, 0.0), pss)
+        self.peak_rss_mib = max(self.peak_rss_mib, sum(rss for rss, _ in found.values()))
+        self.peak_pss_mib = max(self.peak_pss_mib, sum(pss for _, pss in found.values()))
 
 
 def _with_children(pid: int) -> tuple[float, float]:
     try:
-        process = psutil.Process(pid)
-        found = [_of(each) for each in (process, *process.children(recursive=True))]
+        children = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return 0.0, 0.0
+    found = [_of(each) for each in (pid, *(child.pid for child in children))]
     return sum(rss for rss, _ in found), sum(pss for _, pss in found)
 
 
-def _of(process: psutil.Process) -> tuple[float, float]:
+def _of(pid: int) -> tuple[float, float]:
     """0 for a process that ended meanwhile."""
     try:
+        process = psutil.Process(pid)
         rss = process.memory_info().rss / MIB
     except psutil.Error:
         return 0.0, 0.0

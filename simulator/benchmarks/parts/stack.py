@@ -64,11 +64,13 @@ class Bench:
 
     def rss_mib(self) -> dict[str, float]:
         """Proportional memory where the kernel says it (shared pages counted once), in MiB."""
-        return {
-            each.name: round(tree_pss_mib(each.pid), 1)
+        services = {
+            each.name: round(pss_mib(tree(each.pid)), 1)
             for each in control.processes(self.stack.data_dir)
             if each.pid
         }
+        supervisor = tree(control.supervisor_pid(self.stack.data_dir))[:1]
+        return services | {"supervisor": round(pss_mib(supervisor), 1)}
 
 
 def tree_cpu_s(pid: int) -> float:
@@ -82,9 +84,9 @@ def tree_cpu_s(pid: int) -> float:
     return total
 
 
-def tree_pss_mib(pid: int) -> float:
+def pss_mib(processes: list[psutil.Process]) -> float:
     total = 0
-    for process in tree(pid):
+    for process in processes:
         try:
             total += process.memory_full_info().pss
         except psutil.NoSuchProcess:
@@ -93,6 +95,7 @@ def tree_pss_mib(pid: int) -> float:
 
 
 def tree(pid: int) -> list[psutil.Process]:
+    """The process and all below it."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
