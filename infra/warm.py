@@ -3,7 +3,8 @@
 Reading it costs a second of CPU: as much as everything else that a killed service does before it
 decides again, and eleven times that when a stack starts. A copy has the pages in common with all
 others until it writes to them. Whatever could differ from a new interpreter makes one: code that is
-no longer what was read, Python's own variables, any other command than `python -P -m PACKAGE`.
+no longer what was read, other values of the variables that it was read with, Python's own among
+them, and any other command than `python -P -m PACKAGE`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from typing import NoReturn
@@ -35,6 +36,33 @@ THREADED = frozenset({"services.priority"})
 PR_SET_PDEATHSIG = 1
 OF_THE_INTERPRETER = "PYTHON"
 """It looks at variables of this prefix once, when it starts."""
+NOBODYS = "\0"
+"""In the place of a variable that is not there."""
+
+
+class Seen(MutableMapping[str, str]):
+    """The environment, which notes what is asked of it: code that is read may look at it once."""
+
+    def __init__(self, real: MutableMapping[str, str]) -> None:
+        self._real = real
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return self._real[name]
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self._real[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._real[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self.asked.update(self._real)
+        return iter(self._real)
+
+    def __len__(self) -> int:
+        return len(self._real)
 
 
 class Warm:
@@ -46,14 +74,20 @@ class Warm:
         found = (self._package_of(shlex.split(command)) for command in commands)
         self._packages = {package for package in found if package is not None}
         self._read: dict[str, tuple[int, int]] = {}
+        self._asked: dict[str, str] = {}
 
     def read(self) -> None:
         """What the packages' `__main__` import; what cannot be imported says so when it runs."""
+        real = os.environ
+        seen = Seen(real)
+        os.environ = seen  # type: ignore[assignment]  # noqa: B003
         for package in sorted(self._packages - THREADED):
             main = f"{package}.__main__"
-            with suppress(Exception):
+            with suppress(Exception, SystemExit):
                 importlib.import_module(main)
             sys.modules.pop(main, None)
+        os.environ = real  # noqa: B003
+        self._asked = {name: real.get(name, NOBODYS) for name in seen.asked}
         files = (getattr(each, "__file__", None) for each in list(sys.modules.values()))
         self._read = {path: _version(path) for path in files if path}
         # The collector would write to every page, and each copy would have its own.
@@ -67,6 +101,7 @@ class Warm:
             package in self._packages
             and bool(self._read)
             and _of_the_interpreter(env) == _of_the_interpreter(os.environ)
+            and all(env.get(name, NOBODYS) == value for name, value in self._asked.items())
             and all(_version(path) == version for path, version in self._read.items())
         )
 

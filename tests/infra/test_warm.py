@@ -17,7 +17,7 @@ from infra import control, supervise
 from infra.stack import SERVICES, STEPS, Service
 from infra.supervise import StackOptions
 
-HEAVY = "import os\nREAD_BY = os.getpid()\n"
+HEAVY = "import os\nREAD_BY = os.getpid()\nASKED = os.environ.get('ASKED')\n"
 MAIN = """
 import atexit, json, os, signal, sys, threading, time
 from probed import heavy
@@ -56,6 +56,7 @@ assert not warm.takes([*argv, "--more"], env)
 assert not warm.takes([*argv[:-1], "json"], env)
 assert not warm.takes([*argv[:-1], "probed.heavy"], env)
 assert not warm.takes(argv, env | {"PYTHONHASHSEED": "7"})
+assert not warm.takes(argv, env | {"ASKED": "when it was read"})
 child = os.fork()
 if child == 0:
     warm.begin(argv, env)
