@@ -75,6 +75,7 @@ class Warm:
         self._packages = {package for package in found if package is not None}
         self._read: dict[str, tuple[int, int]] = {}
         self._asked: dict[str, str] = {}
+        self._pid = os.getpid()
 
     def read(self) -> None:
         """What the packages' `__main__` import; what cannot be imported says so when it runs."""
@@ -113,11 +114,13 @@ class Warm:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._tie:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != self._pid:  # It ended before it could be asked for.
+                os._exit(128 + signal.SIGTERM)
         # Before the environment changes, after which there is no place for a title.
         setproctitle(shlex.join(argv[len(self._tie) :]))
         os.environ.clear()
         os.environ.update(env)
-        sys.argv = [*argv[-1:]]
+        sys.argv = [argv[-1]]
         _to_the_end(argv[-1])
 
     def _package_of(self, argv: Sequence[str]) -> str | None:
