@@ -20,7 +20,8 @@ def main(command: list[str]) -> int:
     child = os.posix_spawnp(command[0], command, os.environ, setsid=True)
 
     def pass_on(number: int, _: object) -> None:
-        os.kill(child, number)
+        with suppress(ProcessLookupError):
+            os.kill(child, number)
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, pass_on)
@@ -32,12 +33,12 @@ def main(command: list[str]) -> int:
 
 def _stay(child: int) -> None:
     """Until it is told to end; nothing of the command goes on meanwhile."""
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_DFL)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     sys.stderr.write(f"{STAYS}\n")
     sys.stderr.flush()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_DFL)
     while True:
         signal.pause()
 
