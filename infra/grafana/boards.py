@@ -198,6 +198,9 @@ BUS = Board("berth-bus", "Berth: bus and processes", (
     Panel("requests over a tenant's limit", (
         q(rate("berth_requests_limited_total", "tenant"), "{{tenant}}"),
     ), "ops", text="Answered 429 by the gateway; BERTH_TENANT_RATE, BERTH_TENANT_BURST."),
+    Panel("time in which a tenant's topic is not read", (
+        q(rate("berth_submissions_held_seconds_total", "tenant"), "{{tenant}}"),
+    ), "percentunit", text="It published more than its rate: the same two settings."),
 ), SERVICES)  # fmt: skip
 
 BOARDS = (OVERVIEW, QUEUE, PLACEMENT, FAILSLOW, LLM, BUS)

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from time import monotonic
+from time import monotonic, monotonic_ns
+from typing import TypeAlias
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
 
 from services.gateway.access import Access
+from services.gateway.core.rate import Buckets, Rate
 from services.gateway.inbound import PREFIX, Arrived, Parcel, parcel
 from services.gateway.outbox import Ack, Letter, Outbox
 from services.gateway.problem import Refusal
@@ -36,6 +38,10 @@ MAX_RECORDS = 500
 SUBMISSIONS = ("submissions", "all")
 """Labels of the lag: one series for the topics of all tenants."""
 POLL_MS = 200
+SPENT_POLL_MS = 50
+"""While somebody waits for room."""
+
+Found: TypeAlias = dict[TopicPartition, Sequence[ConsumerRecord]]
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +57,20 @@ class Ingress:
         outbox: Outbox,
         telemetry: Telemetry,
         note: Callable[[str, str, int], None],
+        rate: Rate,
         *,
         alone_with: int = 0,
     ) -> None:
-        """`alone_with` partitions in each tenant's topic: no other gateway shares the work, so no
+        """Of each tenant records are taken at `rate`; the others wait in its topic, where they are
+        in nobody's way.
+
+        `alone_with` partitions in each tenant's topic: no other gateway shares the work, so no
         group has to form, which takes the embedded broker 6 s, and again for each new tenant.
         Offsets are committed all the same. 0: a group."""
+        self._buckets = Buckets(rate)
+        self._most = min(MAX_RECORDS, rate.burst)
+        self._spent: set[str] = set()
+        """Topics whose buckets were empty when they were last looked at."""
         self._alone_with = alone_with
         self._connection = connection
         self._instance = instance
@@ -112,7 +126,7 @@ class Ingress:
                     await asyncio.sleep(REFRESH_S)
                     continue
                 await self._take(consumer)
-                await progress.check(consumer, self._topics)
+                await progress.check(consumer, self._topics, self._spent)
                 lag = Figure("berth_consumer_lag_records", progress.behind, SUBMISSIONS)
                 self._telemetry.metrics.show([lag])
         finally:
@@ -122,11 +136,42 @@ class Ingress:
         """Reads for one refresh interval, then looks for new tenants again."""
         ends = asyncio.get_running_loop().time() + REFRESH_S
         while asyncio.get_running_loop().time() < ends:
-            found = await consumer.getmany(timeout_ms=POLL_MS, max_records=MAX_RECORDS)
+            found = await self._found(consumer)
             if found:
+                self._spend(found)
                 await self._forward([record for records in found.values() for record in records])
                 FAILPOINTS.pass_by("after_forward")
                 await self._commit(consumer, found)
+
+    async def _found(self, consumer: AIOKafkaConsumer) -> Found:
+        """Of those tenants that have not sent more than their rate."""
+        now_ns = monotonic_ns()
+        self._spent = {topic for topic in self._spent if self._buckets.wait_ns(topic, now_ns)}
+        if not self._spent:
+            return await self._getmany(consumer, POLL_MS)
+        began_s = monotonic()
+        found: Found = {}
+        if others := [tp for tp in consumer.assignment() if tp.topic not in self._spent]:
+            found = await self._getmany(consumer, SPENT_POLL_MS, *others)
+        else:
+            await asyncio.sleep(SPENT_POLL_MS / 1000)
+        for topic in self._spent:
+            held_s = self._telemetry.metrics.submissions_held_s.labels(topic.removeprefix(PREFIX))
+            held_s.inc(monotonic() - began_s)
+        return found
+
+    async def _getmany(
+        self, consumer: AIOKafkaConsumer, wait_ms: int, *of: TopicPartition
+    ) -> Found:
+        found: Found = await consumer.getmany(*of, timeout_ms=wait_ms, max_records=self._most)
+        return found
+
+    def _spend(self, found: Found) -> None:
+        now_ns = monotonic_ns()
+        for tp, records in found.items():
+            self._buckets.spend(tp.topic, now_ns, len(records))
+            if self._buckets.wait_ns(tp.topic, now_ns):
+                self._spent.add(tp.topic)
 
     async def _subscribed(self, consumer: AIOKafkaConsumer) -> bool:
         there = await consumer.topics()
@@ -166,12 +211,13 @@ class Ingress:
         if isinstance(made.command, SubmitJob):
             span.set("job.id", made.subject)
             self._note(made.subject, tenant, made.lane)
-        letter = Letter(made.id, made.command, made.subject, tenant, made.pool, span.traceparent)
+        letter = Letter(
+            made.id, made.command, made.subject, tenant, made.pool, span.traceparent,
+            access_next=self._access.next,
+        )  # fmt: skip
         return await self._outbox.post(TOPIC, made.lane, letter)
 
-    async def _commit(
-        self, consumer: AIOKafkaConsumer, found: dict[TopicPartition, Sequence[ConsumerRecord]]
-    ) -> None:
+    async def _commit(self, consumer: AIOKafkaConsumer, found: Found) -> None:
         try:
             await consumer.commit({tp: records[-1].offset + 1 for tp, records in found.items()})
         except CommitFailedError:

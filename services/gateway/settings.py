@@ -39,10 +39,16 @@ class GatewaySettings(Listening):
         default=False, description="A recorded simulation is shown: whatever changes it is refused"
     )
     tenant_rate: float = Field(
-        default=200, gt=0, le=1e6, description="Requests of one tenant a second, in the long run"
+        default=200,
+        gt=0,
+        le=1e6,
+        description="Of one tenant a second in the long run: requests, and records of its topic",
     )
     tenant_burst: int = Field(
-        default=1000, ge=1, le=1_000_000, description="Requests of one tenant at once"
+        default=1000,
+        ge=1,
+        le=1_000_000,
+        description="Of one tenant at once: requests, and records of its topic",
     )
     oidc_issuer: str = Field(
         default="", max_length=512, description="Whose tokens open the API; empty: keys alone do"

@@ -49,6 +49,7 @@ MetricName = Literal[
     "berth_spans_dropped",
     "berth_spans_exported",
     "berth_spans_unsampled",
+    "berth_submissions_held_seconds",
     "berth_tenant_use_ratio",
     "berth_tenant_weight_ratio",
     "berth_undecided_seconds",
@@ -193,6 +194,11 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         ),
         "berth_requests_limited": Spec(
             "counter", "gateway", "Requests of a tenant that asked too often: answered 429",
+            ("tenant",),
+        ),
+        "berth_submissions_held_seconds": Spec(
+            "counter", "gateway",
+            "Nothing was taken from the topic of a tenant that had sent more than its rate",
             ("tenant",),
         ),
     }

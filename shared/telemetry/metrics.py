@@ -47,6 +47,7 @@ class Metrics:
         self.projection_lag_s = self._histogram("berth_projection_lag_seconds", LAG_S)
         self.rounds = self._counter("berth_rounds")
         self.rate_limited = self._counter("berth_requests_limited")
+        self.submissions_held_s = self._counter("berth_submissions_held_seconds")
         self.solve_s = self._histogram("berth_solve_seconds")
         self._exported = self._counter("berth_spans_exported")
         self._dropped = self._counter("berth_spans_dropped")
@@ -104,14 +105,15 @@ def existing(folder: Path) -> Path:
 class CaughtUp:
     """When a reader was last at the end of what it reads; `behind_s` since then."""
 
-    def __init__(self) -> None:
-        self._at = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at_s = clock()
 
     def note(self) -> None:
-        self._at = time.monotonic()
+        self._at_s = self._clock()
 
     def behind_s(self) -> float:
-        return time.monotonic() - self._at
+        return self._clock() - self._at_s
 
 
 async def loop_stall_probe(metrics: Metrics, every_s: float = STALL_EVERY_S) -> None:

@@ -31,10 +31,24 @@ class Buckets:
     def take(self, tenant: str, now_ns: int) -> int:
         """0: the request is counted and may go on. Else nothing is counted, and after so many ns
         there is room for one."""
-        refill_ns = round(NS / self.rate.per_s)
-        full_at_ns = max(self._full_at_ns.get(tenant, now_ns), now_ns) + refill_ns
-        wait_ns = full_at_ns - now_ns - self.rate.burst * refill_ns
-        if wait_ns > 0:
+        if wait_ns := self.wait_ns(tenant, now_ns):
             return wait_ns
-        self._full_at_ns[tenant] = full_at_ns
+        self.spend(tenant, now_ns, 1)
         return 0
+
+    def wait_ns(self, tenant: str, now_ns: int) -> int:
+        """Until there is room for one; 0 where there is."""
+        full_at_ns = self._full(tenant, now_ns) + self._refill_ns
+        return max(0, full_at_ns - now_ns - self.rate.burst * self._refill_ns)
+
+    def spend(self, tenant: str, now_ns: int, many: int) -> None:
+        """Counts what came in one piece, also beyond the room that there was: it is waited for
+        afterwards."""
+        self._full_at_ns[tenant] = self._full(tenant, now_ns) + many * self._refill_ns
+
+    @property
+    def _refill_ns(self) -> int:
+        return round(NS / self.rate.per_s)
+
+    def _full(self, tenant: str, now_ns: int) -> int:
+        return max(self._full_at_ns.get(tenant, now_ns), now_ns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -15,10 +16,20 @@ import pytest
 from infra.process import free_ports
 from shared.contracts.base import Name
 from shared.telemetry.scrape import scrape
-from tests.services.gateway.stack import KEYS, Stack, as_gateway, ready, start_gateway
+from tests.services.gateway.stack import (
+    KEYS,
+    Stack,
+    as_gateway,
+    fill_access,
+    ready,
+    start_broker,
+    start_gateway,
+)
+from tests.services.gateway.test_ingress import wish
 
 PER_S, BURST = 2, 30
 FLOOD, OTHERS = 600, 25
+RECORDS = 300
 LIMIT = f"at most {PER_S} requests a second, and {BURST} at once, for each tenant"
 
 
@@ -82,6 +93,31 @@ async def test_who_asked_too_often_hears_the_limit_and_when_there_is_room(url: s
         assert "ada" in problem["detail"] and "room again in 0." in problem["detail"]
         await asyncio.sleep(int(answer.headers["Retry-After"]))
         assert await asked(ada, 1) == {200: 1}
+
+
+async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None:
+    broker, kafka = start_broker(tmp_path)
+    [port] = free_ports(1)
+    limits = {"BERTH_TENANT_RATE": "30", "BERTH_TENANT_BURST": "30"}
+    running, http = start_gateway(tmp_path, kafka, "", BERTH_METRICS_PORT=str(port), **limits)
+    try:
+        ledgers = await fill_access(kafka)
+        await ready(http)
+        alone = Stack(kafka, http, "", tmp_path, ledgers, broker)
+        flood = [wish(f"b{n}", {"name": "b", "pool": "main"}) for n in range(RECORDS)]
+        await alone.put("submissions.bob", 0, *flood)
+        await alone.put("submissions.ada", 0, wish("a", {"name": "a"}))
+        async with asyncio.timeout(120):
+            while len(found := await alone.read("commands", 1)) < RECORDS + 1:
+                await asyncio.sleep(0.5)
+        tenants = [json.loads(each.value or b"")["tenant"] for each in found]
+        assert Counter(tenants) == {"bob": RECORDS, "ada": 1}
+        assert tenants.index("ada") < RECORDS / 2
+        told = scrape("gateway", f"127.0.0.1:{port}").of("berth_submissions_held_seconds_total")
+        assert [labels for labels, _ in told] == [{"tenant": "bob"}] and told[0][1] > 1
+    finally:
+        running.stop()
+        broker.stop()
 
 
 async def test_an_operator_has_no_limit(url: str) -> None:

@@ -47,5 +47,19 @@ def test_a_burst_is_whole_and_another_tenants_is_its_own(burst: int) -> None:
         assert answers == [0] * burst + [NS]
 
 
+@given(RATES, st.lists(st.tuples(st.integers(0, 2 * NS), st.integers(1, 200)), min_size=1))
+def test_what_came_in_one_piece_is_waited_for_afterwards(
+    rate: Rate, pieces: list[tuple[int, int]]
+) -> None:
+    buckets, now_ns, sent = Buckets(rate), 5, 0
+    refill_ns = round(NS / rate.per_s)
+    for pause_ns, many in pieces:
+        now_ns += pause_ns
+        now_ns += buckets.wait_ns("ada", now_ns)
+        assert sent * refill_ns <= now_ns - 5 + rate.burst * refill_ns
+        buckets.spend("ada", now_ns, many)
+        sent += many
+
+
 def test_a_limit_is_said_in_words() -> None:
     assert str(Rate(200.0, 1000)) == "at most 200 requests a second, and 1000 at once"
