@@ -86,6 +86,7 @@ endif
 	$(BIN)/berth bench chaos --out docs/results $(if $(ONLY)$(LONG),,--simulation build/chaos-simulation.json) \
 		$(if $(LONG),$(CHAOS_LONG)) $(if $(ONLY),--only $(ONLY)) $(if $(JOBS),--jobs $(JOBS)) \
 		$(if $(KILLS),--kills $(KILLS) --alone $(KILLS)) $(if $(ZOMBIES),--zombies $(ZOMBIES)) \
+		$(if $(SOAK),--soak-minutes $(SOAK) --per-s 20) \
 		$(if $(MALFORMED),--malformed $(MALFORMED)) > build/chaos-run.json
 
 chaos-checks: dev ## Run the tests whose figures belong to the page of `make chaos`, and add them to it.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shared.bus.decider import Fact
+from shared.contracts.jobs import JobsReleased
 from shared.contracts.topics import JOB_ENDS
 from shared.telemetry.names import BOOKKEEPING, continues_trace, span_of
 
 MOST_JOBS = 100_000
+OVER = JOB_ENDS | {"job.rejected.v1"}
+"""No decision about the job follows in the ledger that says so."""
 
 
 class Known(NamedTuple):
@@ -36,6 +39,9 @@ class JobTraces:
         event = fact.event
         job_id = str(getattr(event, "job_id", ""))
         found = self._causes(fact, job_id)
+        if isinstance(event, JobsReleased):
+            for end in event.ends:
+                self._jobs.pop(end.job_id, None)
         if event.TYPE == "node.health-noted.v1" and parent:
             self._nodes[str(getattr(event, "node_id", ""))] = parent
         if job_id and fact.traceparent:
@@ -56,7 +62,7 @@ class JobTraces:
         return [*found, by.first] if by is not None else found
 
     def _note(self, fact: Fact, job_id: str) -> None:
-        if fact.event.TYPE in JOB_ENDS:
+        if fact.event.TYPE in OVER:
             self._jobs.pop(job_id, None)
             return
         if span_of(fact.event.TYPE) in BOOKKEEPING:

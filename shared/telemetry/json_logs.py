@@ -6,7 +6,9 @@ import json
 import logging
 import re
 import sys
+import threading
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import TextIO
 
 from shared.telemetry.flood_gate import FloodGate
@@ -23,6 +25,8 @@ SECRET_TEXT = re.compile(
     re.IGNORECASE,
 )
 
+log = logging.getLogger(__name__)
+
 
 def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) -> None:
     """The root logger writes JSON from here on; `stream` is stderr unless given."""
@@ -34,6 +38,33 @@ def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) ->
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
+
+
+def log_what_nobody_caught() -> None:
+    """Errors and warnings that Python would write itself, as bare text, become lines like all
+    others."""
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_a_thread
+    sys.unraisablehook = _unraisable
+    logging.captureWarnings(True)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    log.critical("the process ends", exc_info=(kind, error, trace))
+
+
+def _uncaught_in_a_thread(told: threading.ExceptHookArgs) -> None:
+    error = told.exc_value or told.exc_type()
+    name = told.thread.name if told.thread else ""
+    extra = {"thread_name": name}
+    log.error("a thread ended", exc_info=(told.exc_type, error, told.exc_traceback), extra=extra)
+
+
+def _unraisable(told: sys.UnraisableHookArgs) -> None:
+    error = told.exc_value or told.exc_type()
+    extra = {"where": repr(told.object)}
+    message = told.err_msg or "an error that could not be raised"
+    log.error(message, exc_info=(told.exc_type, error, told.exc_traceback), extra=extra)
 
 
 class JsonFormatter(logging.Formatter):

@@ -16,7 +16,8 @@ from shared.bus.lanes import Lanes
 from shared.bus.log import TP
 from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
-from shared.telemetry.metrics import Metrics, loop_stall_probe
+from shared.telemetry.metrics import Metrics
+from shared.telemetry.upkeep import upkeep
 
 S = TypeVar("S")
 
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 async def probe(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
     """For `run_service(background=...)`: runs until it is cancelled."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(loop_stall_probe(metrics))
+        group.create_task(upkeep(metrics))
         group.create_task(Looks(lanes, metrics, of_state).run())
 
 

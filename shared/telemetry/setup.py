@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.settings import BadSettings
-from shared.telemetry.json_logs import log_json
+from shared.telemetry.json_logs import log_json, log_what_nobody_caught
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.spans import Spans
 
@@ -41,6 +41,7 @@ class Telemetry:
 def telemetry_for(service: str, settings: TelemetrySettings) -> Telemetry:
     """Raises BadSettings where spans cannot be sent as told."""
     log_json(service, str(getattr(settings, "log_level", DEFAULT_LEVEL)))
+    log_what_nobody_caught()
     metrics = Metrics(service, settings.instance)
     share, ca = settings.trace_sample, settings.otlp_ca
     try:

@@ -28,9 +28,11 @@ from shared.verify.run import Report, verify
 from simulator.benchmarks.parts import disk, faults
 from simulator.benchmarks.parts.chaos_record import Kept, checked
 from simulator.benchmarks.parts.command import serve
+from simulator.benchmarks.parts.crowd import crowd
 from simulator.benchmarks.parts.disk import Under
 from simulator.benchmarks.parts.killing import Toll, kill_all, spread
 from simulator.benchmarks.parts.scene import Scene, scene
+from simulator.benchmarks.parts.soak import soak
 from simulator.benchmarks.parts.stack import LANE, bench_stack
 from simulator.benchmarks.parts.stalls import stalls
 
@@ -67,8 +69,11 @@ class Options:
     broker_kills: int = 3
     postgres_kills: int = 3
     slow_s: float = 20.0
+    soak_minutes: float = 1.0
     malformed: int = 20_000
     malformed_per_s: float = 2000.0
+    crowd: int = 30_000
+    """Jobs that one tenant publishes at once."""
     lost_share: float = 0.5
     """Of placement's ledger in `lost_tail`; 1 wipes it."""
     only: str = ""
@@ -310,7 +315,7 @@ async def ignored(made: Scene) -> dict[str, int]:
 async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
     """SIGKILL of the broker; seconds from its open port to the next decisions."""
     times = []
-    restarts = await pids(made)
+    restarts = await faults.pids(made.bench.stack.data_dir)
     for _ in range(options.broker_kills):
         await faults.signal_to(made.bench.stack.data_dir, "broker", signal.SIGKILL)
         await asyncio.sleep(0.5)
@@ -321,7 +326,7 @@ async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
         )
         times.append(time.time() - opened)
         await asyncio.sleep(2.0)
-    again = await pids(made)
+    again = await faults.pids(made.bench.stack.data_dir)
     return {
         "kills": options.broker_kills,
         "resume_s": spread(times),
@@ -329,21 +334,17 @@ async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
     }
 
 
-async def pids(made: Scene) -> dict[str, int]:
-    found = await asyncio.to_thread(supervise.status, made.bench.stack.data_dir)
-    return {each.name: each.pid for each in found if each.name not in ("broker", "postgres")}
-
-
 async def away(options: Options, made: Scene, _kept: Kept) -> Json:
     """The broker is away for a minute; nobody may die of it, or write more than a few lines."""
-    data_dir, before = made.bench.stack.data_dir, await pids(made)
+    data_dir = made.bench.stack.data_dir
+    before = await faults.pids(data_dir)
     pid = await faults.pid_of(data_dir, "broker")
     with faults.paused(pid):
         await asyncio.sleep(60.0)
     opened = time.time()
     await asyncio.gather(*(made.decides_after(name, opened) for name in ("admission", "placement")))
     resumed_s = time.time() - opened
-    after = await pids(made)
+    after = await faults.pids(data_dir)
     return {
         "away_s": 60,
         "resume_s": round(resumed_s, 2),
@@ -385,7 +386,7 @@ async def cursors(made: Scene) -> object:
 async def slow(options: Options, made: Scene, _kept: Kept) -> Json:
     """The projector is paused under load: memory of all, and how fast it catches up."""
     data_dir = made.bench.stack.data_dir
-    rss = made.bench.rss_mib()
+    before = made.bench.pss_mib()
     pid = await faults.pid_of(data_dir, "projector")
     with faults.paused(pid):
         await asyncio.sleep(options.slow_s)
@@ -398,8 +399,8 @@ async def slow(options: Options, made: Scene, _kept: Kept) -> Json:
     finally:
         await conn.close()
     took_s = max(time.time() - began, 0.01)
-    after = made.bench.rss_mib()
-    growth = {name: round(after[name] - rss.get(name, after[name]), 1) for name in after}
+    after = made.bench.pss_mib()
+    growth = {name: round(after[name] - before.get(name, after[name]), 1) for name in after}
     return {
         "paused_s": options.slow_s,
         "catch_up_s": round(took_s, 2),
@@ -412,6 +413,19 @@ async def reached(conn: object) -> int:
     """Time of the last record of placement that the rows contain, ms."""
     found = await cursor.read(conn)
     return max((c.at for (name, _), c in found.items() if name == "placement"), default=0)
+
+
+async def soaked(options: Options, made: Scene, kept: Kept) -> Json:
+    """Nothing is done to anybody for a long while: whose memory grows, who complains, who ends."""
+
+    def note(figures: Json) -> None:
+        kept.note("soak", {"per_s": options.per_s} | figures)
+        made.progress = lambda: f", worst growth {figures['worst_growth_mib_per_h']} MiB/h"
+
+    try:
+        return {"per_s": options.per_s} | await soak(made.bench, options.soak_minutes, note)
+    finally:
+        made.progress = str
 
 
 async def flood(options: Options, made: Scene, kept: Kept) -> Json:
@@ -503,7 +517,9 @@ PARTS: dict[str, Part] = {
     "away": away,
     "postgres": postgres,
     "slow": slow,
+    "soak": soaked,
     "flood": flood,
+    "crowd": lambda options, made, _: crowd(made, options.crowd),
     "lost_tail": lambda options, made, _: lost_tail(options, made),
 }
 

@@ -9,13 +9,14 @@ within 50 s.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from simulator.benchmarks.parts import continuous, report, windows
-from simulator.benchmarks.parts.cells import GAIN, Cell, Side, compared, of_use
+from simulator.benchmarks.parts.cells import GAIN, METRICS, Cell, Side, compared
 from simulator.benchmarks.parts.command import Json, Say, serve
 from simulator.benchmarks.parts.continuous import Replay, replay
 from simulator.benchmarks.parts.rules import (
@@ -32,6 +33,7 @@ from simulator.benchmarks.parts.rules import (
     STRICT_FCFS,
     Named,
     deployed,
+    is_learned,
     oracle,
     over,
     seeds,
@@ -43,10 +45,12 @@ from simulator.workload.source import SYNTHETIC
 
 LOADS = (0.7, 0.9, 0.95, 1.1)
 LOAD = 0.9
+SEEDED = (0.9, 0.95)
+"""Loads at which the networks of all training seeds are judged."""
 CLUSTERS = ("cluster03", "cluster04", "cluster07")
 """Of ITP, those with a thousand jobs and gangs; its tenants never share GPUs."""
 CELL_BASES = (SKIP_FCFS, EASY_FCFS, SMALLEST, MULTIFACTOR, QSSF, STRICT_FCFS)
-BATCHES = 100
+BATCHES, QUICK_BATCHES = 100, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,8 @@ class Judged:
     replays: list[Replay]
     ours: Named
     outcomes: dict[str, list[Outcome]]
-    seeds: dict[str, float]
-    """Mean wait, in s, of the network of each training seed."""
+    seeds: dict[str, Side]
+    """What the network of each training seed made of it."""
     carried: dict[str, tuple[float, float]]
     """Work carried into and out of the window by some rules; see `continuous.carried`."""
 
@@ -140,24 +144,22 @@ def judge(
         if key(named) not in outcomes:
             outcomes[key(named)] = [each.run(named.rules) for each in replays]
     judged = Judged(replays[0].name.split("/")[0], load, replays, taken, outcomes, {}, {})
+    if not options.quick and load in SEEDED:
+        for seed in seeds(ours):
+            made = [each.run(seed.rules) for each in judged.replays]
+            judged.seeds[seed.name] = continuous.side_of(made)
     if not options.quick and load == LOAD:
-        look_closer(judged, ours)
+        look_closer(judged)
     return judged
 
 
-def look_closer(judged: Judged, ours: Named) -> None:
-    """What is shown at one load alone: every training seed, what it is worth that small jobs move
-    for larger ones, and where utilisation comes from."""
-    for seed in seeds(ours):
-        judged.seeds[seed.name] = mean_wait_s([each.run(seed.rules) for each in judged.replays])
+def look_closer(judged: Judged) -> None:
+    """What is shown at one load alone: what it is worth that small jobs move for larger ones, and
+    where utilisation comes from."""
     fixed = staying(judged.ours)
     judged.outcomes[key(fixed)] = [each.run(fixed.rules) for each in judged.replays]
     for named in (STRICT_FCFS, SKIP_FCFS, fixed, judged.ours, SRSF_ORACLE):
         judged.carried[key(named)] = continuous.carried(judged.replays, named.rules)
-
-
-def mean_wait_s(outcomes: list[Outcome]) -> float:
-    return float(continuous.side_of(outcomes).delay_s.mean())
 
 
 def key(named: Named) -> str:
@@ -166,7 +168,7 @@ def key(named: Named) -> str:
 
 def continuous_cells(judged: Judged) -> list[Cell]:
     ours = judged.side(judged.ours)
-    own = judged.outcomes[key(judged.ours)]
+    trained = [*judged.seeds.values()] if is_learned(judged.ours) else []
     found: list[Cell] = []
     for base in CELL_BASES:
         if key(base) not in judged.outcomes:
@@ -180,9 +182,7 @@ def continuous_cells(judged: Judged) -> list[Cell]:
             "knows": base.knows,
             "policy": judged.ours.name,
         }
-        found += compared(judged.side(base), ours, where)
-        used = continuous.use_of(judged.outcomes[key(base)]), continuous.use_of(own)
-        found.append(of_use(np.array(used[:1]), np.array(used[1:]), where))
+        found += compared(judged.side(base), ours, where, seeds=trained)
     return found
 
 
@@ -227,7 +227,12 @@ def best(judged: Judged) -> Json:
 
 def described(judged: Judged) -> Json:
     return {**best(judged), "training_seeds": {
-        "mean_wait_s": {name: round(value, 1) for name, value in judged.seeds.items()},
+        "mean_wait_s": {
+            name: round(float(side.delay_s.mean()), 1) for name, side in judged.seeds.items()
+        },
+        "utilisation": {
+            name: round(float(side.use[0]), 4) for name, side in judged.seeds.items()
+        },
         "worst_gap_closed": worst_gap(judged),
     }, "carried": {
         name: {"into_window": round(low, 4), "out_of_window": round(high, 4)}
@@ -252,7 +257,8 @@ def worst_gap(judged: Judged) -> float | None:
     headroom = base - float(judged.side(SRSF_ORACLE).delay_s.mean())
     if not judged.seeds or headroom <= 0:
         return None
-    return round((base - max(judged.seeds.values())) / headroom, 4)
+    worst = max(float(side.delay_s.mean()) for side in judged.seeds.values())
+    return round((base - worst) / headroom, 4)
 
 
 def everybody(outcomes: list[Outcome]) -> float:
@@ -261,27 +267,31 @@ def everybody(outcomes: list[Outcome]) -> float:
     return float(delays.mean())
 
 
+BATCH_METRICS = [name for name in METRICS if name != "p99_wait_s"]
 BATCH_BASES = ("fcfs", "multifactor", "f1", "wfp3", "sjf", "unicep")
 BLIND = frozenset({"fcfs", "multifactor"})
+BATCH_BOUND = replace(SRSF_ORACLE, name="srsf, the oracle's bound")
+USE_BOUND = replace(oracle("sjf", "skip"), name="longest first, the oracle's bound of use")
 
 
 def batch_cells(options: Options, say: Say) -> list[Cell]:
     """RLTune's protocol on Venus: blocking bases; ours over each, however a pool may be run.
 
-    The last policy knows all run times and stops jobs: nobody can do much better.
+    The last two know all run times: nobody waits much less than where the shortest goes first and
+    stops others, and hardly anybody uses much more, without stops, than where the longest does.
     """
     if not continuous.is_shared("helios_venus"):
         return []
     work, _ = continuous.work_named("helios_venus")
-    plans = [(256, 0, 40 if options.quick else BATCHES)]
+    plans: list[tuple[int, int, int | None]] = [(256, 0, QUICK_BATCHES if options.quick else None)]
     if not options.quick:
         plans += [(1024, 0, BATCHES), (1024, 512, BATCHES)]
     ours = deployed(family=options.model)
     others = [deployed(*each, family=options.model) for each in QUEUES]
     found: list[Cell] = []
     for jobs, warm_up, count in plans:
-        say(f"{count} batches of {jobs} jobs after {warm_up}")
         batches = windows.batches(work, jobs, count, warm_up)
+        say(f"{len(batches)} batches of {jobs} jobs after {warm_up}")
         bases = {
             name: [windows.run(each, oracle(name).rules) for each in batches]
             for name in BATCH_BASES
@@ -292,9 +302,13 @@ def batch_cells(options: Options, say: Say) -> list[Cell]:
             protocols["batches-256-contended"] = windows.contended(batches, bases["fcfs"])
         policies = [ours, *(others if jobs == 256 else others[:1])]
         if jobs == 256:
-            policies += [SMALLEST, SRSF_ORACLE]
+            policies += [SMALLEST, BATCH_BOUND]
         for policy in policies:
-            found += of_batches(batches, bases, protocols, policy)
+            judges = seeds(policy) if jobs == 256 and not options.quick else []
+            found += of_batches(batches, bases, protocols, policy, judges)
+        if jobs == 256:
+            turned = [windows.longest_first(each) for each in batches]
+            found += of_batches(turned, bases, protocols, USE_BOUND)
     return found
 
 
@@ -303,14 +317,17 @@ def of_batches(
     bases: dict[str, list[Outcome]],
     protocols: dict[str, list[int]],
     policy: Named,
+    judges: Sequence[Named] = (),
 ) -> list[Cell]:
-    """Cells of a policy over each base; a protocol is the places of the batches that count."""
+    """Cells of a policy over each base; a protocol is the places of the batches that count, and
+    `judges` are the networks of all training seeds."""
     found: list[Cell] = []
     own: list[Outcome] = []
+    trained: list[list[Outcome]] = []
     for name, theirs in bases.items():
-        if policy.rules.policy == "learned" or not own:
-            ranked = over(policy, name)
-            own = [windows.run(each, gated(ranked, each).rules) for each in batches]
+        if is_learned(policy) or not own:
+            own = played(batches, over(policy, name))
+            trained = [played(batches, over(seed, name)) for seed in judges]
         for protocol, places in protocols.items():
             where: Json = {
                 "trace": "helios_venus",
@@ -319,23 +336,19 @@ def of_batches(
                 "mode": "strict",
                 "base": name,
                 "knows": "blind" if name in BLIND else "oracle",
-                "policy": policy.name if policy is not SRSF_ORACLE else "srsf, the oracle's bound",
+                "policy": policy.name,
             }
-            counted = [batches[place] for place in places]
-            pairs = [(theirs[place], own[place]) for place in places]
-            found += over_base(counted, pairs, where)
+            sides = [side_at(batches, each, places) for each in (theirs, own, *trained)]
+            found += compared(sides[0], sides[1], where, BATCH_METRICS, sides[2:])
     return found
 
 
-def over_base(
-    batches: list[windows.Batch], pairs: list[tuple[Outcome, Outcome]], where: Json
-) -> list[Cell]:
-    """`pairs`: what the base and the policy made of each batch."""
-    base, own = ([pair[side] for pair in pairs] for side in (0, 1))
-    sides = windows.side_of(batches, base), windows.side_of(batches, own)
-    base_use, own_use = (np.array([windows.use_of(o) for o in side]) for side in (base, own))
-    names = ("mean_wait_s", "mean_jct_s", "mean_bounded_slowdown")
-    return [*compared(*sides, where, names), of_use(base_use, own_use, where)]
+def played(batches: list[windows.Batch], policy: Named) -> list[Outcome]:
+    return [windows.run(each, gated(policy, each).rules) for each in batches]
+
+
+def side_at(batches: list[windows.Batch], outcomes: list[Outcome], places: list[int]) -> Side:
+    return windows.side_of([batches[at] for at in places], [outcomes[at] for at in places])
 
 
 def gated(policy: Named, batch: windows.Batch) -> Named:

@@ -72,7 +72,7 @@ async def run(options: Options, say: Say) -> Json:
 async def saturated(bench: Bench, options: Options, lanes: int, copies: int) -> Json:
     """Each lane has so many jobs outstanding that it is never without work."""
     idle = await idle_cores(bench, options.idle_s)
-    memory_mib = sum(bench.rss_mib().values())
+    memory_mib = sum(bench.pss_mib().values())
     loads = [Load(bench, options.mean_ms / 1000, seed=lane, lane=lane) for lane in range(lanes)]
     async with AsyncExitStack() as stack:
         for load in loads:

@@ -47,7 +47,7 @@ async def run(options: Options, say: Say) -> Json:
         slow = await at_rate(bench, options)
         say(f"{options.outstanding} jobs outstanding for {options.seconds:.0f} s")
         busy = await saturated(bench, options)
-        memory = bench.rss_mib()
+        memory = bench.pss_mib()
         say("a bare relay of four hops on the same broker")
         await stop_services(bench)
         relay.make_topics(bench.stack, "bench")

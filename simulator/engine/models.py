@@ -25,11 +25,17 @@ def exact(name: str, pool: PoolConfigured) -> str:
 
 def shipped(name: str) -> Model:
     """Read and looked over; ValueError says what is wrong."""
-    path = FOLDER / f"{name}.onnx"
-    known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.onnx"))) or "none"
-    if not path.is_file():
-        raise ValueError(f"learned: {name!r}, must be one of {known}, or what they begin with")
+    path = path_of(name)
     try:
         return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
     except (OSError, BadModel) as error:
         raise ValueError(f"learned: {name!r}: {error}") from None
+
+
+def path_of(name: str) -> Path:
+    """Of its network, the manifest beside it; ValueError where there is none."""
+    path = FOLDER / f"{name}.onnx"
+    if path.is_file():
+        return path
+    known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.onnx"))) or "none"
+    raise ValueError(f"learned: {name!r}, must be one of {known}, or what they begin with")

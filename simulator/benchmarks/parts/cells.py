@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Cell:
     gain: float
     ci_low: float
     ci_high: float
+    worst_seed: float | None = None
+    """The least gain of the networks of all training seeds; None where nobody asked."""
 
     def plain(self) -> dict[str, object]:
         return {
@@ -48,37 +51,58 @@ class Side:
     jct_s: Floats
     slowdown: Floats
     block: Ints
+    use: Floats
+    """Utilisation of each batch, or of the one replay."""
 
 
-METRICS: dict[str, Callable[[Side, Side], Gain]] = {
-    "mean_wait_s": lambda a, b: gain(a.delay_s, b.delay_s, a.block, resamples=1000),
-    "p99_wait_s": lambda a, b: gain_at(a.delay_s, b.delay_s, a.block, 0.99, resamples=200),
-    "mean_jct_s": lambda a, b: gain(a.jct_s, b.jct_s, a.block, resamples=1000),
-    "mean_bounded_slowdown": lambda a, b: gain(a.slowdown, b.slowdown, a.block, resamples=1000),
+class Metric(NamedTuple):
+    of: Callable[[Side], Floats]
+    quantile: float | None = None
+    """None: the mean is looked at."""
+    resamples: int = 1000
+
+
+USE = "utilisation"
+"""More of it is better; less of all others."""
+METRICS = {
+    "mean_wait_s": Metric(lambda side: side.delay_s),
+    "p99_wait_s": Metric(lambda side: side.delay_s, quantile=0.99, resamples=200),
+    "mean_jct_s": Metric(lambda side: side.jct_s),
+    "mean_bounded_slowdown": Metric(lambda side: side.slowdown),
+    USE: Metric(lambda side: side.use),
 }
 
 
 def compared(
-    base: Side, ours: Side, where: dict[str, object], metrics: tuple[str, ...] = tuple(METRICS)
-) -> list[Cell]:
-    """A cell per metric; `where` holds the other fields of a cell."""
-    return [cell_of(METRICS[name](base, ours), {**where, "metric": name}) for name in metrics]
+    base: Side, ours: Side, where: dict[str, object], metrics: Sequence[str] = tuple(METRICS),
+    seeds: Sequence[Side] = (),
+) -> list[Cell]:  # fmt: skip
+    """A cell per metric; `where` holds the other fields of a cell, `seeds` are what the networks
+    of all training seeds made of the same."""
+    return [cell_of(name, base, ours, where, seeds) for name in metrics]
 
 
-def cell_of(found: Gain, where: dict[str, object]) -> Cell:
-    """Of a time: less is better, so the gain is the change with its sign turned."""
+def cell_of(
+    name: str, base: Side, ours: Side, where: dict[str, object], seeds: Sequence[Side]
+) -> Cell:
+    found = change(name, base, ours, METRICS[name].resamples)
+    low, best, high = found.low, found.gain, found.high
+    others = [change(name, base, seed, 1).gain for seed in seeds]
+    if name != USE:
+        low, best, high = -high, -best, -low
+        others = [-each for each in others]
     return Cell(
-        **where,  # type: ignore[arg-type]
+        **where, metric=name,  # type: ignore[arg-type]
         base_value=found.base, berth_value=found.ours,
-        gain=-found.gain, ci_low=-found.high, ci_high=-found.low,
+        gain=best, ci_low=low, ci_high=high, worst_seed=min(others, default=None),
     )  # fmt: skip
 
 
-def of_use(base: Floats, ours: Floats, where: dict[str, object]) -> Cell:
-    """Of utilisation, one value per block: more is better."""
-    found = gain(base, ours, np.arange(len(base)), resamples=1000)
-    return Cell(
-        **where, metric="utilisation",  # type: ignore[arg-type]
-        base_value=found.base, berth_value=found.ours,
-        gain=found.gain, ci_low=found.low, ci_high=found.high,
-    )  # fmt: skip
+def change(name: str, base: Side, ours: Side, resamples: int) -> Gain:
+    """By how much the metric is larger, whether that is better or not."""
+    of, quantile, _ = METRICS[name]
+    pair = of(base), of(ours)
+    if quantile is not None:
+        return gain_at(*pair, base.block, quantile, resamples=resamples)
+    block = np.arange(len(base.use)) if name == USE else base.block
+    return gain(*pair, block, resamples=resamples)

@@ -179,6 +179,20 @@ def _tests(found: Json) -> str:
     return f"{passed} of {found['tests']} passed, {found['skipped']} skipped"
 
 
+def g14(result: Json, _: Json) -> str:
+    found = part(result, "soak")
+    if not found or found["worst_growth_mib_per_h"] is None:
+        return ""
+    name = found["worst_service"]
+    return (
+        f"{found['minutes']} min at {found['per_s']} jobs/s: over the second half most growth is "
+        f"{name}'s, {found['worst_growth_mib_per_h']} MiB/h ({found['mib_at_first'][name]} MiB at "
+        f"first, {found['mib_at_last'][name]} at last); lines of errors: "
+        f"{found.get('lines_of_errors', '?')}; restarted: {len(found.get('restarted', []))}; "
+        f"{verdict(found)}"
+    )
+
+
 def g15(result: Json, _: Json) -> str:
     if not (found := part(result, "stall")):
         return ""
@@ -193,10 +207,6 @@ def g18(_: Json, fuzz: Json) -> str:
         return ""
     runs = sum(each["runs"] for each in fuzz["bytes"].values())
     return f"{runs:,} runs over {len(fuzz['bytes'])} decoders; all well: {fuzz['ok']}"
-
-
-def nobody(_: Json, __: Json) -> str:
-    return ""
 
 
 GOALS = (
@@ -228,7 +238,7 @@ GOALS = (
          "state equal, 0 lost",
          of_tests("tests.replay.test_replay", "tests.operations.test_upgrade"),
          PYTEST + "tests/replay tests/operations/test_upgrade.py"),
-    Goal("G14", "soak: 8 h at 20 jobs/s", "memory < 1 MiB/h, 0 errors", nobody, "soak"),
+    Goal("G14", "soak: 8 h at 20 jobs/s", "memory < 1 MiB/h, 0 errors", g14, "soak"),
     Goal("G15", "stall of a service's loop", "p99 < 50 ms, max < 250 ms", g15, "stall"),
     Goal("G17", "ACL matrix on the real broker", "every cell as the table says",
          of_tests("tests.infra.test_kafka_security"),

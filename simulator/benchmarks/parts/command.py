@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import MISSING, fields
@@ -32,8 +33,20 @@ def serve(run: Callable[[O, Say], Coroutine[Any, Any, Json]], options: type[O], 
         parser.add_argument(flag, dest=field.name, type=kind, default=field.default, help=shown)
     given = vars(parser.parse_args())
     as_json = bool(given.pop("json"))
-    result = asyncio.run(run(options(**given), say))
+    try:
+        result = asyncio.run(stoppable(run(options(**given), say)))
+    except asyncio.CancelledError:
+        parser.exit(128 + signal.SIGTERM, f"{parser.prog}: ended before it was done\n")
+    except ValueError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
     sys.stdout.write(json.dumps(result, indent=None if as_json else 1) + "\n")
+
+
+async def stoppable(work: Coroutine[Any, Any, Json]) -> Json:
+    """SIGTERM ends it as Ctrl-C does: what it has started is stopped first."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 def say(line: str) -> None:

@@ -110,6 +110,7 @@ def side_of(outcomes: list[Outcome]) -> Side:
         np.concatenate([part.jct_s for part in parts]),
         np.concatenate([part.slowdown for part in parts]),
         np.concatenate(blocks),
+        np.array([use_of(outcomes)]),
     )
 
 
@@ -120,6 +121,7 @@ def counted(outcome: Outcome) -> Side:
         outcome.jct_s[chosen],
         outcome.slowdown[chosen],
         days(outcome.submit_s)[chosen],
+        np.array([utilisation(outcome)]),
     )
 
 

@@ -23,7 +23,7 @@ from shared.contracts.access import CreateKey
 from shared.contracts.keys import compose, sha256_of
 from simulator.benchmarks.parts import faults
 from simulator.benchmarks.parts.scene import Scene
-from simulator.benchmarks.parts.stack import AWAITED, TENANT, Bench, as_record, prepare
+from simulator.benchmarks.parts.stack import AWAITED, TENANT, Bench, as_record, prepare, started
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -59,12 +59,9 @@ async def small_stack(broker: Broker, under: Under, say: Say) -> AsyncIterator[t
         disk = folder / broker / under
         with small(disk, SIZE_MIB[under]):
             options = supervise.StackOptions(data_dir=folder, broker=broker, awaited=AWAITED)
-            bench = Bench(await asyncio.to_thread(supervise.up, options, say))
-            try:
+            async with started(options, say) as bench:
                 await prepare(bench, say)
                 yield bench, disk
-            finally:
-                await asyncio.to_thread(supervise.down, folder)
 
 
 class Asker:

@@ -36,6 +36,12 @@ async def pid_of(data_dir: Path, name: str) -> int:
     return pid
 
 
+async def pids(data_dir: Path) -> dict[str, int]:
+    """Of the services; who has another one later was started anew."""
+    found = await asyncio.to_thread(supervise.status, data_dir)
+    return {each.name: each.pid for each in found if each.name not in ("broker", "postgres")}
+
+
 async def signal_to(data_dir: Path, name: str, number: signal.Signals) -> int:
     """The pid that got it."""
     pid = await pid_of(data_dir, name)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from simulator.engine.models import FOLDER
+from simulator.engine.models import path_of
 from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
@@ -57,7 +57,7 @@ def deployed(preemption: bool = True, history: bool = True, family: str = FAMILY
 
 
 def network(name: str, preemption: bool, history: bool) -> Named:
-    path = FOLDER / f"{name}.onnx"
+    path = path_of(name)
     rules = Rules(
         "learned", preemption=preemption, preempt_margin=MARGIN,
         runtime="history" if history else "none",
@@ -78,8 +78,15 @@ def staying(named: Named) -> Named:
     return replace(named, name=f"{named.name}, nobody moves", rules=rules)
 
 
+def is_learned(named: Named) -> bool:
+    return named.rules.policy == "learned"
+
+
 def seeds(named: Named) -> list[Named]:
-    """The networks of every training seed, the deployed one among them."""
+    """The networks of every training seed, the deployed one among them; none of what was not
+    trained."""
+    if not is_learned(named):
+        return []
     name = named.name.removeprefix(LEARNED)
     paths = sorted(SEEDS.glob(f"{name}-[0-9].onnx"))
     return [replace(named, name=path.stem, rules=trained(named.rules, path)) for path in paths]

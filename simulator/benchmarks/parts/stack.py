@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-import psutil
-
-from infra import control, stack, supervise
+from infra import stack, supervise, usage
 from infra.running import Broker, RunningStack
 from infra.stack import SERVICES
 from shared.bus import cloudevents
@@ -56,51 +54,12 @@ class Bench:
 
     def cpu_s(self) -> dict[str, float]:
         """CPU seconds used so far, per process of the stack, children included."""
-        used: dict[str, float] = {}
-        for each in control.processes(self.stack.data_dir):
-            if each.pid:
-                used[each.name] = tree_cpu_s(each.pid)
-        return used
+        return usage.cpu_s(self.stack.data_dir)
 
-    def rss_mib(self) -> dict[str, float]:
-        """Proportional memory where the kernel says it (shared pages counted once), in MiB."""
-        services = {
-            each.name: round(pss_mib(tree(each.pid)), 1)
-            for each in control.processes(self.stack.data_dir)
-            if each.pid
-        }
-        supervisor = tree(control.supervisor_pid(self.stack.data_dir))[:1]
-        return services | {"supervisor": round(pss_mib(supervisor), 1)}
-
-
-def tree_cpu_s(pid: int) -> float:
-    total = 0.0
-    for process in tree(pid):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
-
-
-def pss_mib(processes: list[psutil.Process]) -> float:
-    total = 0
-    for process in processes:
-        try:
-            total += process.memory_full_info().pss
-        except psutil.NoSuchProcess:
-            continue
-    return total / 2**20
-
-
-def tree(pid: int) -> list[psutil.Process]:
-    """The process and all below it."""
-    try:
-        root = psutil.Process(pid)
-        return [root, *root.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+    def pss_mib(self) -> dict[str, float]:
+        """Proportional memory where the kernel says it: shared pages count once."""
+        found = usage.memory(self.stack.data_dir)
+        return {name: round(each.pss_mib, 1) for name, each in found.items()}
 
 
 @asynccontextmanager
@@ -116,12 +75,20 @@ async def bench_stack(
             data_dir=folder, broker=broker, partitions=partitions, awaited=AWAITED,
             services=stack.copies(copies), env={"executor-virtual": _inventory(folder, pools)},
         )  # fmt: skip
-        bench = Bench(await asyncio.to_thread(supervise.up, options, say))
-        try:
+        async with started(options, say) as bench:
             await prepare(bench, say, pools)
             yield bench
-        finally:
-            await asyncio.to_thread(supervise.down, folder)
+
+
+@asynccontextmanager
+async def started(options: supervise.StackOptions, say: Say) -> AsyncIterator[Bench]:
+    """Stopped afterwards. Who is ended during the start waits for it: its thread hears nothing."""
+    starting = asyncio.ensure_future(asyncio.to_thread(supervise.up, options, say))
+    try:
+        yield Bench(await asyncio.shield(starting))
+    finally:
+        await asyncio.wait([starting])
+        await asyncio.to_thread(supervise.down, options.data_dir)
 
 
 def pool_of(lane: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,19 +34,26 @@ class Batch:
 def batches(
     work: Work,
     jobs: int,
-    count: int,
+    count: int | None,
     warm_up: int,
     sizes: Ints = NODES,
     period: tuple[float, float] = EVALUATED,
 ) -> list[Batch]:
-    """Evenly over that part of the trace's time; jobs that never fit are left out for everybody."""
+    """Evenly over that part of the trace's time; jobs that never fit are left out for everybody.
+
+    Without `count` one after the other, so that every job counts once, but for the last few.
+    """
     fits = work.part(work.gang <= int(sizes.sum()))
     first, last = fits.submit_ms[0], fits.submit_ms[-1]
     edges = [first + share * (last - first) for share in period]
     low, high = np.searchsorted(fits.submit_ms, edges, side="left")
     if period[1] >= 1.0:
         high = len(fits)
-    starts = np.linspace(max(low, warm_up), high - jobs, count).astype(np.int64)
+    begin, end = max(int(low), warm_up), int(high) - jobs
+    if count is None:
+        starts = np.arange(begin, end + 1, jobs)
+    else:
+        starts = np.linspace(begin, end, count).astype(np.int64)
     return [batch(fits, int(start), jobs, warm_up, sizes) for start in np.unique(starts)]
 
 
@@ -62,6 +69,12 @@ def run(batch: Batch, rules: Rules, sizes: Ints = NODES) -> Outcome:
     return simulate(batch.work, sizes, rules, counts=batch.counts).outcome
 
 
+def longest_first(batch: Batch) -> Batch:
+    """The batch as a rule sees it that takes the longest job for the shortest."""
+    told_ms = batch.work.walltime_ms
+    return replace(batch, work=replace(batch.work, walltime_ms=told_ms.max() + 1 - told_ms))
+
+
 def side_of(batches: list[Batch], outcomes: list[Outcome]) -> Side:
     """The jobs that count; a batch is a block."""
     parts = [slice(each.warm_up, None) for each in batches]
@@ -71,6 +84,7 @@ def side_of(batches: list[Batch], outcomes: list[Outcome]) -> Side:
         np.concatenate([o.jct_s[part] for o, part in pairs]),
         np.concatenate([o.slowdown[part] for o, part in pairs]),
         np.concatenate([np.full(len(o) - p.start, i) for i, (o, p) in enumerate(pairs)]),
+        np.array([use_of(o) for o in outcomes]),
     )
 
 

@@ -27,6 +27,7 @@ class Sink(ThreadingHTTPServer):
         self.bodies: list[bytes] = []
         self.answers: list[int] = []
         self.delay_s = 0.0
+        self.closing = threading.Event()
 
     @property
     def url(self) -> str:
@@ -51,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        threading.Event().wait(self.server.delay_s)
+        self.server.closing.wait(self.server.delay_s)
         status = self.server.answers.pop(0) if self.server.answers else 200
         if status == 200 and self.path == "/v1/traces":
             self.server.bodies.append(body)
@@ -69,6 +70,7 @@ def sink() -> Iterator[Sink]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
+    server.closing.set()
     server.shutdown()
     thread.join()
     server.server_close()

@@ -6,6 +6,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.bus.decider import Fact
 from shared.contracts.base import Event
+from shared.contracts.jobs import (
+    AttemptNoted,
+    JobAdmitted,
+    JobEnd,
+    JobRejected,
+    JobSpec,
+    JobsReleased,
+)
 from shared.contracts.nodes import NodeHealthNoted
 from shared.contracts.placement import Allocation, JobMigrated, JobPreempted, JobSucceeded
 from shared.telemetry.job_traces import JobTraces
@@ -95,3 +103,16 @@ def test_an_ended_job_and_the_oldest_of_too_many_are_forgotten() -> None:
     assert traces.links(fact(succeeded()), "") == []
     lost = JobSucceeded(job_id="a", tenant="vision", attempt=1)
     assert traces.links(fact(lost), "") == []
+
+
+def test_admission_forgets_a_job_that_it_rejects_and_one_whose_end_it_notes() -> None:
+    traces = JobTraces()
+    admitted = JobAdmitted(job_id="j1", tenant="vision", submitted_at=1, spec=JobSpec(name="a"))
+    noted = AttemptNoted(job_id="j1", attempt=1, not_before=5)
+    traces.links(fact(admitted), "")
+    assert traces.links(fact(noted), "")
+    traces.links(fact(JobRejected(job_id="j1", tenant="vision", reason="too_large")), "")
+    assert traces.links(fact(noted), "") == []
+    traces.links(fact(admitted), "")
+    traces.links(fact(JobsReleased(ends=(JobEnd(job_id="j1", outcome="failed"),))), "")
+    assert traces.links(fact(noted), "") == []

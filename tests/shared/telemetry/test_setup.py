@@ -7,6 +7,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,13 +73,51 @@ def test_no_secret_is_written(lines: io.StringIO, text: str) -> None:
     assert "***" in lines.getvalue()
 
 
+UNCAUGHT = """
+import threading, warnings
+from shared.telemetry.json_logs import log_json, log_what_nobody_caught
+
+class Odd:
+    def __del__(self):
+        raise KeyError("finalizer")
+
+def thread():
+    raise KeyError("thread")
+
+log_json("placement")
+log_what_nobody_caught()
+warnings.warn("deprecated", DeprecationWarning)
+Odd()
+one = threading.Thread(target=thread)
+one.start()
+one.join()
+raise KeyError("main")
+"""
+
+
+def test_what_nobody_caught_is_a_line_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNCAUGHT], timeout=60, check=False, capture_output=True, text=True
+    )
+    warned, *lines = (json.loads(line) for line in done.stderr.splitlines())
+    assert (warned["level"], "deprecated" in warned["message"]) == ("warning", True)
+    for line, level, where in zip(
+        lines, ("error", "error", "critical"), ("finalizer", "thread", "main"), strict=True
+    ):
+        assert (line["level"], f"KeyError: '{where}'" in line["error"]) == (level, True)
+    assert done.returncode == 1
+
+
 @pytest.fixture
 def kept_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
+    logging.captureWarnings(False)
 
 
 @pytest.mark.usefixtures("kept_logging")

