@@ -20,7 +20,6 @@ import shlex
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
@@ -147,7 +146,7 @@ def _to_the_end(package: str) -> NoReturn:
     except SystemExit as ended:
         code = _exit_code(ended)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         code = 1
     with suppress(Exception):
         threading._shutdown()  # type: ignore[attr-defined]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from infra.running import RunningStack
 from infra.topics import create
 from services.cli.commanding import ask_access
-from services.cli.target import keep_key, key_of
+from services.cli.http_api import Api
+from services.cli.target import Target, keep_key, key_of
 from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant
 from shared.contracts.base import Command
 from shared.contracts.keys import compose, sha256_of
@@ -54,6 +55,11 @@ def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequen
     asyncio.run(ask_access(stack.connection("operator"), commands))
     keep_key(stack.data_dir, made)
     return made
+
+
+def own_api(stack: RunningStack) -> Api:
+    """Its gateway, with the key that its operator was given, whatever the environment names."""
+    return Api(Target(stack.gateway, key_of(stack.data_dir), str(stack.ca or "")))
 
 
 def new_key(name: str) -> tuple[str, CreateKey]:

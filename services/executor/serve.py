@@ -11,8 +11,8 @@ from services.executor.settings import ExecutorSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.settings import BadSettings
-from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
+from shared.telemetry.upkeep import upkeep
 
 
 async def serve(settings: ExecutorSettings) -> None:
@@ -27,11 +27,11 @@ async def serve(settings: ExecutorSettings) -> None:
     endpoint = telemetry.metrics.serve(
         settings.metrics_port, executor.health, settings.metrics_host
     )
-    probe = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
+    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
     try:
         await executor.run(stop)
     finally:
-        probe.cancel()
+        beside.cancel()
         endpoint.close()
         telemetry.spans.shutdown()
 

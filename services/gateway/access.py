@@ -1,66 +1,49 @@
-"""Who may ask for what: the `access` ledger folded in memory, good while Postgres is down."""
+"""Who may ask for what; good while Postgres is down."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Mapping
-
-from aiokafka.errors import KafkaError
 
 from services.gateway.core.submission import Sender
 from services.gateway.problem import Forbidden, unauthenticated, unavailable
 from services.gateway.tokens import Tokens, is_token
+from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.log import Log
 from shared.bus.reader import Accepted
-from shared.bus.tail import LedgerTail
 from shared.contracts.access import Role
-from shared.contracts.registry import AccessView, Bearer
-
-LEDGER = "access"
-RETRY_S = 1.0
-
-log = logging.getLogger(__name__)
+from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.contracts.registry import Bearer
 
 
-class Access:
-    """Changes only by accepted events; a revoked key opens nothing from that moment on."""
+class Access(AccessFollower):
+    """With what the gateway asks of it: lanes, senders, bearers of tokens, answers."""
 
     def __init__(self, open_log: Callable[[], Log], tokens: Tokens | None = None) -> None:
-        self._open_log = open_log
+        super().__init__(open_log)
         self._tokens = tokens
         self._lanes: dict[str, int] = {}
-        self.view = AccessView()
-        self.ready = False
+        self._at_ms = 0
+        self._answered_then: set[str] = set()
 
-    async def run(self) -> None:
-        """Follows the ledger until it is cancelled; what is known stays good meanwhile."""
-        while True:
-            try:
-                await self._follow()
-            except (KafkaError, OSError, OutcomeUnknown) as error:
-                log.warning("access is not read", extra={"reason": type(error).__name__})
-            await asyncio.sleep(RETRY_S)
-
-    async def _follow(self) -> None:
-        """From the beginning each time: it is short, and applying an event again changes nothing
-        that its successors do not set right."""
-        tail = LedgerTail(self._open_log(), {LEDGER: range(1)})
-        try:
-            await tail.start()
-            while True:
-                self.ready = self.ready or tail.caught_up
-                for accepted in await tail.poll():
-                    self.fold(accepted)
-        finally:
-            await tail.stop()
+    @property
+    def ready(self) -> bool:
+        return self.caught_up.is_set()
 
     def fold(self, accepted: Accepted) -> None:
+        at_ms = accepted.record.at
+        if at_ms > self._at_ms:
+            self._at_ms, self._answered_then = at_ms, set()
         for fact in accepted.facts():
             self.view.apply(fact.event)
+            if isinstance(fact.event, CommandAccepted | CommandRefused):
+                self._answered_then.add(fact.event.command_id)
         self._lanes = {name: pool.partition for name, pool in self.view.pools.items()}
+
+    def obeys(self, command_id: str, at_ms: int) -> bool:
+        """Has this gateway heard that answer, which access gave at that time? Its ledger's times
+        never go back, and may stand still."""
+        return at_ms < self._at_ms or command_id in self._answered_then
 
     def pools(self) -> Mapping[str, int]:
         """Lanes by pool."""
@@ -73,8 +56,7 @@ class Access:
     def is_live(self, bearer: Bearer) -> bool:
         """Would the same bearer still be let in? Streams ask, who began long ago."""
         if bearer.expires_s is not None:
-            known = bearer.tenant is None or bearer.tenant in self.view.tenants
-            return known and now_ms() < bearer.expires_s * 1000
+            return self._knows(bearer.tenant) and now_ms() < bearer.expires_s * 1000
         return bearer.key_id in self.view.keys and bearer.key_id not in self.view.revoked
 
     async def bearer(self, authorization: str | None, at_least: Role) -> Bearer:
@@ -93,8 +75,13 @@ class Access:
 
     async def _who(self, text: str) -> Bearer | None:
         if self._tokens is None or not is_token(text):
-            return self.view.authenticate(text)
+            return await self.authenticate(text)
         bearer = await self._tokens.bearer(text)
-        if bearer.tenant is not None and bearer.tenant not in self.view.tenants:
+        if not self._knows(bearer.tenant):
+            await self.catch_up()
+        if not self._knows(bearer.tenant):
             raise Forbidden(bearer, "the token's tenant is not registered here")
         return bearer
+
+    def _knows(self, tenant: str | None) -> bool:
+        return tenant is None or tenant in self.view.tenants

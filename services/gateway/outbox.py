@@ -43,6 +43,9 @@ class Letter:
     pool: str = ""
     traceparent: str = ""
     principal: str = ""
+    access_next: int = 0
+    """How far the gateway had read `access` when it let this through: its receiver waits until it
+    has read as much, lest it know less of who may do what."""
 
     def within(self, traceparent: str) -> Letter:
         return replace(self, traceparent=traceparent)
@@ -52,6 +55,7 @@ class Letter:
             id=self.id, source=SOURCE, type=self.command.TYPE, data=encode(self.command),
             at_ms=now_ms(), subject=self.subject, traceparent=self.traceparent,
             tenant=self.tenant, pool=self.pool, principal=self.principal,
+            accessnext=self.access_next,
         )  # fmt: skip
 
 

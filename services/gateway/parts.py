@@ -24,9 +24,9 @@ from services.gateway.tokens import TokenRules, Tokens
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
-from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
+from shared.telemetry.upkeep import upkeep
 
 RING_SPANS = 100_000
 RECENT_JOBS = 100_000
@@ -77,7 +77,7 @@ class Gateway:
         reading, sending = (self.access, self.outbox, self.hub), (self.ingress, self.attempts)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
-        tasks.append(supervise(loop_stall_probe(self.telemetry.metrics), "stalls"))
+        tasks.append(supervise(upkeep(self.telemetry.metrics), "upkeep"))
         try:
             yield
         finally:
@@ -96,9 +96,10 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
 
     access = Access(open_log, tokens_of(settings))
     recent = Recent()
+    rate = Rate(settings.tenant_rate, settings.tenant_burst)
     outbox = Outbox(settings.connection, linger_ms=settings.linger_ms)
     ingress = Ingress(
-        settings.connection, settings.instance, access, outbox, telemetry, recent.note,
+        settings.connection, settings.instance, access, outbox, telemetry, recent.note, rate,
         alone_with=0 if settings.idempotent else settings.partitions,
     )  # fmt: skip
     hub = Hub(open_log, settings.partitions, settings.stream_queue)
@@ -106,7 +107,7 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     attempts = Attempts(outbox, settings.instance or "gateway")
     return Gateway(
         settings, telemetry, access, outbox, ingress, hub, database, attempts, open_log,
-        Buckets(Rate(settings.tenant_rate, settings.tenant_burst)), recent=recent,
+        Buckets(rate), recent=recent,
     )  # fmt: skip
 
 

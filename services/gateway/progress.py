@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -23,8 +23,14 @@ class Progress:
         self.behind = 0
         """Records of all topics that it had not read yet at the last look."""
 
-    async def check(self, consumer: AIOKafkaConsumer, topics: Iterable[str]) -> None:
-        """Call it often: it asks the broker now and then. Raises Stalled."""
+    async def check(
+        self,
+        consumer: AIOKafkaConsumer,
+        topics: Iterable[str],
+        left: Collection[str] = (),
+    ) -> None:
+        """Call it often: it asks the broker now and then. Raises Stalled; not for topics that were
+        left where they are on purpose."""
         now_s = monotonic()
         if now_s - self._looked_s < LOOK_EVERY_S:
             return
@@ -32,7 +38,7 @@ class Progress:
         places = await _places(consumer, topics)
         self.behind = sum(max(0, end - at) for at, end in places.values())
         for tp, (at, end) in places.items():
-            self._note(tp, at, end, now_s)
+            self._note(tp, at, at if tp.topic in left else end, now_s)
 
     def _note(self, tp: TopicPartition, at: int, end: int, now_s: float) -> None:
         if at >= end:

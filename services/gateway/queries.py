@@ -109,7 +109,7 @@ POOLS = "SELECT pool, partition, time_scale, settings FROM pool ORDER BY pool"
 ENDPOINTS = "SELECT endpoint, partition, tokens_per_s, batch_tokens FROM endpoint ORDER BY endpoint"
 
 COMMAND = """
-SELECT command_id, type, of, tenant, accepted, duplicate, reason, detail, at
+SELECT command_id, ledger, type, of, tenant, accepted, duplicate, reason, detail, at
 FROM command WHERE ($1::text IS NULL OR tenant = $1) AND command_id = $2
 """
 

@@ -10,9 +10,9 @@ from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.fatal import run_to_end
 from shared.settings import read
-from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import watch
+from shared.telemetry.upkeep import upkeep
 
 
 async def main(settings: ProjectorSettings) -> None:
@@ -20,11 +20,11 @@ async def main(settings: ProjectorSettings) -> None:
     projector = Projector(settings, telemetry.metrics)
     watch(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
     task = asyncio.ensure_future(projector.run())
-    stalls = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
+    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, task.cancel)
     await asyncio.wait([task])
-    stalls.cancel()
+    beside.cancel()
     telemetry.spans.shutdown()
     if not task.cancelled():
         task.result()

@@ -11,9 +11,9 @@ from services.publisher.shipper import KafkaShipper
 from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
 from shared.settings import read
-from shared.telemetry.metrics import loop_stall_probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import watch
+from shared.telemetry.upkeep import upkeep
 
 
 async def main() -> None:
@@ -26,11 +26,11 @@ async def main() -> None:
         telemetry.metrics,
     )
     watch(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
-    stalls = asyncio.ensure_future(loop_stall_probe(telemetry.metrics))
+    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
     try:
         await publisher.run()
     finally:
-        stalls.cancel()
+        beside.cancel()
 
 
 if __name__ == "__main__":

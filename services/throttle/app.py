@@ -18,17 +18,16 @@ from services.throttle.figures import figures
 from services.throttle.followers import Followers
 from services.throttle.proxy import Proxy
 from services.throttle.settings import ThrottleSettings
+from shared.bus.access import AccessFollower
 from shared.bus.decider import Fact
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
 from shared.bus.log import Log
-from shared.bus.tail import LedgerTail
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
-from shared.contracts.registry import AccessView
 from shared.listening import server_tls
 from shared.telemetry.probe import probe
 from shared.telemetry.setup import Telemetry, telemetry_for
@@ -87,7 +86,6 @@ class Shell:
         self._observe = observer(telemetry)
         self._followers = Followers()
         self._tls = server_tls(settings)
-        self._view = AccessView()
         self._stirred: dict[int, asyncio.Event] = {}
         self.port = 0
         self.serving = asyncio.Event()
@@ -131,23 +129,17 @@ class Shell:
 
     async def serve_domains(self, domains: Callable[[], Mapping[int, Domain[Lane]]]) -> None:
         """The proxy, once it knows all keys that there were; and from then on what changes."""
-        tail = LedgerTail(self._connect(), {"access": [0]})
-        proxy = Proxy(
-            self._view, domains, self._followers, self._telemetry.spans, self._settings.line
-        )
+        access = AccessFollower(self._connect)
+        proxy = Proxy(access, domains, self._followers, self._telemetry.spans, self._settings.line)
         runner = web.AppRunner(proxy.app(), access_log=None, shutdown_timeout=DRAIN_S)
         try:
-            await tail.start()
-            await runner.setup()
-            async for batch in tail:
-                for accepted in batch:
-                    for fact in accepted.facts():
-                        self._view.apply(fact.event)
-                if tail.caught_up and not self.serving.is_set():
-                    await self._listen(runner)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(access.run())
+                await runner.setup()
+                await access.caught_up.wait()
+                await self._listen(runner)
         finally:
             await runner.cleanup()
-            await tail.stop()
 
     async def _listen(self, runner: web.AppRunner) -> None:
         host, port = self._settings.host, self._settings.port

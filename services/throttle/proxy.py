@@ -6,10 +6,11 @@ alone go on, to the ledger and to spans.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from uuid import uuid5
 
 from aiohttp import web
@@ -19,6 +20,7 @@ from services.throttle.core.state import Lane
 from services.throttle.followers import Followers, Progress
 from services.throttle.openai import Answer, Ask, BadBody, Kind, read
 from services.throttle.problem import Problem, elsewhere, of_rejection
+from shared.bus.access import CATCH_UP_S, AccessFollower
 from shared.bus.decider import Fact, Input
 from shared.bus.domain import Domain
 from shared.bus.errors import Busy, LaneLost
@@ -26,25 +28,25 @@ from shared.bus.record import new_id
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.identity import BERTH
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
-from shared.contracts.registry import AccessView
 from shared.telemetry.spans import OpenSpan, Spans
 
 LONGEST_BODY = 16 * 1024 * 1024
 LONGEST_ID = 256
+LOOK_S = 0.02
 
 
 class Proxy:
-    """`domains` tells the lanes held now; `view` is folded by somebody else."""
+    """`domains` tells the lanes held now; `access` is read on by somebody else."""
 
     def __init__(
         self,
-        view: AccessView,
+        access: AccessFollower,
         domains: Callable[[], Mapping[int, Domain[Lane]]],
         followers: Followers,
         spans: Spans,
         line: int,
     ) -> None:
-        self._view = view
+        self._access = access
         self._domains = domains
         self._followers = followers
         self._spans = spans
@@ -65,10 +67,10 @@ class Proxy:
 
     async def _models(self, request: web.Request) -> web.Response:
         try:
-            self._tenant(request)
+            await self._tenant(request)
         except Problem as problem:
             return problem.response()
-        found = [{"id": name, "object": "model"} for name in sorted(self._view.endpoints)]
+        found = [{"id": name, "object": "model"} for name in sorted(self._access.view.endpoints)]
         return web.json_response({"object": "list", "data": found})
 
     async def _answer(self, request: web.Request, kind: Kind) -> web.StreamResponse:
@@ -82,7 +84,7 @@ class Proxy:
             return response
 
     async def _served(self, request: web.Request, kind: Kind, span: OpenSpan) -> web.StreamResponse:
-        tenant = self._tenant(request)
+        tenant = await self._tenant(request)
         span.set("tenant.id", tenant)
         try:
             ask = read(kind, await request.read())
@@ -90,7 +92,7 @@ class Proxy:
             raise Problem(400, "invalid_body", str(error)) from None
         except web.HTTPRequestEntityTooLarge:
             raise Problem(413, "body_too_large", f"at most {LONGEST_BODY} bytes") from None
-        endpoint = self._endpoint(ask)
+        endpoint = await self._endpoint(ask)
         request_id = self._request_id(request, tenant, endpoint)
         async with self._joined(request_id, tenant, endpoint, ask, span) as (progress, headers):
             await progress.until_started()
@@ -104,17 +106,21 @@ class Proxy:
                 return await _stream(request, ask, answer, progress, headers)
             return await _whole(answer, progress, headers)
 
-    def _tenant(self, request: web.Request) -> str:
+    async def _tenant(self, request: web.Request) -> str:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        bearer = self._view.authenticate(key.strip()) if scheme.lower() == "bearer" else None
+        key = key.strip() if scheme.lower() == "bearer" else ""
+        bearer = await self._access.authenticate(key)
         if bearer is None:
             raise Problem(401, "invalid_api_key", "no such key", {"www-authenticate": "Bearer"})
         if bearer.tenant is None or not bearer.may("submitter"):
             raise Problem(403, "not_allowed", "the key may not ask in a tenant's name")
         return bearer.tenant
 
-    def _endpoint(self, ask: Ask) -> EndpointConfigured:
-        endpoint = self._view.endpoint(ask.model)
+    async def _endpoint(self, ask: Ask) -> EndpointConfigured:
+        endpoint = self._access.view.endpoint(ask.model)
+        if endpoint is None:
+            await self._access.catch_up()
+            endpoint = self._access.view.endpoint(ask.model)
         if endpoint is None:
             raise Problem(404, "model_not_found", "model: no endpoint of that name")
         return endpoint
@@ -140,6 +146,8 @@ class Proxy:
         domain = self._domains().get(endpoint.partition)
         if domain is None:
             raise elsewhere()
+        if self._access.view.is_active(tenant):
+            await _heard(domain, endpoint, tenant)
         wish = ServeLlmRequest(
             request_id=request_id,
             tenant=tenant,
@@ -158,6 +166,20 @@ class Proxy:
             if not _about(facts, request_id):
                 catch_up(progress, domain.state, request_id, tenant, headers)
             yield progress, headers
+
+
+async def _heard(domain: Domain[Lane], endpoint: EndpointConfigured, tenant: str) -> None:
+    """Its lane reads `access` at a pace of its own, and refuses whom it has not heard of."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CATCH_UP_S):
+            while not _knows(domain.state, endpoint, tenant):
+                await asyncio.sleep(LOOK_S)
+
+
+def _knows(lane: Lane, endpoint: EndpointConfigured, tenant: str) -> bool:
+    account = lane.accounts.get(tenant)
+    is_served = lane.endpoint is not None and lane.name == endpoint.endpoint
+    return is_served and account is not None and account.active
 
 
 def catch_up(

@@ -32,6 +32,7 @@ class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     tenant: str = ""
     pool: str = ""
     principal: str = ""
+    accessnext: int = 0
     data: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
@@ -62,6 +63,7 @@ def encode(
     tenant: str = "",
     pool: str = "",
     principal: str = "",
+    accessnext: int = 0,
 ) -> bytes:
     return _encoder.encode(
         CloudEvent(
@@ -76,6 +78,7 @@ def encode(
             tenant=tenant,
             pool=pool,
             principal=principal,
+            accessnext=accessnext,
             data=msgspec.Raw(data),
         )
     )

@@ -74,6 +74,8 @@ class Input(NamedTuple):
     place: str = ""
     principal: str = ""
     """Who sent a command, as the gateway knew them; empty where nobody did."""
+    access_next: int = 0
+    """How far its sender had read `access`: the inbox holds it back until this lane has too."""
 
     def leads_to(self, event: Event) -> Decision:
         """The decision that follows from this input; it inherits the trace."""

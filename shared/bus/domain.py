@@ -153,13 +153,19 @@ class Domain(Generic[S]):
 
         On "gap" the caller has to read that input again from `wants`.
         """
-        await self.inbox.room.wait()
+        await self.inbox.room(tp)
         if self._closed:
             return "old"
         fed = self.inbox.put(tp, offset, value)
         if fed == "ok":
             self._stir()
         return fed
+
+    def let_go(self) -> None:
+        """Decide what is held back for `access`, which ends before it."""
+        log.warning("access ends before what an input has seen of it", extra={"lane": self.tp.key})
+        self.inbox.let_go()
+        self._stir()
 
     def offer(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
         """A local input; the future has the facts it caused, once they are accepted."""
@@ -197,7 +203,7 @@ class Domain(Generic[S]):
         """Stop deciding; a request in flight may still land, which is harmless."""
         self._closed = True
         self._stir()
-        self.inbox.room.set()
+        self.inbox.close()
 
     async def finish(self) -> None:
         """After `run` has ended: keep a snapshot for the next owner on this machine, hang up."""

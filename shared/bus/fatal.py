@@ -23,6 +23,7 @@ class Died(BusError):
 
 def die(error: BaseException, where: str) -> NoReturn:
     """One line of why, then out: no clean-up that could hang or write."""
+    error = _first(error)
     if isinstance(error, ProtocolViolation):
         see = f"; see {error.runbook}" if error.runbook else ""
         log.critical("%s stops: %s: %s%s", where, type(error).__name__, error, see)
@@ -39,7 +40,7 @@ def run_to_end(work: Coroutine[Any, Any, None], where: str) -> None:
     try:
         asyncio.run(work)
     except* ProtocolViolation as broken:
-        die(_first(broken), where)
+        die(broken, where)
 
 
 def _first(error: BaseException) -> BaseException:

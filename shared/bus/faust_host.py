@@ -62,6 +62,8 @@ class FaustHost:
         # A Faust worker that meets no broker at its start ends at once.
         asyncio.run(self._lanes.reach())
         worker = faust.Worker(self.app, loglevel="WARN", override_logging=False, quiet=True)
+        # It writes to the log for terminals, between our lines, and once for each of them.
+        worker.spinner = None
         worker.execute_from_commandline()
 
     async def own(self, assigned: Iterable[TP]) -> Mapping[TP, int]:

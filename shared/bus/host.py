@@ -10,9 +10,10 @@ from shared.bus.decider import Decider
 from shared.bus.domain import Domain, DomainSettings, OnAccepted
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
+from shared.bus.inbox import ACCESS
 from shared.bus.inputs import Decode, InputDecoder, commands_only
 from shared.bus.kafka import KafkaLog
-from shared.bus.lanes import ACCESS, Lanes, OnLane
+from shared.bus.lanes import Lanes, OnLane
 from shared.bus.log import TP
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS

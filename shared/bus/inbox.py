@@ -18,6 +18,9 @@ from shared.contracts.topics import LEDGERS
 
 Fed = Literal["ok", "old", "gap"]
 
+ACCESS = TP("access", 0)
+ACCESS_KEY = ACCESS.key
+
 LIMIT_INPUTS = 5_000
 LIMIT_BYTES = 16 * 1024 * 1024
 
@@ -31,6 +34,8 @@ class Waiting:
     position: Position
     inputs: tuple[Input, ...]
     size: int
+    access_next: int
+    """How far whoever wrote it had read `access`."""
 
 
 class Channel:
@@ -58,26 +63,34 @@ class Channel:
         size = len(value or b"")
         if self._reader is None:
             found = self._decoder.of_plain(self.tp, offset, value)
-            return Waiting(self.tp.key, offset, self.next, tuple(found), size)
+            seen = max((each.access_next for each in found), default=0)
+            return Waiting(self.tp.key, offset, self.next, tuple(found), size, seen)
         accepted = self._reader.offer(offset, value)
         found = self._decoder.of_ledger(accepted) if accepted else []
-        return Waiting(self.tp.key, offset, self._reader.position, tuple(found), size)
+        seen = next_of(accepted.record.inputs.get(ACCESS_KEY, 0)) if accepted else 0
+        return Waiting(self.tp.key, offset, self._reader.position, tuple(found), size, seen)
 
 
 class Inbox:
     """Begins exactly at the vector of the last accepted record; bounded, so it pushes back.
 
     Inputs that led to nothing stay in front, counted as silent, until a record carries them.
+    One whose writer had read more of `access` than this lane is held back, and what comes after it
+    too: who was told that a tenant is let in may send its job at once.
     """
 
     def __init__(self, inputs: Iterable[TP], decoder: InputDecoder) -> None:
         self._channels = {tp.key: Channel(tp, decoder) for tp in inputs}
+        self._access = self._channels.get(ACCESS_KEY)
         self._waiting: deque[Waiting] = deque()
+        self._held: deque[Waiting] = deque()
         self._inputs = 0
         self._bytes = 0
         self.silent = 0
-        self.room = asyncio.Event()
-        self.room.set()
+        self._closed = False
+        self._room = asyncio.Event()
+        self._room_for_access = asyncio.Event()
+        self._open()
 
     @property
     def pending(self) -> int:
@@ -93,6 +106,24 @@ class Inbox:
         """Records of its ledgers that the reader rule ignored, since this inbox began."""
         return sum(channel.ignored for channel in self._channels.values())
 
+    @property
+    def holds(self) -> bool:
+        """Something waits for what `access` says."""
+        return bool(self._held)
+
+    @property
+    def has_room(self) -> bool:
+        return self._room.is_set()
+
+    async def room(self, tp: TP) -> None:
+        """Returns once it takes a record of that input, or is closed."""
+        await (self._room_for_access if tp == ACCESS else self._room).wait()
+
+    def close(self) -> None:
+        """Nobody need wait any more."""
+        self._closed = True
+        self._open()
+
     def want(self, key: str) -> int:
         return self._channels[key].next
 
@@ -104,11 +135,20 @@ class Inbox:
         if offset != channel.next:
             return "old" if offset < channel.next else "gap"
         waiting = channel.take(offset, value)
-        self._waiting.append(waiting)
         self._inputs += len(waiting.inputs)
         self._bytes += waiting.size
-        self._open()
+        if tp == ACCESS:
+            self._waiting.append(waiting)
+        else:
+            self._held.append(waiting)
+        self._go_on()
         return "ok"
+
+    def let_go(self) -> None:
+        """Hold nothing back: `access` ends before it, as after a restore of an older copy."""
+        self._waiting.extend(self._held)
+        self._held.clear()
+        self._open()
 
     def batch(self, max_inputs: int, max_bytes: int) -> list[Waiting]:
         """The oldest undecided records; at least one when there is any."""
@@ -148,19 +188,37 @@ class Inbox:
 
     def settle(self, vector: Mapping[str, Position]) -> None:
         """After a fold: drop what the log has, and be ready to decide the rest again."""
-        left = [w for w in self._waiting if w.offset >= next_of(vector.get(w.key, 0))]
-        self._waiting = deque(left)
+
+        def left(waiting: Iterable[Waiting]) -> deque[Waiting]:
+            return deque(w for w in waiting if w.offset >= next_of(vector.get(w.key, 0)))
+
+        self._waiting, self._held = left(self._waiting), left(self._held)
         self.silent = 0
-        self._inputs = sum(len(w.inputs) for w in left)
-        self._bytes = sum(w.size for w in left)
+        both = (*self._waiting, *self._held)
+        self._inputs = sum(len(w.inputs) for w in both)
+        self._bytes = sum(w.size for w in both)
         for key, position in vector.items():
             channel = self._channels.get(key)
             if channel is not None and channel.next < next_of(position):
                 channel.move_to(position)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """What `access` has been read far enough for may be decided, in the order of arrival."""
+        access = self._access
+        while self._held and (access is None or self._held[0].access_next <= access.next):
+            self._waiting.append(self._held.popleft())
         self._open()
 
     def _open(self) -> None:
-        if self._inputs < LIMIT_INPUTS and self._bytes < LIMIT_BYTES:
-            self.room.set()
-        else:
-            self.room.clear()
+        """What is held back must not keep out what it waits for; others wait behind it."""
+        full = self._inputs >= LIMIT_INPUTS or self._bytes >= LIMIT_BYTES
+        _turn(self._room_for_access, self._closed or not full or self.holds)
+        _turn(self._room, self._closed or not (full or self.holds))
+
+
+def _turn(event: asyncio.Event, on: bool) -> None:
+    if on:
+        event.set()
+    else:
+        event.clear()

@@ -79,6 +79,7 @@ class InputDecoder:
                 tenant=envelope.tenant,
                 place=f"{tp.partition}/{offset}",
                 principal=envelope.principal,
+                access_next=envelope.accessnext,
             )
         ]
 

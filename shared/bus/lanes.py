@@ -11,12 +11,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from shared.bus.domain import Domain
 from shared.bus.errors import Stalled, TailLost
 from shared.bus.fatal import supervise
-from shared.bus.inbox import Fed
+from shared.bus.inbox import ACCESS, Fed
 from shared.bus.log import TP, Feed, Log
 
 S = TypeVar("S")
 
-ACCESS = TP("access", 0)
 CLOSE_S = 1.5
 LOOK_EVERY_S = 5.0
 STALLED_S = 30.0
@@ -114,7 +113,7 @@ class Lanes(Generic[S]):
     def is_open(self, lane: int) -> bool:
         """True when `feed` would not have to wait."""
         held = self._held.get(lane)
-        return held is None or (held.primed.is_set() and held.domain.inbox.room.is_set())
+        return held is None or (held.primed.is_set() and held.domain.inbox.has_room)
 
     async def feed(self, tp: TP, offset: int, value: bytes | None) -> Fed:
         """Blocks while the lane has enough to do, or has not yet heard who may do what."""
@@ -181,11 +180,21 @@ class Lanes(Generic[S]):
         position = 0
         while True:
             position = await self._move(feed, position)
-            for entry in (await feed.poll(FOLLOW_WAIT_S)).get(ACCESS, []):
+            entries = (await feed.poll(FOLLOW_WAIT_S)).get(ACCESS, [])
+            for entry in entries:
                 for held in list(self._held.values()):
                     await held.domain.feed(ACCESS, entry.offset, entry.value)
                 position = entry.offset + 1
             self._prime(end)
+            if not entries:
+                await self._let_go(position)
+
+    async def _let_go(self, position: int) -> None:
+        """Of what waits for something that `access` does not hold."""
+        holding = [held.domain for held in self._held.values() if held.domain.inbox.holds]
+        if holding and await self._client.end(ACCESS) <= position:
+            for domain in holding:
+                domain.let_go()
 
     async def _move(self, feed: Feed, position: int) -> int:
         while not self._held:

@@ -83,6 +83,11 @@ class AccessView:
             return None
         return Bearer(found.key_id, found.role, found.tenant)
 
+    def is_strange(self, key: str) -> bool:
+        """A key, and nobody's: it may have been made where this view does not reach yet."""
+        parsed = parse(key)
+        return parsed is not None and parsed.key_id not in self.keys
+
     def is_active(self, tenant: str) -> bool:
         """May the tenant submit?"""
         return tenant in self.tenants and tenant not in self.retired

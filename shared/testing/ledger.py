@@ -96,7 +96,9 @@ def _answer(who: str, of: str, state: Seats) -> CommandAccepted:
     return CommandAccepted(command_id=who, command_type=str(seat), of=of)
 
 
-def command(id: str, job_id: str = "job", reason: str = "", traceparent: str = "") -> bytes:
+def command(
+    id: str, job_id: str = "job", reason: str = "", traceparent: str = "", access_next: int = 0
+) -> bytes:
     """A CloudEvent as it lies on `commands`."""
     message = CancelJob(job_id=job_id, reason=reason)
     return cloudevents.encode(
@@ -106,6 +108,7 @@ def command(id: str, job_id: str = "job", reason: str = "", traceparent: str = "
         data=encode(message),
         at_ms=1_700_000_000_000,
         traceparent=traceparent,
+        accessnext=access_next,
     )
 
 

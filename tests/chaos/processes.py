@@ -29,8 +29,9 @@ from services.publisher.shipper import Shipment
 from shared.bus.decider import Decider
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.errors import OutcomeUnknown, TailLost
+from shared.bus.inbox import ACCESS
 from shared.bus.inputs import InputDecoder, commands_only
-from shared.bus.lanes import ACCESS, Lanes
+from shared.bus.lanes import Lanes
 from shared.bus.log import TP, Feed, Headers
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots

@@ -15,6 +15,7 @@ from services.gateway.problem import Refusal
 from shared.contracts.registry import Bearer
 from shared.projections.migrate import migrate
 from tests.chaos.test_projection import socket_of, through
+from tests.patience import LOADED
 
 OPERATOR = Bearer("k", "operator", None)
 READ = "SELECT count(*) AS jobs FROM job"
@@ -34,12 +35,12 @@ async def test_reads_behind_a_bad_way_to_postgres_are_refused_in_time(
         proxy.mode = mode
         for _ in range(2):
             # Many more than connections: who waits for one to be free is not to wait for longer.
-            asked = [reads.rows(OPERATOR, READ) for _ in range(24)]
-            async with asyncio.timeout(5):
+            asked = [reads.rows(OPERATOR, READ) for _ in range(120)]
+            async with asyncio.timeout(5 * LOADED):
                 refused = await asyncio.gather(*asked, return_exceptions=True)
             assert {type(each) for each in refused} == {Refusal}
         proxy.mode = "good"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(5 * LOADED):
             assert await reads.rows(OPERATOR, READ) == [{"jobs": 0}]
     await reads.stop()
     await proxy.stop()

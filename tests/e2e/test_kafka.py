@@ -18,12 +18,14 @@ import pytest
 
 from infra import kafka
 from infra.running import load
+from infra.stack import SERVICES
 from shared.bus import cloudevents
 from shared.bus.connection import Connection
 from shared.bus.errors import Forbidden
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
 from shared.bus.tail import TopicTail
+from tests.patience import all_hung_up
 
 pytestmark = [
     pytest.mark.stack,
@@ -54,13 +56,9 @@ def stack_up(data: Path) -> Iterator[None]:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Connections of TLS say good-bye in the background: a loop that ends before leaves sockets."""
-
     async def whole() -> T:
-        try:
+        async with all_hung_up():
             return await work
-        finally:
-            await asyncio.sleep(1.0)
 
     return asyncio.run(whole())
 
@@ -149,6 +147,16 @@ def test_jobs_by_event_outlive_a_stop_of_everything() -> None:
                 publish(ada, "third")
             assert berth(data, "verify", "--json")["violations"] == []
             _no_secret_is_told(data)
+        _every_line_can_be_read(data)
+
+
+def _every_line_can_be_read(data: Path) -> None:
+    """Of a service's log: JSON with a level, whichever library wrote it."""
+    for service in SERVICES:
+        lines = (data / "logs" / f"{service.name}.log").read_text().splitlines()
+        bare = [line for line in lines if line and not line.startswith("{")]
+        assert not bare, (service.name, bare)
+        assert {"info"} <= {json.loads(line)["level"] for line in lines if line}, service.name
 
 
 def _no_secret_is_told(data: Path) -> None:

@@ -17,11 +17,11 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import job_id_of
 from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_wish, eventually
+from tests.patience import LOADED
 
 pytestmark = pytest.mark.stack
 BOUND_S = 120.0
-"""Of the whole story on a quiet machine; loaded ones get three times as much."""
-LOADED = 3
+"""Of the whole story on a quiet machine."""
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,15 @@ from pathlib import Path
 from infra import supervise
 from infra.process import DidNotStart
 from infra.running import RunningStack
-from services.cli.demo.memory import Memory
+from services.cli.bring_up import own_api
+from services.cli.demo.memory import Peaks
 from services.cli.errors import CliError
-from services.cli.http_api import Api
 from services.cli.output import say
 from services.cli.replay.feeder import Feeder, Timed
 from services.cli.replay.progress import Progress
 from services.cli.replay.screen import Screen, screen, shown
 from services.cli.replay.submission import Submission
 from services.cli.replay.watch import follow, until
-from services.cli.target import target
 
 READY_S = 90.0
 TICK_S = 0.25
@@ -37,7 +36,7 @@ class Outcome:
     progress: Progress
     replayed: list[str]
     local: list[str]
-    memory: Memory
+    memory: Peaks
     stack: RunningStack
     missing: list[str]
 
@@ -62,7 +61,7 @@ class Replaying:
         replayed = [each.submission.job_id for each in self.due]
         local = [each.job_id for each in self.local]
         self.progress.expected = {*replayed, *local}
-        memory = Memory(self.stack.data_dir)
+        memory = Peaks(self.stack.data_dir)
         feeder = Feeder(self.stack.connection("operator"), self.stack.partitions)
         watching = asyncio.ensure_future(
             follow(self.progress, self.stack.connection("verify"), self.stack.partitions)
@@ -104,7 +103,7 @@ class Replaying:
         await feeder.run([*now, *self.due])
 
     def _set_quotas(self) -> None:
-        api = Api(target(self.stack.data_dir))
+        api = own_api(self.stack)
         for tenant in self.tenants:
             api.post(f"/v1/tenants/{tenant}/quota", {"guaranteed_gpus": GUARANTEED_GPUS})
 
@@ -113,7 +112,7 @@ class Replaying:
         feeder: Feeder,
         feeding: asyncio.Future[None],
         watching: asyncio.Future[None],
-        memory: Memory,
+        memory: Peaks,
     ) -> list[str]:
         ends_s = asyncio.get_running_loop().time() + self.timeout_s
         with screen(self.progress, self.speed) as view:

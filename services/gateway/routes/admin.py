@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
@@ -12,6 +12,7 @@ from services.gateway import queries
 from services.gateway.body import json_body
 from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.strict import checked
+from services.gateway.database import Row
 from services.gateway.docs import refusals, takes
 from services.gateway.entry import entered
 from services.gateway.orders import (
@@ -26,6 +27,7 @@ from services.gateway.orders import (
 from services.gateway.paging import Limit, NamePart, PageToken, TimePage, TimeToken, page
 from services.gateway.parts import Gateway, gateway
 from services.gateway.problem import not_found
+from shared.bus.inbox import ACCESS
 from shared.contracts.access import (
     ConfigureEndpoint,
     ConfigurePool,
@@ -190,11 +192,12 @@ async def answer(
     request: Request,
     command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")],
 ) -> Response:
-    """The answer of the command's owner; 404 while there is none."""
+    """The answer of the command's owner; 404 while there is none, or while this gateway has not
+    heard it: whoever reads that a tenant was retired, or a key made, finds it so here."""
     parts = gateway(request)
     bearer = await entered(request, "viewer")
     row = await parts.database.row(bearer, queries.COMMAND, bearer.tenant, command_id)
-    if row is None:
+    if row is None or not _holds(parts, row):
         raise not_found("answer, or not yet")
     return shown(row)
 
@@ -259,6 +262,12 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     command = CreateKey(key_id=key_id, sha256=sha256_of(secret), role=body.role, tenant=tenant)
     ticket = await _access(request, parts, command, key_id)
     return accepted(KeyMade(**ticket.model_dump(), key_id=key_id, key=compose(key_id, secret)))
+
+
+def _holds(parts: Gateway, answer: Row) -> bool:
+    return answer["ledger"] != ACCESS.topic or parts.access.obeys(
+        str(answer["command_id"]), cast("int", answer["at"])
+    )
 
 
 async def _all(request: Request, sql: str) -> Response:

@@ -63,7 +63,7 @@ async def submit(request: Request) -> Response:
     lane = parts.access.pools()[command.pool]
     letter = Letter(
         new_command_id(), command, command.job_id, sender.tenant, command.pool,
-        principal=bearer.principal,
+        principal=bearer.principal, access_next=parts.access.next,
     )  # fmt: skip
     ticket = await send(
         request, parts, "submit", COMMANDS, lane, letter,

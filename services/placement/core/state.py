@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
@@ -12,6 +12,7 @@ from services.placement.core.board import Board
 from services.placement.core.line import UNRANKED, Entry, Kin, Line, bucket_of
 from services.placement.core.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
+from shared.contracts.answered import Answered
 from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
 from shared.contracts.jobs import JobSpec
 
@@ -22,7 +23,6 @@ LARGE_MOST = 0.1
 """Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
 LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
-ANSWERED_KEPT = 100_000
 LEASE_S = 30.0
 START_TIMEOUT_S = 60.0
 
@@ -138,7 +138,7 @@ class Open(NamedTuple):
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-6"
+    SCHEMA: ClassVar[str] = "placement-7"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -179,8 +179,7 @@ class Pool:
     again_at: int | None = None
     fresh: int = 0
     """Waiting jobs that no round has passed over yet."""
-    answered: set[str] = field(default_factory=set)
-    answers: deque[str] = field(default_factory=deque)
+    answered: Answered = field(default_factory=Answered)
 
     @property
     def name(self) -> str:
@@ -300,11 +299,3 @@ class Pool:
             kin = self.kin(job)
             self.line.remove(kin, job.entry(old))
             self.line.add(kin, job.entry(new))
-
-    def remember(self, command_id: str) -> None:
-        if command_id in self.answered:
-            return
-        self.answered.add(command_id)
-        self.answers.append(command_id)
-        if len(self.answers) > ANSWERED_KEPT:
-            self.answered.discard(self.answers.popleft())

@@ -9,17 +9,24 @@ from typing import BinaryIO
 
 from services.placement.core.solve import solve
 from services.placement.solver.frames import HEAD_BYTES, Answer, ask_of, length, pack
+from shared.telemetry.json_logs import log_json, log_what_nobody_caught
 
 NICER = 5
 """The lane's own decisions go before the search for better ones."""
 
 
 def main() -> None:
-    """Whatever a library prints goes to stderr: stdout is the pipe."""
+    """Whatever a library prints goes to stderr: stdout is the pipe. It ends with its service."""
+    log_json("placement")
+    log_what_nobody_caught()
     os.nice(NICER)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(sys.stdin.buffer, out)
+    try:
+        serve(sys.stdin.buffer, out)
+    except BrokenPipeError:
+        # An ordinary end would try to write the answer once more.
+        os._exit(0)
 
 
 def serve(asks: BinaryIO, answers: BinaryIO) -> None:

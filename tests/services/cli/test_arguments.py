@@ -111,3 +111,17 @@ def test_a_trace_without_a_column_names_the_column(tmp_path: Path) -> None:
 def test_a_benchmark_that_is_not_there_is_not_found() -> None:
     assert berth("bench", "nope").returncode == 4
     assert berth("bench", "no.pe").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("policies", "--quick", "--model", "nope"), "learned: 'nope-preempt', must be one of"),
+        (("chaos", "--only", "nope"), "only=nope: parts are stall,"),
+    ],
+)
+def test_a_benchmark_says_what_is_wrong_with_its_options(words: tuple[str, ...], said: str) -> None:
+    done = berth("bench", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"berth bench {words[0]}: {said}")
+    assert done.stderr.count("\n") == 1

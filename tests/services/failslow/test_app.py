@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from services.failslow.app import Follower
@@ -20,6 +20,7 @@ from shared.contracts.reports import TelemetryReported
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledger import accepted
 from shared.testing.ledgers import LedgerPen
+from tests.patience import until
 from tests.services.failslow.gangs import placed, report
 
 TELEMETRY = TP("telemetry", 0)
@@ -78,12 +79,6 @@ class Shell:
     def types_and_subjects(self) -> str:
         found = accepted(TP("failslow", 0), self.broker.entries(TP("failslow", 0)))
         return " ".join(f"{raw.type} {raw.data!r}" for each in found for raw in each.raw())
-
-
-async def until(reached: Callable[[], bool], within_s: float = 5.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not reached():
-            await asyncio.sleep(0.005)
 
 
 async def test_soft_reports_lead_to_one_fault_in_the_ledger() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
 import jwt
-from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from infra import certificates
+from tests.services.cli.serving import Quiet, serving
 
 ISSUER, AUDIENCE = "https://idp.example", "berth"
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -63,29 +64,25 @@ class Provider:
         algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
         return jwt.encode(said, key, algorithm, {"kid": kid, **(headers or {})})
 
-    async def answer(self, _: web.Request) -> web.Response:
-        self.asked += 1
-        return web.json_response({"keys": self.shown}, status=self.status)
 
-
-@asynccontextmanager
-async def provider(folder: Path) -> AsyncIterator[Provider]:
-    """Over TLS, with certificates of a CA of its own in `folder`."""
+@contextmanager
+def provider(folder: Path) -> Iterator[Provider]:
+    """Over TLS, with certificates of a CA of its own in `folder`, in a thread: a server in the
+    test's own event loop may end with that before its clients have said goodbye."""
     certificates.make(folder)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "api.crt", folder / "api.key")
     made = Provider()
     made.add("r1", new_rsa())
     made.add("e1", new_ec())
-    app = web.Application()
-    app.router.add_get("/keys", made.answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    port = runner.addresses[0][1]
-    made.url = f"https://127.0.0.1:{port}/keys"
-    try:
+
+    class Keys(Quiet):
+        def do_GET(self) -> None:
+            made.asked += 1
+            self.answer(made.status, json.dumps({"keys": made.shown}).encode())
+
+    server = HTTPServer(("127.0.0.1", 0), Keys)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with serving(server) as url:
+        made.url = url.replace("http:", "https:") + "/keys"
         yield made
-    finally:
-        await runner.cleanup()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,28 +114,36 @@ class Stack:
         await bus.stop()
 
     async def read(self, topic: str, partition: int) -> list[Entry]:
-        bus = KafkaLog(Connection(self.kafka, idempotent=False))
-        feed = await bus.feed({TP(topic, partition): 0}, lossy=True)
-        entries: list[Entry] = []
-        while found := await feed.poll(0.7, 5000):
-            entries.extend(found[TP(topic, partition)])
-        await feed.close()
-        return entries
+        """All that lies there now."""
+        return (await self._read({TP(topic, partition)}))[TP(topic, partition)]
 
     async def command(self, command_id: str, topic: str = "commands") -> dict[str, Any] | None:
         """The envelope with that id, and the partition where it lies."""
         lanes = range(1) if TOPICS[topic].single_partition else range(LANES)
+        for place, entries in (await self._read({TP(topic, lane) for lane in lanes})).items():
+            for value in (entry.value or b"" for entry in entries):
+                if command_id.encode() in value:
+                    return {**json.loads(value), "lane": place.partition}
+        return None
+
+    async def _read(self, places: Collection[TP]) -> dict[TP, list[Entry]]:
+        """To the ends that the broker names, and on while something comes: it may name less."""
         bus = KafkaLog(Connection(self.kafka, idempotent=False))
-        feed = await bus.feed({TP(topic, lane): 0 for lane in lanes}, lossy=True)
+        await bus.start()
+        ends = {tp: await bus.end(tp) for tp in places}
+        feed = await bus.feed(dict.fromkeys(places, 0), lossy=True)
+        entries: dict[TP, list[Entry]] = {tp: [] for tp in places}
         try:
-            while found := await feed.poll(0.7, 5000):
-                for place, entries in found.items():
-                    for value in (entry.value or b"" for entry in entries):
-                        if command_id.encode() in value:
-                            return {**json.loads(value), "lane": place.partition}
-            return None
+            async with asyncio.timeout(60):
+                while (found := await feed.poll(0.7, 5000)) or any(
+                    len(entries[tp]) < end for tp, end in ends.items()
+                ):
+                    for tp, more in found.items():
+                        entries[tp].extend(more)
         finally:
             await feed.close()
+            await bus.stop()
+        return entries
 
     async def project(self, ledger: str, partition: int, seq: int, *events: Event) -> None:
         """Rows of the read models, by the projection's own folds."""
@@ -198,10 +207,10 @@ async def fill_access(kafka: str) -> Ledgers:
     return ledgers
 
 
-async def ready(url: str) -> None:
+async def ready(url: str, trust: ssl.SSLContext | bool = True) -> None:
     async with asyncio.timeout(30), aiohttp.ClientSession(url) as session:
         while True:
-            async with session.get("/ready") as answer:
+            async with session.get("/ready", ssl=trust) as answer:
                 if answer.status == 200:
                     return
             await asyncio.sleep(0.1)

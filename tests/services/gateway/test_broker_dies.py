@@ -11,6 +11,7 @@ import pytest
 
 from infra import kafka, topics
 from infra.process import free_ports, is_open, spawn
+from services.gateway.core.rate import Rate
 from services.gateway.ingress import Ingress
 from shared.bus.connection import Connection
 from shared.bus.errors import OutcomeUnknown
@@ -18,6 +19,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.log import TP
 from shared.contracts.topics import submissions
 from shared.telemetry.metrics import Metrics
+from tests.patience import all_hung_up
 
 pytestmark = [
     pytest.mark.kafka,
@@ -54,6 +56,7 @@ async def until(ingress: Ingress, reading: asyncio.Future[None], taken: int) -> 
             await asyncio.sleep(0.1)
 
 
+@all_hung_up()
 async def test_the_ingress_reads_on_after_the_broker_died(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     broker = await asyncio.to_thread(kafka.start, tmp_path, port)
@@ -62,7 +65,9 @@ async def test_the_ingress_reads_on_after_the_broker_died(tmp_path: Path) -> Non
     access: Any = SimpleNamespace(view=SimpleNamespace(tenants={"ada"}))
     nothing: Any = None
     telemetry: Any = SimpleNamespace(metrics=Metrics("gateway"))
-    ingress = Counting(connection, "gateway-0", access, nothing, telemetry, nothing)
+    ingress = Counting(
+        connection, "gateway-0", access, nothing, telemetry, nothing, Rate(1e6, 1000)
+    )
     reading = asyncio.ensure_future(ingress.run())
     try:
         for death in range(3):

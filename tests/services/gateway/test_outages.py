@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 from shared.bus import cloudevents
 from shared.contracts.identity import command_id_of
+from tests.patience import LOADED
 from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
 
 JOB = {"name": "train"}
@@ -45,14 +45,15 @@ async def test_a_broker_that_stops_answering_is_a_503_within_five_seconds(tmp_pa
         await ready(url)
         alone = Stack(kafka, url, "", tmp_path, ledgers, broker)
         os.kill(broker.pid, signal.SIGSTOP)
-        began = time.monotonic()
-        answers = await asyncio.gather(*(alone.call("POST", "/v1/jobs", JOB) for _ in range(20)))
-        assert time.monotonic() - began < 5
+        async with asyncio.timeout(5 * LOADED):
+            calls = (alone.call("POST", "/v1/jobs", JOB) for _ in range(20))
+            answers = await asyncio.gather(*calls)
         for status, said, headers in answers:
             assert (status, said["reason"]) == (503, "broker_unavailable")
             assert int(headers["Retry-After"]) > 0
-        await asyncio.sleep(3)
-        assert (await alone.call("GET", "/ready", key=""))[0] == 503
+        async with asyncio.timeout(30):
+            while (await alone.call("GET", "/ready", key=""))[0] != 503:
+                await asyncio.sleep(0.1)
         assert (await alone.call("GET", "/health", key=""))[0] == 200
         os.kill(broker.pid, signal.SIGCONT)
         await ready(url)

@@ -191,6 +191,17 @@ async def test_the_answer_to_a_command_is_its_senders(rows: Stack) -> None:
     assert (await rows.call("GET", "/v1/commands/c-ada", key="bob"))[0] == 404
 
 
+async def test_an_answer_of_access_is_shown_once_the_gateway_obeys_it(rows: Stack) -> None:
+    made = CommandAccepted(command_id="c-late", command_type="tenant.retire.v1")
+    await rows.project("access", 0, 900, made)
+    assert (await rows.call("GET", "/v1/commands/c-late", key="root"))[0] == 404
+    await rows.append("access", 0, made)
+    async with asyncio.timeout(30):
+        while (said := await rows.call("GET", "/v1/commands/c-late", key="root"))[0] != 200:
+            await asyncio.sleep(0.05)
+    assert (said[1]["ledger"], said[1]["accepted"]) == ("access", True)
+
+
 async def test_dead_letters_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
     for key in ("bob", "op"):
         _, said, _ = await rows.call("GET", "/v1/dead", key=key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 import subprocess
@@ -16,7 +17,8 @@ from infra import certificates
 from services.cli.errors import BadInput, Unreachable
 from services.cli.http_api import Api
 from services.cli.target import Target
-from tests.services.gateway.stack import KEYS, Stack, as_gateway, start_gateway
+from tests.patience import all_hung_up
+from tests.services.gateway.stack import KEYS, Stack, as_gateway, ready, start_gateway
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +34,15 @@ def url(stack: Stack, folder: Path) -> Iterator[str]:
         folder, stack.kafka, as_gateway(stack.dsn), BERTH_TLS_CERT=str(folder / "api.crt"),
         BERTH_TLS_KEY=str(folder / "api.key"),
     )  # fmt: skip
-    yield http.replace("http:", "https:")
+    url = http.replace("http:", "https:")
+    asyncio.run(until_ready(url, folder))
+    yield url
     running.stop()
+
+
+async def until_ready(url: str, folder: Path) -> None:
+    async with all_hung_up():
+        await ready(url, ssl.create_default_context(cafile=folder / "ca.crt"))
 
 
 def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path) -> None:

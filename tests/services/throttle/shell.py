@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans
 from shared.testing.ledger import accepted
 from shared.testing.ledgers import LedgerPen
+from tests.patience import until
 
 KEY = "acme-1.sesame"
 LEDGER = TP("throttle", 0)
@@ -108,12 +109,6 @@ class Stack:
 
     def types(self) -> list[str]:
         return [type_ for type_, _ in self.log()]
-
-
-async def until(reached: Callable[[], bool], within_s: float = 5.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not reached():
-            await asyncio.sleep(0.005)
 
 
 def chat(max_tokens: int = 10, text: str = "hello", **more: Any) -> dict[str, Any]:

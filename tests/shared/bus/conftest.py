@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -23,6 +24,7 @@ from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import TOPICS
 from shared.testing.flaky_log import FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, fold
+from tests.patience import all_hung_up
 
 PARTITIONS = 48
 QUICK = DomainSettings(window_ms=2, snapshot_every=2, snapshot_pause_s=0)
@@ -131,7 +133,7 @@ class Bench:
         for running, task in self._running:
             if running is domain:
                 await domain.close()
-                await asyncio.wait([task], timeout=5)
+                await asyncio.wait([task], timeout=30)
                 task.result()
                 await domain.finish()
         self._running = [pair for pair in self._running if pair[0] is not domain]
@@ -159,7 +161,7 @@ class Bench:
         return found
 
     async def until(self, domain: Domain[Seats], answers: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(domain.state.answers) < answers or domain.inbox.pending:
                 await asyncio.sleep(0.01)
 
@@ -175,10 +177,11 @@ class Bench:
 
 @pytest.fixture
 async def bench(broker: Broker, tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(broker, tmp_path)
-    await made.raw.start()
-    yield made
-    await made.close()
+    async with all_hung_up() if broker.connection.ca else nullcontext():
+        made = Bench(broker, tmp_path)
+        await made.raw.start()
+        yield made
+        await made.close()
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ class Chaos:
 
     async def settled(self, domain: Domain[Seats]) -> None:
         try:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(30):
                 while domain.inbox.pending:
                     await asyncio.sleep(0.01)
         except TimeoutError:

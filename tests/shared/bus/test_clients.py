@@ -79,6 +79,25 @@ def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook()
     assert done.stderr.startswith(line) and done.stderr.count("\n") == 1
 
 
+def test_a_ledger_that_breaks_in_a_group_of_tasks_ends_the_process_as_broken() -> None:
+    done = ends(
+        "import asyncio\n"
+        "from shared.bus.errors import TailLost\n"
+        "from shared.bus.fatal import supervise\n"
+        "async def reads():\n"
+        "    raise TailLost('placement-0 ends at 3: tail lost')\n"
+        "async def group():\n"
+        "    async with asyncio.TaskGroup() as tasks:\n"
+        "        tasks.create_task(reads())\n"
+        "async def main():\n"
+        "    supervise(group(), 'background')\n"
+        "    await asyncio.sleep(30)\n"
+        "asyncio.run(main())"
+    )
+    assert done.returncode == 71
+    assert done.stderr.startswith("background stops: TailLost: placement-0 ends at 3: tail lost")
+
+
 async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_is_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

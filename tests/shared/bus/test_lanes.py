@@ -10,7 +10,8 @@ import pytest
 
 from shared.bus.domain import Domain
 from shared.bus.errors import Stalled, TailLost
-from shared.bus.lanes import ACCESS, Lanes
+from shared.bus.inbox import ACCESS
+from shared.bus.lanes import Lanes
 from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.record import Record, StoredEvent, encode, new_id, pack
@@ -87,6 +88,29 @@ async def test_a_lane_hears_who_may_do_what_before_anything_else(shell: Shell) -
     assert shell.lanes.ready.is_set()
 
 
+async def test_what_has_seen_more_of_access_than_the_lane_waits_for_it(shell: Shell) -> None:
+    await shell.lanes.start()
+    await shell.lanes.own({1})
+    early = command("early", access_next=2)
+    assert await shell.lanes.feed(TP("commands", 1), 0, early) == "ok"
+    assert not shell.lanes.is_open(1)
+    shell.grant(2)
+    assert await shell.until(1, 3) == ["access/0/1/0", "access/0/2/0", "early"]
+    assert shell.lanes.is_open(1)
+
+
+async def test_nobody_waits_for_what_access_does_not_hold(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.lanes.FOLLOW_WAIT_S", 0.01)
+    shell.grant(1)
+    await shell.lanes.start()
+    await shell.lanes.own({1})
+    await shell.until(1, 1)
+    assert await shell.lanes.feed(TP("commands", 1), 0, command("lost", access_next=9)) == "ok"
+    assert await shell.until(1, 2) == ["access/0/1/0", "lost"]
+
+
 async def test_a_lane_that_comes_back_hears_only_what_is_new_of_access(shell: Shell) -> None:
     shell.grant(2)
     await shell.lanes.start()
@@ -95,6 +119,7 @@ async def test_a_lane_that_comes_back_hears_only_what_is_new_of_access(shell: Sh
     await shell.lanes.own(set())
     await shell.lanes.own({1, 3})
     await shell.until(3, 2)
+    await shell.until(1, 2)
     await asyncio.sleep(0.05)
     assert shell.lanes.domains[1].state.problems() == []
     assert len(shell.lanes.domains[1].state.answers) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from services.placement.core.instance import Instance
 from services.placement.core.solve import solve
 from services.placement.core.view import view_of
 from services.placement.solver.frames import Answer, Ask, answer_of, ask_of, pack
-from services.placement.solver.process import Solver, SolverDied
+from services.placement.solver.process import PROGRAM, Solver, SolverDied
 from tests.services.placement.core.lane import job, lane
 
 WORK = 0.3
@@ -100,6 +101,18 @@ async def test_it_ends_when_its_parent_hangs_up(solver: Solver) -> None:
     assert process is not None and process.stdin is not None
     process.stdin.close()
     assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
+
+
+async def test_its_answer_to_a_parent_that_is_gone_is_no_error() -> None:
+    asked = pack(Ask(instance(), WORK, PATIENCE_S))
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM, stdin=PIPE, stdout=writing, stderr=PIPE
+    )
+    os.close(writing)
+    _, told = await process.communicate(asked)
+    assert (process.returncode, told) == (0, b"")
 
 
 async def test_a_problem_that_is_none_kills_it_and_no_more(solver: Solver) -> None:

@@ -1,0 +1,124 @@
+"""What is known of `access` beside the lanes: a stranger is turned away only by who knows all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from shared.bus.access import AccessFollower
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.reader import Accepted
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import KeyCreated, KeyRevoked
+from shared.contracts.keys import sha256_of
+from shared.testing.ledgers import LedgerPen
+from tests.patience import until
+
+OLD = KeyCreated(key_id="old", sha256=sha256_of("s"), role="admin", tenant=None)
+NEW = KeyCreated(key_id="new", sha256=sha256_of("s"), role="admin", tenant=None)
+
+
+class Late:
+    """Reads at once, and hands out only when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = asyncio.Event()
+        self.asked = 0
+        poll, end = LedgerTail.poll, LedgerTail.end
+
+        async def late(tail: LedgerTail) -> list[Accepted]:
+            found = await poll(tail)
+            await self.now.wait()
+            return found
+
+        async def counted(tail: LedgerTail, topic: str, partition: int) -> int:
+            self.asked += 1
+            return await end(tail, topic, partition)
+
+        monkeypatch.setattr(LedgerTail, "poll", late)
+        monkeypatch.setattr(LedgerTail, "end", counted)
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> Late:
+    return Late(monkeypatch)
+
+
+@pytest.fixture
+def broker() -> MemoryBroker:
+    return MemoryBroker()
+
+
+@pytest.fixture
+def pen(broker: MemoryBroker) -> LedgerPen:
+    made = LedgerPen(broker, "access")
+    made.write([OLD])
+    return made
+
+
+@pytest.fixture
+async def access(broker: MemoryBroker, pen: LedgerPen, late: Late) -> AsyncIterator[AccessFollower]:
+    made = AccessFollower(lambda: MemoryLog(broker))
+    running = asyncio.create_task(made.run())
+    late.now.set()
+    await asyncio.wait_for(made.caught_up.wait(), 30)
+    late.now.clear()
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_key_that_was_made_a_moment_ago_opens(
+    access: AccessFollower, pen: LedgerPen, late: Late
+) -> None:
+    pen.write([NEW])
+    asked = asyncio.ensure_future(access.authenticate("new.s"))
+    await asyncio.wait({asked}, timeout=0.1)
+    assert not asked.done()
+    late.now.set()
+    bearer = await asyncio.wait_for(asked, 30)
+    assert bearer is not None and bearer.key_id == "new"
+
+
+async def test_who_is_known_is_answered_without_asking_the_broker(
+    access: AccessFollower, late: Late
+) -> None:
+    known = await access.authenticate("old.s")
+    assert known is not None
+    for wrong in ("old.other", "no key", ""):
+        assert await access.authenticate(wrong) is None
+    assert late.asked == 0
+
+
+async def test_a_stranger_does_not_wait_for_ever(
+    access: AccessFollower, pen: LedgerPen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
+    pen.write([NEW])
+    assert await asyncio.wait_for(access.authenticate("new.s"), 30) is None
+
+
+async def test_a_ledger_that_cannot_be_read_is_read_again(
+    broker: MemoryBroker, pen: LedgerPen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.bus.access.RETRY_S", 0.01)
+    poll, lost = LedgerTail.poll, [KafkaConnectionError(), OSError()]
+
+    async def flaky(tail: LedgerTail) -> list[Accepted]:
+        found = await poll(tail, 0.05)
+        if lost and found:
+            raise lost.pop()
+        return found
+
+    monkeypatch.setattr(LedgerTail, "poll", flaky)
+    access = AccessFollower(lambda: MemoryLog(broker))
+    running = asyncio.create_task(access.run())
+    await until(lambda: "old" in access.view.keys)
+    pen.write([KeyRevoked(key_id="old")])
+    await until(lambda: access.view.authenticate("old.s") is None)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not lost
