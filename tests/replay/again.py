@@ -8,7 +8,7 @@ import msgspec
 
 from shared.bus.decider import Decider, Decision
 from tests.replay.cluster import DECIDERS, LANE, Call
-from tests.replay.golden import decided, path_of, read, state_hash
+from tests.replay.golden import compared, path_of, read, state_hash
 
 
 def replayed(decider: Decider[Any]) -> dict[str, object]:
@@ -32,7 +32,7 @@ def decide(decider: Decider[Any], state: Any, call: Call) -> list[Decision]:
 
 
 def told(decisions: list[Decision]) -> list[str]:
-    return [msgspec.json.encode(decided(each)).decode() for each in decisions]
+    return [msgspec.json.encode(compared(each)).decode() for each in decisions]
 
 
 if __name__ == "__main__":
