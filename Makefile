@@ -46,6 +46,7 @@ tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as
 
 lint: dev ## Rules of style, types and imports.
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -109,11 +109,13 @@ def of_tenant(tenant: str) -> frozenset[Grant]:
     """Publish its jobs, read what became of them, in groups named `<tenant>/...`: a slash cannot
     be part of another tenant's name."""
     user = TENANT + tenant
-    return frozenset({
-        Grant(user, "write", "topic", submissions(tenant).name),
-        Grant(user, "read", "topic", tenant_events(tenant).name),
-        Grant(user, "read", "group", f"{tenant}/", prefixed=True),
-    })  # fmt: skip
+    return frozenset(
+        {
+            Grant(user, "write", "topic", submissions(tenant).name),
+            Grant(user, "read", "topic", tenant_events(tenant).name),
+            Grant(user, "read", "group", f"{tenant}/", prefixed=True),
+        }
+    )
 
 
 def group_of(service: str) -> str:
@@ -221,10 +223,13 @@ def scram_users(admin: KafkaAdminClient) -> list[str]:
 
 def set_passwords(admin: KafkaAdminClient, passwords: dict[str, str]) -> None:
     """Made or changed at once, all or the ones that failed by name."""
-    _alter(admin, [
-        UserScramCredentialUpsertion(user, MECHANISM, password, iterations=ITERATIONS)
-        for user, password in passwords.items()
-    ])  # fmt: skip
+    _alter(
+        admin,
+        [
+            UserScramCredentialUpsertion(user, MECHANISM, password, iterations=ITERATIONS)
+            for user, password in passwords.items()
+        ],
+    )
 
 
 def forget(admin: KafkaAdminClient, names: Iterable[str]) -> None:

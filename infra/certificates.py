@@ -334,9 +334,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
@@ -358,9 +356,11 @@ def main(argv: list[str] | None = None, say: Callable[[str], object] = sys.stdou
     parser.add_argument("--out", type=Path, required=True, help="folder, closed to others")
     parser.add_argument("--host", action="append", default=[], help="one more name or address")
     parser.add_argument(
-        "--key-mode", choices=("0400", "0600", "0444"), default="0600",
+        "--key-mode",
+        choices=("0400", "0600", "0444"),
+        default="0600",
         help="mode of the servers' keys; 0444 only where a container's user must read them",
-    )  # fmt: skip
+    )
     parser.add_argument("--renew", action="store_true", help="make the servers' anew in any case")
     parser.add_argument("--new-ca", action="store_true", help="throw the authority away as well")
     options = parser.parse_args(argv)

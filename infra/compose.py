@@ -156,10 +156,18 @@ def for_containers(stack: RunningStack, key: str) -> None:
     folder = FOLDER / INSIDE
     folder.mkdir(exist_ok=True)
     dsn = (_secrets(variables()) / compose_secrets.DSN).read_text().strip()
-    save(stack.model_copy(update={
-        "data_dir": folder, "kafka": "broker:9092", "gateway": "https://gateway:8080",
-        "postgres": dsn, "ca": Path(compose_secrets.INSIDE_CA), "secrets": Path("/run/secrets"),
-    }))  # fmt: skip
+    save(
+        stack.model_copy(
+            update={
+                "data_dir": folder,
+                "kafka": "broker:9092",
+                "gateway": "https://gateway:8080",
+                "postgres": dsn,
+                "ca": Path(compose_secrets.INSIDE_CA),
+                "secrets": Path("/run/secrets"),
+            }
+        )
+    )
     (folder / OPERATOR_KEY).write_text(key + "\n")
     for name in (FILE, OPERATOR_KEY):
         # Another user reads them there; the folder above is closed.
@@ -174,8 +182,17 @@ def traces_url() -> str:
 def containers() -> list[Container]:
     """Every container of the project, running or not."""
     project = variables()["COMPOSE_PROJECT_NAME"]
-    listed = _output(["docker", "ps", "--all", "--quiet", "--no-trunc",
-                      "--filter", f"label=com.docker.compose.project={project}"])  # fmt: skip
+    listed = _output(
+        [
+            "docker",
+            "ps",
+            "--all",
+            "--quiet",
+            "--no-trunc",
+            "--filter",
+            f"label=com.docker.compose.project={project}",
+        ]
+    )
     ids = listed.split()
     found = json.loads(_output(["docker", "inspect", *ids])) if ids else []
     return sorted((_container(each) for each in found), key=lambda each: each.service)
@@ -184,8 +201,11 @@ def containers() -> list[Container]:
 def wait_well(services: tuple[str, ...] = (), timeout_s: float = READY_S) -> None:
     """Return once these are well, or all; else say which is not, and its last words."""
     ends = time.monotonic() + timeout_s
-    while bad := [each for each in containers() if each.is_well is False and
-                  (not services or each.service in services)]:  # fmt: skip
+    while bad := [
+        each
+        for each in containers()
+        if each.is_well is False and (not services or each.service in services)
+    ]:
         if time.monotonic() > ends:
             first = bad[0]
             raise DidNotStart(f"{first.service} is {first.health or first.state}: {words(first)}")
@@ -204,8 +224,18 @@ def first_key(stack: RunningStack) -> str:
     path = stack.data_dir / OPERATOR_KEY
     if path.exists() and ask(stack, path.read_text().strip(), "GET", "/v1/pools")[0] == 200:
         return path.read_text().strip()
-    _output([sys.executable, "-m", "services.cli", "access", "bootstrap", "--again",
-             "--data", str(stack.data_dir)])  # fmt: skip
+    _output(
+        [
+            sys.executable,
+            "-m",
+            "services.cli",
+            "access",
+            "bootstrap",
+            "--again",
+            "--data",
+            str(stack.data_dir),
+        ]
+    )
     key = path.read_text().strip()
     ends = time.monotonic() + READY_S
     while ask(stack, key, "GET", "/v1/pools")[0] != 200:

@@ -58,9 +58,8 @@ def _crash_container(service: str) -> None:
 def kill_all(container_id: str) -> None:
     """Every process of the container but its init; the exec itself may die with them."""
     subprocess.run(
-        ["docker", "exec", container_id, "python", "-c", KILL_ALL],
-        capture_output=True, check=False,
-    )  # fmt: skip
+        ["docker", "exec", container_id, "python", "-c", KILL_ALL], capture_output=True, check=False
+    )
 
 
 def _restarts(container_id: str) -> int:

@@ -74,8 +74,12 @@ PLAIN = """listener.security.protocol.map=CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CO
 """
 """Only to measure against."""
 QUICK = ("-XX:TieredStopAtLevel=1",)
-HOT_ONLY = ("-XX:Tier4InvocationThreshold=50000", "-XX:Tier4MinInvocationThreshold=20000",
-            "-XX:Tier4CompileThreshold=100000", "-XX:Tier4BackEdgeThreshold=400000")  # fmt: skip
+HOT_ONLY = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=20000",
+    "-XX:Tier4CompileThreshold=100000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 """The thorough compiler, which alone makes AES fast, gets what is really hot: each method that it
 compiles takes CPU from the clients while a node is young."""
 CERTIFICATES, CONFIG = "certificates", "server.properties"
@@ -105,8 +109,18 @@ def fetch() -> Path:
     with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
         jars = Path(scratch) / "jars"
         (Path(scratch) / "pom.xml").write_text(POM)
-        _run(["mvn", "-q", "-B", "-f", f"{scratch}/pom.xml", "dependency:copy-dependencies",
-              "-DincludeScope=runtime", f"-DoutputDirectory={jars}"])  # fmt: skip
+        _run(
+            [
+                "mvn",
+                "-q",
+                "-B",
+                "-f",
+                f"{scratch}/pom.xml",
+                "dependency:copy-dependencies",
+                "-DincludeScope=runtime",
+                f"-DoutputDirectory={jars}",
+            ]
+        )
         try:
             jars.rename(cache)
         except OSError:
@@ -130,8 +144,17 @@ def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
     text += PLAIN if pems is None else SECURED.format(pems=pems.resolve())
     config.write_text(text)
     if not (logs / "meta.properties").exists():
-        _run([*_java("64m", QUICK), "kafka.tools.StorageTool", "format",
-              "-t", CLUSTER, "-c", str(config)])  # fmt: skip
+        _run(
+            [
+                *_java("64m", QUICK),
+                "kafka.tools.StorageTool",
+                "format",
+                "-t",
+                CLUSTER,
+                "-c",
+                str(config),
+            ]
+        )
 
 
 def command(data_dir: Path) -> list[str]:
@@ -175,10 +198,18 @@ def _java(heap: str, compilers: Sequence[str]) -> list[str]:
     if java is None:
         raise DidNotStart(missing())
     # One small node beside its clients: the serial collector leaves them CPU.
-    return [java, f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", "-XX:+UseSerialGC",
-            *compilers, "-Djava.awt.headless=true",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", f"{fetch()}/*"]  # fmt: skip
+    return [
+        java,
+        f"-Xmx{heap}",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:+UseSerialGC",
+        *compilers,
+        "-Djava.awt.headless=true",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-cp",
+        f"{fetch()}/*",
+    ]
 
 
 def _run(command: list[str]) -> None:

@@ -35,8 +35,20 @@ from shared.bus.connection import Connection
 POLL_S = 0.1
 PART_S = 60.0
 STEP_S = 120.0
-KEPT = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "JAVA_HOME", "XDG_CACHE_HOME",
-        "PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE")  # fmt: skip
+KEPT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "JAVA_HOME",
+    "XDG_CACHE_HOME",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+    "PYTHONDONTWRITEBYTECODE",
+)
 """All that a service sees of the environment of the one who starts the stack, beside `PASSED`."""
 PASSED = ("BERTH_TRACE_SAMPLE",)
 """Settings that may be given in that environment as well."""
@@ -153,11 +165,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
     database = postgres.command(_postgres(stack))
     return [
         Program(
-            "broker",
-            [*tied("TERM"), *broker],
-            is_part=True,
-            restarts=stack.durable,
-            stop_wait_s=20,
+            "broker", [*tied("TERM"), *broker], is_part=True, restarts=stack.durable, stop_wait_s=20
         ),
         Program("postgres", database, is_part=True, stop_signal="INT"),
         *([_tracing(stack)] if stack.traces else []),
@@ -169,10 +177,19 @@ def _tracing(stack: RunningStack) -> Program:
     """Zipkin and what feeds it; nothing waits for it, so nothing stands still without it."""
     ports = stack.ports[TRACING]
     command = [
-        *tied("TERM"), sys.executable, "-P", "-m", "infra.tracing", "--also", stack.gateway,
-        "--otlp-port", str(ports["otlp"]), "--ui-port", str(ports["ui"]),
+        *tied("TERM"),
+        sys.executable,
+        "-P",
+        "-m",
+        "infra.tracing",
+        "--also",
+        stack.gateway,
+        "--otlp-port",
+        str(ports["otlp"]),
+        "--ui-port",
+        str(ports["ui"]),
         *(("--ca", str(stack.ca)) if stack.tls else ()),
-    ]  # fmt: skip
+    ]
     return Program(TRACING, command, is_part=True)
 
 

@@ -142,9 +142,20 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
     given = data_dir / "initial"
     _put(given, passwords[USER] + "\n")
     try:
-        _run([*_account(cluster), str(initdb), "-D", str(cluster), f"--username={USER}",
-              "--auth=scram-sha-256", f"--pwfile={given}", "--encoding=UTF8", "--locale=C",
-              "--no-sync"])  # fmt: skip
+        _run(
+            [
+                *_account(cluster),
+                str(initdb),
+                "-D",
+                str(cluster),
+                f"--username={USER}",
+                "--auth=scram-sha-256",
+                f"--pwfile={given}",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+            ]
+        )
     finally:
         given.unlink()
     for user, password in passwords.items():

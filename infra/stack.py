@@ -9,9 +9,16 @@ from pathlib import Path
 from infra import kafka_users
 
 COMMON = (
-    "kafka", "partitions", "data", "otlp", "otlp_ca", "metrics_port", "instance", "idempotent",
+    "kafka",
+    "partitions",
+    "data",
+    "otlp",
+    "otlp_ca",
+    "metrics_port",
+    "instance",
+    "idempotent",
     "window_ms",
-)  # fmt: skip
+)
 """Settings that every service takes; `shared/settings.py` says what they mean."""
 
 PORTS = {"metrics": "BERTH_METRICS_PORT", "http": "BERTH_PORT"}
@@ -138,11 +145,7 @@ SERVICES = (
     Service("throttle", "services.throttle", 384, ports=("http",), decides=True),
     Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
     Service(
-        "executor-local",
-        "services.executor",
-        384,
-        takes=(*COMMON, "work"),
-        inventory="local.json",
+        "executor-local", "services.executor", 384, takes=(*COMMON, "work"), inventory="local.json"
     ),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),

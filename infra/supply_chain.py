@@ -66,10 +66,24 @@ def _asked(text: str, advisories: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         lock, report = Path(folder) / "lock.txt", Path(folder) / "report.json"
         lock.write_text(text)
-        done = _tool("pip-audit", "--strict", "--disable-pip", "--require-hashes",
-                     "--progress-spinner", "off", "--vulnerability-service", "osv", "--osv-url",
-                     advisories, "--requirement", str(lock), "--format", "json", "--output",
-                     str(report))  # fmt: skip
+        done = _tool(
+            "pip-audit",
+            "--strict",
+            "--disable-pip",
+            "--require-hashes",
+            "--progress-spinner",
+            "off",
+            "--vulnerability-service",
+            "osv",
+            "--osv-url",
+            advisories,
+            "--requirement",
+            str(lock),
+            "--format",
+            "json",
+            "--output",
+            str(report),
+        )
         if not report.exists():
             raise NotAudited(_end(done.stderr))
         found: list[dict[str, Any]] = json.loads(report.read_text())["dependencies"]
@@ -96,9 +110,18 @@ def audit(locks: Sequence[Path], advisories: str = ADVISORIES) -> int:
 def sbom(lock: Path, out: Path) -> None:
     """CycloneDX 1.6 of every locked package, the same bytes for the same lock."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    done = _tool("cyclonedx-py", "requirements", str(lock), "--spec-version", "1.6",
-                 "--output-reproducible", "--output-format", "JSON", "--output-file",
-                 str(out))  # fmt: skip
+    done = _tool(
+        "cyclonedx-py",
+        "requirements",
+        str(lock),
+        "--spec-version",
+        "1.6",
+        "--output-reproducible",
+        "--output-format",
+        "JSON",
+        "--output-file",
+        str(out),
+    )
     if done.returncode:
         raise DidNotStart(f"cyclonedx-py: {_end(done.stderr)}")
 

@@ -28,10 +28,16 @@ class Variant:
 
     def rules(self, theta: Floats, base: str = "fcfs") -> Rules:
         return Rules(
-            "learned", base=base, band=self.band, preemption=self.preemption,
+            "learned",
+            base=base,
+            band=self.band,
+            preemption=self.preemption,
             runtime="history" if self.history else "none",
-            preempt_margin=MARGIN, large_at_start=0.0, theta=theta, defragment_after_s=None,
-        )  # fmt: skip
+            preempt_margin=MARGIN,
+            large_at_start=0.0,
+            theta=theta,
+            defragment_after_s=None,
+        )
 
 
 FIRST = Variant("first", preemption=True, history=True, band=0.0)

@@ -24,10 +24,23 @@ def import_base(tag: str, labels: Mapping[str, str]) -> None:
     with tempfile.TemporaryDirectory(prefix="berth-base-") as name:
         folder = Path(name)
         (folder / "sources.list").write_text(sources())
-        hooks = [f"--customize-hook=copy-in {path} {Path(path).parent}"
-                 for path in KEPT if Path(path).exists()]  # fmt: skip
-        output(["mmdebstrap", "-q", "--variant=minbase", f"--include={','.join(PACKAGES)}", *hooks,
-             SUITE, str(folder / "root.tar"), str(folder / "sources.list")])  # fmt: skip
+        hooks = [
+            f"--customize-hook=copy-in {path} {Path(path).parent}"
+            for path in KEPT
+            if Path(path).exists()
+        ]
+        output(
+            [
+                "mmdebstrap",
+                "-q",
+                "--variant=minbase",
+                f"--include={','.join(PACKAGES)}",
+                *hooks,
+                SUITE,
+                str(folder / "root.tar"),
+                str(folder / "sources.list"),
+            ]
+        )
         said = [
             word for name, text in labels.items() for word in ("-c", f'LABEL "{name}"="{text}"')
         ]
@@ -39,8 +52,9 @@ def sources() -> str:
     wanted = "$(ORIGIN) $(CODENAME) deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
     told = output(["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"])
     rows = (line.split(" ", 2) for line in told.splitlines())
-    lines = sorted({line for origin, suite, line in rows
-                    if origin == "Debian" and suite.startswith(SUITE)})  # fmt: skip
+    lines = sorted(
+        {line for origin, suite, line in rows if origin == "Debian" and suite.startswith(SUITE)}
+    )
     if not lines:
         raise DidNotStart(f"apt knows no Debian {SUITE} here (has `apt-get update` run?)")
     return "\n".join(lines) + "\n"

@@ -61,17 +61,29 @@ def _zipkin(folder: Path) -> None:
 
 STAND_INS = (
     StandIn("PYTHON_IMAGE", "Debian 12 with its own Python 3.11"),
-    StandIn("KAFKA_IMAGE", "the same Apache Kafka from Maven on Debian's Java 17",
-            "kafka.Dockerfile", _jars),
+    StandIn(
+        "KAFKA_IMAGE",
+        "the same Apache Kafka from Maven on Debian's Java 17",
+        "kafka.Dockerfile",
+        _jars,
+    ),
     StandIn("POSTGRES_IMAGE", "Debian's Postgres 15, not 17", "postgres.Dockerfile"),
-    StandIn("COLLECTOR_IMAGE", "a small forwarder in Python, not the OpenTelemetry Collector",
-            "collector.Dockerfile"),
-    StandIn("JAEGER_IMAGE", "Zipkin behind a small OTLP gateway, not Jaeger",
-            "jaeger.Dockerfile", _zipkin),
+    StandIn(
+        "COLLECTOR_IMAGE",
+        "a small forwarder in Python, not the OpenTelemetry Collector",
+        "collector.Dockerfile",
+    ),
+    StandIn(
+        "JAEGER_IMAGE",
+        "Zipkin behind a small OTLP gateway, not Jaeger",
+        "jaeger.Dockerfile",
+        _zipkin,
+    ),
     StandIn("PROMETHEUS_IMAGE", "Debian's Prometheus 2.42, not 3", "prometheus.Dockerfile"),
-    StandIn("GRAFANA_IMAGE", "a page of tables over the same files, not Grafana",
-            "grafana.Dockerfile"),
-)  # fmt: skip
+    StandIn(
+        "GRAFANA_IMAGE", "a page of tables over the same files, not Grafana", "grafana.Dockerfile"
+    ),
+)
 """In this order: the others stand on the first."""
 
 
@@ -109,11 +121,25 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
             shutil.copy(ROOT / path, folder / "code" / path)
         wanted.fill(folder)
         output(
-            ["docker", "build", "-q", "-t", tag, "-f", str(HERE / wanted.dockerfile),
-             "--label", f"{LABEL}={wanted.what}", "--label", f"{SOURCES}={sources_of(wanted)}",
-             "--build-arg", f"PYTHON_IMAGE={python_image}",
-             "--network", "host", str(folder)]
-        )  # fmt: skip
+            [
+                "docker",
+                "build",
+                "-q",
+                "-t",
+                tag,
+                "-f",
+                str(HERE / wanted.dockerfile),
+                "--label",
+                f"{LABEL}={wanted.what}",
+                "--label",
+                f"{SOURCES}={sources_of(wanted)}",
+                "--build-arg",
+                f"PYTHON_IMAGE={python_image}",
+                "--network",
+                "host",
+                str(folder),
+            ]
+        )
 
 
 def sources_of(wanted: StandIn) -> str:

@@ -43,10 +43,18 @@ def fetch() -> Path:
     if not found.exists():
         found.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={ARTIFACT}",
-             f"-DoutputDirectory={found.parent}"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [
+                "mvn",
+                "-q",
+                "-B",
+                "dependency:copy",
+                f"-Dartifact={ARTIFACT}",
+                f"-DoutputDirectory={found.parent}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise DidNotStart(f"mvn: {(done.stdout + done.stderr).strip()}")
     return found
@@ -55,11 +63,19 @@ def fetch() -> Path:
 def command(file: Path, host: str, port: int) -> list[str]:
     """How the server is run; `--server.address` would not bind it to the loopback."""
     return [
-        "java", f"-Xmx{HEAP_MIB}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-        "-jar", str(file), f"--armeria.ports[0].ip={host}", f"--armeria.ports[0].port={port}",
-        "--armeria.ports[0].protocols[0]=http", f"--zipkin.storage.mem.max-spans={SPANS_MOST}",
-        "--zipkin.query.lookback=604800000", "--logging.level.root=WARN",
-    ]  # fmt: skip
+        "java",
+        f"-Xmx{HEAP_MIB}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-jar",
+        str(file),
+        f"--armeria.ports[0].ip={host}",
+        f"--armeria.ports[0].port={port}",
+        "--armeria.ports[0].protocols[0]=http",
+        f"--zipkin.storage.mem.max-spans={SPANS_MOST}",
+        "--zipkin.query.lookback=604800000",
+        "--logging.level.root=WARN",
+    ]
 
 
 def spans_url(port: int) -> str:

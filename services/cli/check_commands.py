@@ -27,10 +27,14 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
     with working("verifying", as_json) as say:
         found = verified(stack, say)
     if as_json:
-        emit({
-            "verify": "failed" if found.violations else "ok", "violations": found.violations,
-            "counts": found.counts, "rules": found.rules,
-        })  # fmt: skip
+        emit(
+            {
+                "verify": "failed" if found.violations else "ok",
+                "violations": found.violations,
+                "counts": found.counts,
+                "rules": found.rules,
+            }
+        )
     else:
         broken = {each.partition(":")[0] for each in found.violations}
         table(("RULE", "HOLDS"), ((rule, rule not in broken) for rule in found.rules))
@@ -83,8 +87,7 @@ def rebuild(
 
 
 def bench(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Such as spine.")],
+    context: typer.Context, name: Annotated[str, typer.Argument(help="Such as spine.")]
 ) -> None:
     """Run a benchmark; what follows its name is its own, --json among it."""
     import runpy

@@ -61,6 +61,10 @@ async def _answers(tail: LedgerTail, waiting: set[str]) -> None:
 def _encoded(command_id: str, command: Command) -> bytes:
     data = command.model_dump_json(exclude_none=True).encode()
     return encode(
-        id=command_id, source=SOURCE, type=command.TYPE, data=data, at_ms=now_ms(),
+        id=command_id,
+        source=SOURCE,
+        type=command.TYPE,
+        data=data,
+        at_ms=now_ms(),
         principal=MACHINE,
-    )  # fmt: skip
+    )

@@ -41,9 +41,17 @@ def demo(
     from services.cli.demo.run import demo as run_demo
 
     options = DemoOptions(
-        data_dir=data, trace=trace, jobs=jobs, speed=chosen, check=check, broker=used,
-        timeout_s=timeout, seed=seed, tracing=tracing_of(tracing), tls=tls,
-    )  # fmt: skip
+        data_dir=data,
+        trace=trace,
+        jobs=jobs,
+        speed=chosen,
+        check=check,
+        broker=used,
+        timeout_s=timeout,
+        seed=seed,
+        tracing=tracing_of(tracing),
+        tls=tls,
+    )
     raise typer.Exit(run_demo(options))
 
 

@@ -39,10 +39,15 @@ def list_(
 def _row(fault: Json) -> tuple[object, ...]:
     health = fault["health"]
     return (
-        fault["fault_id"], fault["node_id"], f"{fault['slowdown']:.2f}", fault["state"],
-        fault["reason"], "-" if health is None else f"{health:.2f}", clock(fault["suspected_at"]),
+        fault["fault_id"],
+        fault["node_id"],
+        f"{fault['slowdown']:.2f}",
+        fault["state"],
+        fault["reason"],
+        "-" if health is None else f"{health:.2f}",
+        clock(fault["suspected_at"]),
         clock(fault["closed_at"]),
-    )  # fmt: skip
+    )
 
 
 @faults.command()

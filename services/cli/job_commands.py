@@ -119,9 +119,16 @@ def jobs(
 def _row(job: Json) -> tuple[object, ...]:
     ran = span(job["ran_ms"]) if job["ran_ms"] else "-"
     return (
-        job["job_id"], job["name"], job["tenant"], job["pool"], job["gpus"], job["phase"],
-        job["reason"], clock(job["submitted_at"]), ran,
-    )  # fmt: skip
+        job["job_id"],
+        job["name"],
+        job["tenant"],
+        job["pool"],
+        job["gpus"],
+        job["phase"],
+        job["reason"],
+        clock(job["submitted_at"]),
+        ran,
+    )
 
 
 def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:

@@ -26,10 +26,32 @@ from services.cli.tenant_commands import keys, tenants
 from services.cli.validate_command import validate
 
 PLAIN = (
-    up, down, restart, status, demo, submit, jobs, show, why, trace, logs, cancel, nodes, queue,
-    cordon, uncordon, drain, events, replay, simulate, validate,
-    verify, audit, backup, restore,
-)  # fmt: skip
+    up,
+    down,
+    restart,
+    status,
+    demo,
+    submit,
+    jobs,
+    show,
+    why,
+    trace,
+    logs,
+    cancel,
+    nodes,
+    queue,
+    cordon,
+    uncordon,
+    drain,
+    events,
+    replay,
+    simulate,
+    validate,
+    verify,
+    audit,
+    backup,
+    restore,
+)
 PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = BerthApp(
@@ -45,10 +67,13 @@ for _command in PLAIN:
 app.command("open")(open_)
 app.command(context_settings=PASSING)(bench)
 for _name, _group in (
-    ("tenants", tenants), ("keys", keys), ("access", access), ("dead", dead),
+    ("tenants", tenants),
+    ("keys", keys),
+    ("access", access),
+    ("dead", dead),
     ("faults", faults),
     ("projections", projections),
-):  # fmt: skip
+):
     app.add_typer(_group, name=_name)
 
 

@@ -35,9 +35,14 @@ def nodes(
 def _row(node: Json) -> tuple[object, ...]:
     used = sum(cast("list[int]", node["used_milli"])) / 1000
     return (
-        node["node_id"], node["pool"], node["gpu_type"], node["gpus"], used, _state(node),
+        node["node_id"],
+        node["pool"],
+        node["gpu_type"],
+        node["gpus"],
+        used,
+        _state(node),
         clock(node["joined_at"]),
-    )  # fmt: skip
+    )
 
 
 def _state(node: Json) -> str:

@@ -70,14 +70,21 @@ def _tell(
     from services.cli.watching import watched, watching
 
     told = {
-        "api": stack.gateway, "data": str(stack.data_dir), "simulation": str(folder),
-        "jobs": sight.phases, "waited_longest": sight.waited_longest,
+        "api": stack.gateway,
+        "data": str(stack.data_dir),
+        "simulation": str(folder),
+        "jobs": sight.phases,
+        "waited_longest": sight.waited_longest,
         "report": recording.report.model_dump(),
-    }  # fmt: skip
+    }
     shown = [
-        f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}", *watching(stack),
-        _what(recording.report), _seen(sight), _where(stack, sight.waited_longest),
-    ]  # fmt: skip
+        f"API {stack.gateway}",
+        f"key {stack.data_dir / 'operator.key'}",
+        *watching(stack),
+        _what(recording.report),
+        _seen(sight),
+        _where(stack, sight.waited_longest),
+    ]
     report(as_json, told | watched(stack), *shown)
 
 

@@ -47,10 +47,16 @@ async def _standing(stack: RunningStack) -> list[dict[str, object]]:
         at = known.get(place)
         reached = at.next if at else 0
         # The embedded broker's end may lag behind what was read.
-        found.append({
-            "ledger": place[0], "partition": place[1], "seq": at.seq if at else 0,
-            "next": reached, "end": max(end, reached), "behind": max(0, end - reached),
-        })  # fmt: skip
+        found.append(
+            {
+                "ledger": place[0],
+                "partition": place[1],
+                "seq": at.seq if at else 0,
+                "next": reached,
+                "end": max(end, reached),
+                "behind": max(0, end - reached),
+            }
+        )
     return found
 
 

@@ -55,10 +55,13 @@ class Sight:
 def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
     """No decider among the services: a second one of its ledgers would go on with them."""
     return supervise.StackOptions(
-        data_dir=data, partitions=1, http_port=port, foreground=foreground,
+        data_dir=data,
+        partitions=1,
+        http_port=port,
+        foreground=foreground,
         services=tuple(BY_NAME[name] for name in SERVICES),
         env={"gateway": {"BERTH_RECORDED": "1"}},
-    )  # fmt: skip
+    )
 
 
 def show(
@@ -90,9 +93,13 @@ def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
 
 
 async def _copied(
-    stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None,
-    made: KeyCreated, say: Say,
-) -> dict[str, int]:  # fmt: skip
+    stack: RunningStack,
+    folder: Path,
+    recording: Recording,
+    until_ms: int | None,
+    made: KeyCreated,
+    say: Say,
+) -> dict[str, int]:
     """Records by topic."""
     ends: dict[str, int] = {}
     async with KafkaRestorer(stack.connection("operator")) as restorer:

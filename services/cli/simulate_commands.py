@@ -87,15 +87,31 @@ def simulate(
     """Replay a workload through the live deciders in virtual time and measure what came of it."""
     from simulator.engine.options import Options
 
-    options = _checked(lambda: Options(
-        policy=policy, runtime=runtime, mode=mode, preemption=preemption, learned=learned,
-        solver=solver, nodes=nodes, gpus_per_node=gpus_per_node, load=load, last_share=last_share,
-        time_scale=time_scale, restart_s=restart, checkpoint_s=checkpoint or None,
-        residency_s=residency, margin=margin, large_gang_share=large_gang_share,
-        defragment_after_s=defragment_after,
-        walltime=_walltime(walltime),
-        failures=failures or faults is not None, seed=seed, faults=_faults(faults),
-    ))  # fmt: skip
+    options = _checked(
+        lambda: Options(
+            policy=policy,
+            runtime=runtime,
+            mode=mode,
+            preemption=preemption,
+            learned=learned,
+            solver=solver,
+            nodes=nodes,
+            gpus_per_node=gpus_per_node,
+            load=load,
+            last_share=last_share,
+            time_scale=time_scale,
+            restart_s=restart,
+            checkpoint_s=checkpoint or None,
+            residency_s=residency,
+            margin=margin,
+            large_gang_share=large_gang_share,
+            defragment_after_s=defragment_after,
+            walltime=_walltime(walltime),
+            failures=failures or faults is not None,
+            seed=seed,
+            faults=_faults(faults),
+        )
+    )
     found, broker = _run(_workload(trace, jobs, skip, seed), options, out, verify, as_json)
     violations = _judged(found, broker) if broker is not None and verify else []
     if broker is not None and out is not None:
@@ -192,21 +208,25 @@ def _write(found: dict[str, Any], broker: MemoryBroker, out: Path) -> None:
 
 
 def _show(found: dict[str, Any], violations: list[str]) -> None:
-    lines([
-        f"{found['jobs']} jobs on {found['nodes']} nodes x {found['gpus_per_node']} GPUs,"
-        f" offered load {found['load']:.3f}; {found['policy']} ({found['knows']}),"
-        f" {found['mode']}, preemption {found['preemption']}"
-    ])  # fmt: skip
+    lines(
+        [
+            f"{found['jobs']} jobs on {found['nodes']} nodes x {found['gpus_per_node']} GPUs,"
+            f" offered load {found['load']:.3f}; {found['policy']} ({found['knows']}),"
+            f" {found['mode']}, preemption {found['preemption']}"
+        ]
+    )
     table(("SECONDS", "MEAN", "MEDIAN", "P90", "P99"), _rows(found["window"]))
     window, everybody = found["window"], found["all"]
-    lines([
-        f"evaluated: {window['jobs']} of {everybody['jobs']} jobs; unfinished"
-        f" {everybody['unfinished']}, never fit {everybody['never_fit']}",
-        f"utilisation {_share(found['utilisation'])}, fragmentation"
-        f" {_share(found['fragmentation'])}, makespan {_number(found['makespan_s'])} s,"
-        f" preemptions {found['preemptions']}, lost {_share(found['lost_share'])}",
-        f"{found['jobs_per_cpu_s']:g} jobs per CPU-second",
-    ])  # fmt: skip
+    lines(
+        [
+            f"evaluated: {window['jobs']} of {everybody['jobs']} jobs; unfinished"
+            f" {everybody['unfinished']}, never fit {everybody['never_fit']}",
+            f"utilisation {_share(found['utilisation'])}, fragmentation"
+            f" {_share(found['fragmentation'])}, makespan {_number(found['makespan_s'])} s,"
+            f" preemptions {found['preemptions']}, lost {_share(found['lost_share'])}",
+            f"{found['jobs_per_cpu_s']:g} jobs per CPU-second",
+        ]
+    )
     if "verify" in found:
         lines([f"verify: {found['verify']}", *violations[:SHOWN]])
 

@@ -31,8 +31,17 @@ def list_(
     if as_json:
         emit(rows)
         return
-    columns = ("TENANT", "POOL", "WEIGHT", "ACTIVE", "GPU TIME", "SUCCEEDED", "FAILED",
-               "CANCELLED", "PREEMPTED")  # fmt: skip
+    columns = (
+        "TENANT",
+        "POOL",
+        "WEIGHT",
+        "ACTIVE",
+        "GPU TIME",
+        "SUCCEEDED",
+        "FAILED",
+        "CANCELLED",
+        "PREEMPTED",
+    )
     names = ("succeeded", "failed", "cancelled", "preempted")
     head = ("tenant", "default_pool", "weight", "active")
     found = (

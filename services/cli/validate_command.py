@@ -101,12 +101,16 @@ def _show(past: Past, found: list[Tried], best: Tried, applied: bool, as_json: b
     columns = ("SETTINGS", "WAIT S", "P99 S", "JCT S", "USE", "STOPS", "BEST")
     rows = (
         (
-            each.candidate.name, f"{each.mean_wait_s:,.1f}", f"{each.p99_wait_s:,.1f}",
-            f"{each.mean_jct_s:,.1f}", f"{each.utilisation:.1%}", each.preemptions,
+            each.candidate.name,
+            f"{each.mean_wait_s:,.1f}",
+            f"{each.p99_wait_s:,.1f}",
+            f"{each.mean_jct_s:,.1f}",
+            f"{each.utilisation:.1%}",
+            each.preemptions,
             "*" if each is best else "",
         )
         for each in found
-    )  # fmt: skip
+    )
     table(columns, rows)
     lines([f"{found[0].jobs} jobs counted; {past.unended} had not ended and were left out"])
     settings = ", ".join(f"{name} {value}" for name, value in best.candidate.settings.items())

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.executor.backends import Backend
-from services.executor.core.membership import (
-    configure,
-    leave,
-    register_again,
-    rejoin,
-    take_over,
-)
-from services.executor.core.orders import (
-    Effect,
-    Ended,
-    Forget,
-    Go,
-    Outcome,
-    Prepare,
-    Say,
-    Stop,
-)
+from services.executor.core.membership import configure, leave, register_again, rejoin, take_over
+from services.executor.core.orders import Effect, Ended, Forget, Go, Outcome, Prepare, Say, Stop
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
 from services.executor.core.state import Lane

@@ -30,10 +30,15 @@ def main() -> None:
         telemetry.metrics, settings, lambda: parts.outbox.ready and parts.access.ready, pages=pages
     )
     uvicorn.run(
-        build(parts), host=settings.host, port=settings.port, log_config=None, access_log=False,
-        server_header=False, timeout_graceful_shutdown=3,
+        build(parts),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
         ssl_context_factory=(lambda *_: tls) if tls else None,
-    )  # fmt: skip
+    )
     telemetry.spans.shutdown()
 
 

@@ -66,10 +66,13 @@ class Database:
         if self._pool is None:
             # A rebuild swaps the schema beneath us: no statement may outlive its tables.
             self._pool = await asyncpg.create_pool(
-                self._dsn, min_size=0, max_size=CONNECTIONS, timeout=CONNECT_S,
+                self._dsn,
+                min_size=0,
+                max_size=CONNECTIONS,
+                timeout=CONNECT_S,
                 statement_cache_size=0,
                 server_settings={"search_path": SCHEMA, "application_name": "berth-gateway"},
-            )  # fmt: skip
+            )
         return self._pool
 
 

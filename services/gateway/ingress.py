@@ -203,8 +203,10 @@ class Ingress:
         tenant = record.topic.removeprefix(PREFIX)
         made = parcel(
             Arrived(record.topic, record.partition, record.offset, record.value),
-            self._access.sender(tenant), self._access.pools(), self._access.view.is_active(tenant),
-        )  # fmt: skip
+            self._access.sender(tenant),
+            self._access.pools(),
+            self._access.view.is_active(tenant),
+        )
         span = spans.enter_context(
             self._telemetry.spans.span("submit", made.traceparent, _attributes(made, tenant))
         )
@@ -212,9 +214,14 @@ class Ingress:
             span.set("job.id", made.subject)
             self._note(made.subject, tenant, made.lane)
         letter = Letter(
-            made.id, made.command, made.subject, tenant, made.pool, span.traceparent,
+            made.id,
+            made.command,
+            made.subject,
+            tenant,
+            made.pool,
+            span.traceparent,
             access_next=self._access.next,
-        )  # fmt: skip
+        )
         return await self._outbox.post(TOPIC, made.lane, letter)
 
     async def _commit(self, consumer: AIOKafkaConsumer, found: Found) -> None:

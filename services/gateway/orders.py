@@ -78,9 +78,14 @@ async def order(
     pool: str = "",
 ) -> Ticket:
     letter = Letter(
-        new_command_id(), command, subject, bearer.tenant or "", pool,
-        principal=bearer.principal, access_next=parts.access.next,
-    )  # fmt: skip
+        new_command_id(),
+        command,
+        subject,
+        bearer.tenant or "",
+        pool,
+        principal=bearer.principal,
+        access_next=parts.access.next,
+    )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
     return await send(request, parts, span, topic, lane, letter, attributes)
 

@@ -52,11 +52,18 @@ class Letter:
 
     def encoded(self) -> bytes:
         return cloudevents.encode(
-            id=self.id, source=SOURCE, type=self.command.TYPE, data=encode(self.command),
-            at_ms=now_ms(), subject=self.subject, traceparent=self.traceparent,
-            tenant=self.tenant, pool=self.pool, principal=self.principal,
+            id=self.id,
+            source=SOURCE,
+            type=self.command.TYPE,
+            data=encode(self.command),
+            at_ms=now_ms(),
+            subject=self.subject,
+            traceparent=self.traceparent,
+            tenant=self.tenant,
+            pool=self.pool,
+            principal=self.principal,
             accessnext=self.access_next,
-        )  # fmt: skip
+        )
 
 
 class Outbox:
@@ -96,9 +103,12 @@ class Outbox:
         try:
             async with asyncio.timeout(QUEUE_WITHIN_S):
                 sent: Ack = await self._producer.send(
-                    topic, letter.encoded(), key=letter.subject.encode(), partition=partition,
+                    topic,
+                    letter.encoded(),
+                    key=letter.subject.encode(),
+                    partition=partition,
                     headers=headers,
-                )  # fmt: skip
+                )
                 return sent
         except (KafkaError, OSError, TimeoutError) as error:
             raise self._failed(error) from None

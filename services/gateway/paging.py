@@ -12,8 +12,7 @@ from services.gateway.database import Row
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
 PageToken = Annotated[
-    str | None,
-    Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the page before"),
+    str | None, Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the page before")
 ]
 TimeToken = Annotated[
     str | None,

@@ -99,16 +99,31 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     rate = Rate(settings.tenant_rate, settings.tenant_burst)
     outbox = Outbox(settings.connection, linger_ms=settings.linger_ms)
     ingress = Ingress(
-        settings.connection, settings.instance, access, outbox, telemetry, recent.note, rate,
+        settings.connection,
+        settings.instance,
+        access,
+        outbox,
+        telemetry,
+        recent.note,
+        rate,
         alone_with=0 if settings.idempotent else settings.partitions,
-    )  # fmt: skip
+    )
     hub = Hub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
     attempts = Attempts(outbox, settings.instance or "gateway")
     return Gateway(
-        settings, telemetry, access, outbox, ingress, hub, database, attempts, open_log,
-        Buckets(rate), recent=recent,
-    )  # fmt: skip
+        settings,
+        telemetry,
+        access,
+        outbox,
+        ingress,
+        hub,
+        database,
+        attempts,
+        open_log,
+        Buckets(rate),
+        recent=recent,
+    )
 
 
 def tokens_of(settings: GatewaySettings) -> Tokens | None:

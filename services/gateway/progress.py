@@ -24,10 +24,7 @@ class Progress:
         """Records of all topics that it had not read yet at the last look."""
 
     async def check(
-        self,
-        consumer: AIOKafkaConsumer,
-        topics: Iterable[str],
-        left: Collection[str] = (),
+        self, consumer: AIOKafkaConsumer, topics: Iterable[str], left: Collection[str] = ()
     ) -> None:
         """Call it often: it asks the broker now and then. Raises Stalled; not for topics that were
         left where they are on purpose."""

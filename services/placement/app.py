@@ -50,11 +50,7 @@ def run(settings: PlacementSettings) -> None:
     async def listen(domain: Domain[Pool]) -> None:
         for job in domain.state.jobs.values():
             spans.knows(job.job_id, job.trace)
-        beats = KafkaLog(
-            settings.connection,
-            client="berth-heartbeats",
-            gather_ms=500,
-        )
+        beats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
         await asyncio.gather(watch(domain, beats), follow(domain, solver, rounds))
 
     try:

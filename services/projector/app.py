@@ -54,11 +54,7 @@ class Projector:
         """One connection, one reader; both begin where the stored cursors say."""
         settings = self._settings
         conn = await connect(settings.postgres, settings.schema_name, within_s=ANSWER_S)
-        client = KafkaLog(
-            settings.connection,
-            client="projector",
-            gather_ms=settings.gather_ms,
-        )
+        client = KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms)
         try:
             with answering(conn, ANSWER_S):
                 begin = await cursor.read(conn)

@@ -43,9 +43,7 @@ def run(settings: ThrottleSettings) -> None:
     """Serves until SIGTERM."""
     telemetry = telemetry_for("throttle", settings)
     shell = Shell(
-        settings,
-        lambda: KafkaLog(settings.connection, client="berth-throttle"),
-        telemetry,
+        settings, lambda: KafkaLog(settings.connection, client="berth-throttle"), telemetry
     )
     serve(telemetry, settings, "throttle")
 

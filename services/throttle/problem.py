@@ -9,12 +9,7 @@ from aiohttp import web
 
 from shared.contracts.llm import LlmRequestRejected
 
-STATUS = {
-    "queue_full": 429,
-    "too_large": 400,
-    "unknown_endpoint": 404,
-    "unknown_tenant": 403,
-}
+STATUS = {"queue_full": 429, "too_large": 400, "unknown_endpoint": 404, "unknown_tenant": 403}
 """Of the decider's reasons."""
 
 

@@ -135,12 +135,7 @@ class Proxy:
 
     @asynccontextmanager
     async def _joined(
-        self,
-        request_id: str,
-        tenant: str,
-        endpoint: EndpointConfigured,
-        ask: Ask,
-        span: OpenSpan,
+        self, request_id: str, tenant: str, endpoint: EndpointConfigured, ask: Ask, span: OpenSpan
     ) -> AsyncIterator[tuple[Progress, dict[str, str]]]:
         """The request is in the ledger when the block begins."""
         domain = self._domains().get(endpoint.partition)

@@ -97,9 +97,13 @@ class Writer:
     def part(self) -> Part:
         """What the manifest says of the file, once it is closed."""
         return Part(
-            topic=self._tp.topic, partition=self._tp.partition, first=self._first, next=self.next,
-            file=self._path.name, sha256=_sha256(self._path),
-        )  # fmt: skip
+            topic=self._tp.topic,
+            partition=self._tp.partition,
+            first=self._first,
+            next=self.next,
+            file=self._path.name,
+            sha256=_sha256(self._path),
+        )
 
 
 def finish(folder: Path, manifest: Manifest) -> None:

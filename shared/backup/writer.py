@@ -22,11 +22,15 @@ class KafkaRestorer:
 
     def __init__(self, connection: Connection) -> None:
         self._producer = AIOKafkaProducer(
-            **connection.aiokafka(), client_id="berth-restore", acks="all",
-            enable_idempotence=connection.idempotent, linger_ms=LINGER_MS,
-            max_batch_size=BATCH_BYTES, max_request_size=MAX_REQUEST_BYTES,
+            **connection.aiokafka(),
+            client_id="berth-restore",
+            acks="all",
+            enable_idempotence=connection.idempotent,
+            linger_ms=LINGER_MS,
+            max_batch_size=BATCH_BYTES,
+            max_request_size=MAX_REQUEST_BYTES,
             request_timeout_ms=DELIVERY_MS,
-        )  # fmt: skip
+        )
 
     async def __aenter__(self) -> Self:
         await self._producer.start()
@@ -42,9 +46,13 @@ class KafkaRestorer:
 
     async def post(self, tp: TP, entry: Entry) -> asyncio.Future[int]:
         sent = await self._producer.send(
-            tp.topic, entry.value, key=entry.key, partition=tp.partition,
-            headers=list(entry.headers), timestamp_ms=entry.timestamp or None,
-        )  # fmt: skip
+            tp.topic,
+            entry.value,
+            key=entry.key,
+            partition=tp.partition,
+            headers=list(entry.headers),
+            timestamp_ms=entry.timestamp or None,
+        )
         return asyncio.ensure_future(_offset(sent))
 
 

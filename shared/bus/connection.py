@@ -65,10 +65,7 @@ class Connection:
             return broker
         credentials = (
             faust.SASLCredentials(
-                username=self.user,
-                password=self.password,
-                ssl_context=context,
-                mechanism=MECHANISM,
+                username=self.user, password=self.password, ssl_context=context, mechanism=MECHANISM
             )
             if self.user
             else faust.SSLCredentials(context)

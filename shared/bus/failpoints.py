@@ -11,14 +11,22 @@ import sys
 from typing import Literal, get_args
 
 Place = Literal[
-    "before_send", "in_flight", "after_ack",
-    "before_commit", "after_commit",
-    "before_publish", "half_published", "after_publish",
+    "before_send",
+    "in_flight",
+    "after_ack",
+    "before_commit",
+    "after_commit",
+    "before_publish",
+    "half_published",
+    "after_publish",
     "after_forward",
-    "before_report", "after_report",
-    "before_journal", "after_journal",
-    "half_snapshot", "after_snapshot",
-]  # fmt: skip
+    "before_report",
+    "after_report",
+    "before_journal",
+    "after_journal",
+    "half_snapshot",
+    "after_snapshot",
+]
 
 PLACES: tuple[str, ...] = get_args(Place)
 VARIABLE = "BERTH_FAILPOINT"

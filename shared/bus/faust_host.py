@@ -50,10 +50,14 @@ class FaustHost:
         self.app.transport = transport(
             self.app,
             Desk(
-                self.own, self.take, lanes.is_open, fixed, not settings.idempotent,
+                self.own,
+                self.take,
+                lanes.is_open,
+                fixed,
+                not settings.idempotent,
                 settings.window_ms,
             ),
-        )  # fmt: skip
+        )
         self._listen(topics)
 
     def run(self) -> None:

@@ -32,10 +32,7 @@ class InputDecoder:
     """What one service hears of its inputs."""
 
     def __init__(
-        self,
-        service: str,
-        decode: Decode = commands_only,
-        heard: frozenset[str] | None = None,
+        self, service: str, decode: Decode = commands_only, heard: frozenset[str] | None = None
     ) -> None:
         self._heard = heard
         self._service = service

@@ -83,9 +83,12 @@ class PoolSettings(Command):
         0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops no such"
     )
     defragment_after_s: float = Field(
-        1800.0, ge=0, le=NEVER_S, description="under `ranked`: cluster s that a job runs before it "
+        1800.0,
+        ge=0,
+        le=NEVER_S,
+        description="under `ranked`: cluster s that a job runs before it "
         "may move so that a larger one fits; 1e9: none does",
-    )  # fmt: skip
+    )
     reserve_after_s: float | None = Field(
         None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"
     )

@@ -221,8 +221,12 @@ class CommandAccepted(Event):
 
     TYPE: ClassVar[str] = "command.accepted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
-        "access", "admission", "placement", "failslow", "throttle",
-    )  # fmt: skip
+        "access",
+        "admission",
+        "placement",
+        "failslow",
+        "throttle",
+    )
     SUBJECT: ClassVar[str] = "command_id"
     command_id: str = Field(description="CloudEvent id of the command")
     command_type: str = Field(description="its wire name")
@@ -238,8 +242,12 @@ class CommandRefused(Event):
 
     TYPE: ClassVar[str] = "command.refused.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
-        "access", "admission", "placement", "failslow", "throttle",
-    )  # fmt: skip
+        "access",
+        "admission",
+        "placement",
+        "failslow",
+        "throttle",
+    )
     SUBJECT: ClassVar[str] = "command_id"
     command_id: str = Field(description="CloudEvent id of the command")
     command_type: str = Field(description="its wire name")

@@ -38,7 +38,8 @@ def made(cls: type[M], **values: Any) -> M:
 def _blank(cls: type[Model]) -> dict[str, Any]:
     """All fields in their order; defaults are shared, since messages are frozen."""
     return {
-        name: ... if field.is_required()
+        name: ...
+        if field.is_required()
         else field.get_default(call_default_factory=True, validated_data={})
         for name, field in cls.model_fields.items()
-    }  # fmt: skip
+    }

@@ -15,8 +15,13 @@ class InputRejected(Event):
 
     TYPE: ClassVar[str] = "input.rejected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
-        "access", "admission", "priority", "placement", "failslow", "throttle",
-    )  # fmt: skip
+        "access",
+        "admission",
+        "priority",
+        "placement",
+        "failslow",
+        "throttle",
+    )
     SUBJECT: ClassVar[str] = "topic"
     topic: str = Field(description="where it lies")
     partition: int = Field(ge=0, description="where it lies")

@@ -21,14 +21,7 @@ class TopicSpec:
     single_partition: bool = False
 
 
-LEDGERS: tuple[str, ...] = (
-    "access",
-    "admission",
-    "priority",
-    "placement",
-    "failslow",
-    "throttle",
-)
+LEDGERS: tuple[str, ...] = ("access", "admission", "priority", "placement", "failslow", "throttle")
 
 TOPICS: dict[str, TopicSpec] = {
     spec.name: spec
@@ -67,24 +60,42 @@ HEARS: dict[str, frozenset[str]] = {
     "priority": ACCESS_FACTS
     | JOB_ENDS
     | {
-        "job.admitted.v1", "job.enqueued.v1", "job.placed.v1", "job.started.v1",
-        "job.preempted.v1", "job.migrated.v1", "job.resized.v1", "job.requeued.v1",
-        "job.attempt-failed.v1", "node.joined.v1", "node.lost.v1",
+        "job.admitted.v1",
+        "job.enqueued.v1",
+        "job.placed.v1",
+        "job.started.v1",
+        "job.preempted.v1",
+        "job.migrated.v1",
+        "job.resized.v1",
+        "job.requeued.v1",
+        "job.attempt-failed.v1",
+        "node.joined.v1",
+        "node.lost.v1",
     },
     "placement": ACCESS_FACTS
     | {
-        "job.admitted.v1", "job.readmitted.v1", "job.cancel-requested.v1", "queue.ranked.v1",
-        "fault.suspected.v1", "fault.cleared.v1", "fault.dismissed.v1",
+        "job.admitted.v1",
+        "job.readmitted.v1",
+        "job.cancel-requested.v1",
+        "queue.ranked.v1",
+        "fault.suspected.v1",
+        "fault.cleared.v1",
+        "fault.dismissed.v1",
     },
     "failslow": ACCESS_FACTS
     | JOB_ENDS
     | {
-        "job.placed.v1", "job.preempted.v1", "job.stop-requested.v1", "job.requeued.v1",
-        "job.attempt-failed.v1", "job.start-failed.v1", "job.migrated.v1", "job.resized.v1",
+        "job.placed.v1",
+        "job.preempted.v1",
+        "job.stop-requested.v1",
+        "job.requeued.v1",
+        "job.attempt-failed.v1",
+        "job.start-failed.v1",
+        "job.migrated.v1",
+        "job.resized.v1",
     },
-    "throttle": ACCESS_FACTS
-    | {"endpoint.configured.v1", "key.created.v1", "key.revoked.v1"},
-}  # fmt: skip
+    "throttle": ACCESS_FACTS | {"endpoint.configured.v1", "key.created.v1", "key.revoked.v1"},
+}
 """Events of other ledgers that a service reacts to: all else is passed over without decoding.
 Grep an event's wire name here and you see who reacts to it."""
 

@@ -58,10 +58,7 @@ TENANT = Model(
 )
 POOL = Model(tenants.POOL, field("pool"), lambda k, line: tenants.Pool(k), tenants.fold_pool)
 ENDPOINT = Model(
-    tenants.ENDPOINT,
-    field("endpoint"),
-    lambda k, line: tenants.Endpoint(k),
-    tenants.fold_endpoint,
+    tenants.ENDPOINT, field("endpoint"), lambda k, line: tenants.Endpoint(k), tenants.fold_endpoint
 )
 USAGE = Model(tenants.USAGE, per_lane("tenant"), of_tenant(tenants.Usage), tenants.fold_usage)
 QUOTA = Model(tenants.QUOTA, per_lane("tenant"), of_tenant(tenants.Quota), tenants.fold_quota)
@@ -86,14 +83,25 @@ TABLES: tuple[Table[Any], ...] = (
     *(
         model.table
         for model in (
-            ADMISSION, PLACEMENT, NODE, RANK, TENANT, POOL, ENDPOINT, USAGE, QUOTA, COMMAND, FAULT,
-            LLM_REQUEST, LLM_TENANT,
+            ADMISSION,
+            PLACEMENT,
+            NODE,
+            RANK,
+            TENANT,
+            POOL,
+            ENDPOINT,
+            USAGE,
+            QUOTA,
+            COMMAND,
+            FAULT,
+            LLM_REQUEST,
+            LLM_TENANT,
         )
     ),
     nodes.LEASE,
     answers.DEAD,
     AUDIT,
-)  # fmt: skip
+)
 
 FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     ("access", "tenant.registered.v1"): (TENANT,),
@@ -110,15 +118,19 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT,)
         for verb in (
-            "enqueued", "held", "placed", "started", "stop-requested", "start-failed", "migrated",
+            "enqueued",
+            "held",
+            "placed",
+            "started",
+            "stop-requested",
+            "start-failed",
+            "migrated",
             "resized",
         )
     },
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT, USAGE)
-        for verb in (
-            "succeeded", "failed", "cancelled", "preempted", "requeued", "attempt-failed",
-        )
+        for verb in ("succeeded", "failed", "cancelled", "preempted", "requeued", "attempt-failed")
     },
     **{
         ("placement", f"node.{verb}.v1"): (NODE,)
@@ -131,7 +143,7 @@ FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
     ("throttle", "llm.started.v1"): (LLM_REQUEST,),
     ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),
     ("throttle", "llm.rejected.v1"): (LLM_REQUEST, LLM_TENANT),
-}  # fmt: skip
+}
 ANSWERS = frozenset({"command.accepted.v1", "command.refused.v1"})
 """Every service answers: their read model does not depend on the ledger."""
 

@@ -9,9 +9,18 @@ from shared.contracts.base import EVENTS
 from shared.projections.facts import Line
 
 COLUMNS = (
-    "ledger", "partition", "seq", "idx", "at", "type", "job_id", "tenant", "data", "cause",
+    "ledger",
+    "partition",
+    "seq",
+    "idx",
+    "at",
+    "type",
+    "job_id",
+    "tenant",
+    "data",
+    "cause",
     "traceparent",
-)  # fmt: skip
+)
 JOB_TYPES = frozenset(
     name
     for name, cls in EVENTS.items()

@@ -94,7 +94,8 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gauge", "bus", "Inputs that are read and wait for their turn", ("partition",)
         ),
         "berth_consumer_lag_records": Spec(
-            "gauge", "bus",
+            "gauge",
+            "bus",
             "Records not read yet: of a decider's inputs, an executor's ledgers, what tenants sent",
             ("topic", "partition"),
         ),
@@ -160,7 +161,9 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gauge", "placement", "GPUs held of those that are there, 0 to 1", ("pool",)
         ),
         "berth_fragmentation_ratio": Spec(
-            "gauge", "placement", "Free GPUs on partly used nodes of all free ones, 0 to 1",
+            "gauge",
+            "placement",
+            "Free GPUs on partly used nodes of all free ones, 0 to 1",
             ("pool",),
         ),
         "berth_nodes": Spec(
@@ -182,27 +185,34 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "gauge", "throttle", "How long the oldest waiting request has waited", ("endpoint",)
         ),
         "berth_llm_tokens_per_second": Spec(
-            "gauge", "throttle", "Output tokens while the engine is busy, as measured",
+            "gauge",
+            "throttle",
+            "Output tokens while the engine is busy, as measured",
             ("endpoint",),
         ),
         "berth_llm_batch_ratio": Spec(
             "gauge", "throttle", "Tokens that the running batch holds of its room", ("endpoint",)
         ),
         "berth_llm_service_gap_tokens": Spec(
-            "gauge", "throttle", "Between the counters of the tenants that wait, most less least",
+            "gauge",
+            "throttle",
+            "Between the counters of the tenants that wait, most less least",
             ("endpoint",),
         ),
         "berth_requests_limited": Spec(
-            "counter", "gateway", "Requests of a tenant that asked too often: answered 429",
+            "counter",
+            "gateway",
+            "Requests of a tenant that asked too often: answered 429",
             ("tenant",),
         ),
         "berth_submissions_held_seconds": Spec(
-            "counter", "gateway",
+            "counter",
+            "gateway",
             "Nothing was taken from the topic of a tenant that had sent more than its rate",
             ("tenant",),
         ),
     }
-)  # fmt: skip
+)
 
 STANDARD = frozenset({"process_resident_memory_bytes", "process_cpu_seconds_total", "up"})
 """From prometheus_client and from Prometheus itself."""

@@ -11,10 +11,28 @@ StartSpan = Literal["submit", "admit", "enqueue", "rank", "hold", "place", "read
 """The spans of the one short trace from a job's submission to its start."""
 
 LaterSpan = Literal[
-    "access", "answer", "cancel", "decide", "degrade", "fault", "finish", "llm", "migrate", "node",
-    "note", "preempt", "quota", "rank_queue", "readmit", "reject_input", "release", "requeue",
-    "resize", "start_failed", "stop",
-]  # fmt: skip
+    "access",
+    "answer",
+    "cancel",
+    "decide",
+    "degrade",
+    "fault",
+    "finish",
+    "llm",
+    "migrate",
+    "node",
+    "note",
+    "preempt",
+    "quota",
+    "rank_queue",
+    "readmit",
+    "reject_input",
+    "release",
+    "requeue",
+    "resize",
+    "start_failed",
+    "stop",
+]
 """What is decided later: each is the root of its own trace, with a link to its cause."""
 
 SpanName = Literal[StartSpan, LaterSpan]

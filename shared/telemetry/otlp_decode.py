@@ -100,8 +100,13 @@ def _from_json(plain: bytes) -> ExportTraceServiceRequest:
             raise ValueError("not an object")
         return ParseDict(tree, ExportTraceServiceRequest(), ignore_unknown_fields=True)
     except (
-        msgspec.MsgspecError, ParseError, RecursionError, TypeError, AttributeError, ValueError,
-    ) as error:  # fmt: skip
+        msgspec.MsgspecError,
+        ParseError,
+        RecursionError,
+        TypeError,
+        AttributeError,
+        ValueError,
+    ) as error:
         raise ValueError(f"not an OTLP trace request: {str(error)[:200]}") from None
 
 

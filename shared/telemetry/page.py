@@ -57,8 +57,21 @@ def _table(title: str, head: Row, rows: Iterable[Row], without: str) -> str:
     return f"<h2>{title}</h2><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
-POOL_HEAD = ("pool", "GPUs", "used", "fragmented", "waiting", "oldest", "running", "deferred",
-             "undecided", "unfair by", "suspected nodes", "open faults", "lost nodes")  # fmt: skip
+POOL_HEAD = (
+    "pool",
+    "GPUs",
+    "used",
+    "fragmented",
+    "waiting",
+    "oldest",
+    "running",
+    "deferred",
+    "undecided",
+    "unfair by",
+    "suspected nodes",
+    "open faults",
+    "lost nodes",
+)
 
 
 def _pools(services: Sequence[Scraped]) -> Iterator[Row]:
@@ -109,8 +122,19 @@ def _endpoints(services: Sequence[Scraped]) -> Iterator[Row]:
         )
 
 
-SERVICE_HEAD = ("service", "decisions", "decision p99", "lag", "behind", "loop stall p99",
-                "dead letters", "ignored", "lost spans", "memory", "CPU")  # fmt: skip
+SERVICE_HEAD = (
+    "service",
+    "decisions",
+    "decision p99",
+    "lag",
+    "behind",
+    "loop stall p99",
+    "dead letters",
+    "ignored",
+    "lost spans",
+    "memory",
+    "CPU",
+)
 
 
 def _service(of: Scraped) -> Row:

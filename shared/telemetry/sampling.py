@@ -13,9 +13,15 @@ ALWAYS: frozenset[SpanName] = frozenset({"preempt", "fault", "reject_input", "st
 """Preemptions, verdicts of fail-slow, dead letters, starts that came to nothing."""
 
 ALWAYS_EVENTS = frozenset(
-    {"job.failed.v1", "job.attempt-failed.v1", "job.rejected.v1", "node.lost.v1", "llm.rejected.v1",
-     "policy.degraded.v1"}
-)  # fmt: skip
+    {
+        "job.failed.v1",
+        "job.attempt-failed.v1",
+        "job.rejected.v1",
+        "node.lost.v1",
+        "llm.rejected.v1",
+        "policy.degraded.v1",
+    }
+)
 """Errors that share the name of their span with what went well."""
 
 OBJECTIVE_MS: Mapping[SpanName, int] = {"place": 600_000, "llm": 30_000}

@@ -55,9 +55,12 @@ class SpanSink:
         self._given = self._taken = 0
         self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch, ca)
         self._processor = BatchSpanProcessor(
-            self._exporter, QUEUE_SPANS, EXPORT_EVERY_MS, BATCH_SPANS,
+            self._exporter,
+            QUEUE_SPANS,
+            EXPORT_EVERY_MS,
+            BATCH_SPANS,
             meter_provider=NoOpMeterProvider(),
-        )  # fmt: skip
+        )
 
     def put(
         self,

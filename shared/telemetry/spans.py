@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.job_traces import JobTraces
-from shared.telemetry.names import (
-    BOOKKEEPING,
-    AttributeKey,
-    AttributeValue,
-    SpanName,
-    span_of,
-)
+from shared.telemetry.names import BOOKKEEPING, AttributeKey, AttributeValue, SpanName, span_of
 from shared.telemetry.sampling import ALL
 from shared.telemetry.trace_ids import child_of
 
@@ -124,9 +118,14 @@ class Spans:
         finally:
             if self._sink is not None:
                 self._sink.put(
-                    name, span.traceparent, parent_traceparent, span.attributes,
-                    started_ns, time.time_ns(), serves=True,
-                )  # fmt: skip
+                    name,
+                    span.traceparent,
+                    parent_traceparent,
+                    span.attributes,
+                    started_ns,
+                    time.time_ns(),
+                    serves=True,
+                )
 
     def shutdown(self, timeout_s: float = SHUTDOWN_TIMEOUT_S) -> None:
         """Sends what is queued, for at most `timeout_s`; the rest is counted as dropped."""

@@ -34,9 +34,14 @@ class LedgerPen:
         self.at = at if at is not None else self.at + self._step_ms
         previous, self._id = self._id, f"{self._tp.key}-{self._seq}"
         record = Record(
-            id=self._id, seq=self._seq, prev=previous, w="pen", at=self.at, inputs=self.inputs,
+            id=self._id,
+            seq=self._seq,
+            prev=previous,
+            w="pen",
+            at=self.at,
+            inputs=self.inputs,
             ev=pack([stored(event, trace) for event in events]),
-        )  # fmt: skip
+        )
         self._broker.append(self._tp, encode(record))
         return f"{self._tp.partition}/{self._seq}/0"
 

@@ -14,12 +14,30 @@ NEXT: dict[str, frozenset[str]] = {
     "enqueued": frozenset({"held", "placed", "cancelled", "failed"}),
     "held": frozenset({"held", "placed", "cancelled", "failed"}),
     "placed": frozenset(
-        {"started", "start-failed", "stop-requested", "preempted", "requeued", "cancelled",
-         "succeeded", "failed", "attempt-failed"}
+        {
+            "started",
+            "start-failed",
+            "stop-requested",
+            "preempted",
+            "requeued",
+            "cancelled",
+            "succeeded",
+            "failed",
+            "attempt-failed",
+        }
     ),
     "started": frozenset(
-        {"stop-requested", "preempted", "migrated", "resized", "succeeded", "failed", "cancelled",
-         "attempt-failed", "requeued"}
+        {
+            "stop-requested",
+            "preempted",
+            "migrated",
+            "resized",
+            "succeeded",
+            "failed",
+            "cancelled",
+            "attempt-failed",
+            "requeued",
+        }
     ),
     "start-failed": frozenset(
         {"stop-requested", "preempted", "requeued", "cancelled", "failed", "attempt-failed"}
@@ -27,17 +45,32 @@ NEXT: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("preempted", "migrated", "resized"),
         frozenset(
-            {"stop-requested", "preempted", "requeued", "cancelled", "succeeded", "failed",
-             "attempt-failed"}
+            {
+                "stop-requested",
+                "preempted",
+                "requeued",
+                "cancelled",
+                "succeeded",
+                "failed",
+                "attempt-failed",
+            }
         ),
     ),
     "stop-requested": frozenset(
-        {"stop-requested", "preempted", "requeued", "cancelled", "succeeded", "failed",
-         "attempt-failed", "start-failed"}
+        {
+            "stop-requested",
+            "preempted",
+            "requeued",
+            "cancelled",
+            "succeeded",
+            "failed",
+            "attempt-failed",
+            "start-failed",
+        }
     ),
     "attempt-failed": frozenset({"enqueued", "cancelled", "failed"}),
     "requeued": frozenset({"held", "placed", "cancelled", "failed"}),
-}  # fmt: skip
+}
 """After the first word about a job, which may come next in the ledger of placement."""
 
 

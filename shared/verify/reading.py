@@ -146,9 +146,12 @@ def judge(found: Asks, tp: TP, entry: Entry, consumption: Consumption) -> None:
         command = decode_command(event.type, event.body)
     except (cloudevents.Malformed, UnknownType, ValueError):
         found.poison[tp.topic, tp.partition, entry.offset] = Poison(
-            tp.topic, tp.partition, entry.offset, digest(entry.value),
+            tp.topic,
+            tp.partition,
+            entry.offset,
+            digest(entry.value),
             consumption.has_read(CUSTODIAN[tp.topic], tp, entry.offset),
-        )  # fmt: skip
+        )
         return
     if event.type == "submission.reject.v1":
         forwarded(found, msgspec.json.decode(event.body), tp, entry, consumption)

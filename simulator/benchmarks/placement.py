@@ -180,7 +180,7 @@ def share_nodes(count: int) -> dict[str, Node]:
     nodes = equal_nodes(count, 8, pool=POOL, racks=4)
     return {
         name: replace(node, cpus=SHARE_CPUS, mem_gib=SHARE_MEM_GIB) for name, node in nodes.items()
-    }  # fmt: skip
+    }
 
 
 # ---- what came of them ------------------------------------------------------------------------
@@ -200,12 +200,12 @@ def judged(instances: Sequence[Instance], solved: Sequence[SolvedPlan]) -> Json:
     pairs = [
         (score(i, s.plan).total, score(i, i.greedy).total)
         for i, s in zip(instances, solved, strict=True)
-    ]  # fmt: skip
+    ]
     gains = [(ours - theirs) / max(abs(theirs), 1) for ours, theirs in pairs]
     better = [gain for gain in gains if gain > 0]
     more = [
         len(s.plan.starts) - len(i.greedy.starts) for i, s in zip(instances, solved, strict=True)
-    ]  # fmt: skip
+    ]
     gaps = [(s.bound - s.objective) / max(abs(s.bound), 1) for s in solved]
     return {
         "never_below_greedy": all(ours >= theirs for ours, theirs in pairs),

@@ -226,29 +226,34 @@ def best(judged: Judged) -> Json:
 
 
 def described(judged: Judged) -> Json:
-    return {**best(judged), "training_seeds": {
-        "mean_wait_s": {
-            name: round(float(side.delay_s.mean()), 1) for name, side in judged.seeds.items()
+    return {
+        **best(judged),
+        "training_seeds": {
+            "mean_wait_s": {
+                name: round(float(side.delay_s.mean()), 1) for name, side in judged.seeds.items()
+            },
+            "utilisation": {
+                name: round(float(side.use[0]), 4) for name, side in judged.seeds.items()
+            },
+            "worst_gap_closed": worst_gap(judged),
         },
-        "utilisation": {
-            name: round(float(side.use[0]), 4) for name, side in judged.seeds.items()
+        "carried": {
+            name: {"into_window": round(low, 4), "out_of_window": round(high, 4)}
+            for name, (low, high) in judged.carried.items()
         },
-        "worst_gap_closed": worst_gap(judged),
-    }, "carried": {
-        name: {"into_window": round(low, 4), "out_of_window": round(high, 4)}
-        for name, (low, high) in judged.carried.items()
-    }, "rules": {
-        name: {
-            "mean_wait_s": round(float(side.delay_s.mean()), 1),
-            "mean_jct_s": round(float(side.jct_s.mean()), 1),
-            "p99_wait_s": round(float(np.quantile(side.delay_s, 0.99)), 1),
-            "all_jobs_mean_wait_s": round(everybody(outcomes), 1),
-            "utilisation": round(continuous.use_of(outcomes), 4),
-            "unfinished_or_never_fit": sum(int((~o.ended).sum()) for o in outcomes),
-        }
-        for name, outcomes in judged.outcomes.items()
-        for side in [continuous.side_of(outcomes)]
-    }}  # fmt: skip
+        "rules": {
+            name: {
+                "mean_wait_s": round(float(side.delay_s.mean()), 1),
+                "mean_jct_s": round(float(side.jct_s.mean()), 1),
+                "p99_wait_s": round(float(np.quantile(side.delay_s, 0.99)), 1),
+                "all_jobs_mean_wait_s": round(everybody(outcomes), 1),
+                "utilisation": round(continuous.use_of(outcomes), 4),
+                "unfinished_or_never_fit": sum(int((~o.ended).sum()) for o in outcomes),
+            }
+            for name, outcomes in judged.outcomes.items()
+            for side in [continuous.side_of(outcomes)]
+        },
+    }
 
 
 def worst_gap(judged: Judged) -> float | None:

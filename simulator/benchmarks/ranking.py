@@ -24,14 +24,7 @@ from services.priority.core.state import Queue
 from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
-from shared.contracts.ranking import (
-    Finished,
-    NodeGpus,
-    QueueChanged,
-    QueueEntry,
-    Running,
-    Started,
-)
+from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
 from simulator.benchmarks.parts.command import Json, Say, serve
 from simulator.engine.models import FOLDER, models_of
 from simulator.engine.options import MARGIN
@@ -75,16 +68,20 @@ async def run(options: Options, say: Say) -> Json:
     say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
     decider = Priority({options.model: model})
     scores = onnx_scores[: options.waiting]
-    ms = in_turn(times, clock.tick, {
-        "onnx_ms": lambda: model.scores(*features(queue.view(clock.now))),
-        "numpy_ms": lambda: in_numpy(*features(queue.view(clock.now))),
-        "features_ms": lambda: features(queue.view(clock.now)),
-        "features_anew_ms": clock.features_anew,
-        "onnx_network_ms": lambda: model.scores(x, context),
-        "numpy_network_ms": lambda: in_numpy(x, context),
-        "whole_ranking_ms": lambda: list(decider.decide(queue, [], clock.now)),
-        "floor_ms": lambda: np.argsort(scores, kind="stable"),
-    })  # fmt: skip
+    ms = in_turn(
+        times,
+        clock.tick,
+        {
+            "onnx_ms": lambda: model.scores(*features(queue.view(clock.now))),
+            "numpy_ms": lambda: in_numpy(*features(queue.view(clock.now))),
+            "features_ms": lambda: features(queue.view(clock.now)),
+            "features_anew_ms": clock.features_anew,
+            "onnx_network_ms": lambda: model.scores(x, context),
+            "numpy_network_ms": lambda: in_numpy(x, context),
+            "whole_ranking_ms": lambda: list(decider.decide(queue, [], clock.now)),
+            "floor_ms": lambda: np.argsort(scores, kind="stable"),
+        },
+    )
     return {
         "bench": "ranking",
         "waiting": options.waiting,
@@ -158,24 +155,44 @@ def crowded(options: Options) -> Queue:
     past, rest = jobs[: options.running], jobs[options.running :]
     at_work = rest[: options.running]
     pool = PoolConfigured(
-        partition=0, pool="p", base_policy="fair_share", learned=options.model,
-        preemption="ranked", preempt_margin=MARGIN, rank_ms=0,
-    )  # fmt: skip
+        partition=0,
+        pool="p",
+        base_policy="fair_share",
+        learned=options.model,
+        preemption="ranked",
+        preempt_margin=MARGIN,
+        rank_ms=0,
+    )
     nodes = tuple(NodeGpus(node_id=f"n{n:04d}", gpus=NODE_GPUS) for n in range(NODES))
     tell = [
         (pool, AT),
         (QueueChanged(pool="p", nodes=nodes, entered=tuple(past)), AT),
-        (QueueChanged(pool="p", finished=tuple(
-            Finished(job_id=job.job_id, ran_s=draw.lognormvariate(6, 2)) for job in past
-        ), left=tuple(job.job_id for job in past)), AT + 1),
+        (
+            QueueChanged(
+                pool="p",
+                finished=tuple(
+                    Finished(job_id=job.job_id, ran_s=draw.lognormvariate(6, 2)) for job in past
+                ),
+                left=tuple(job.job_id for job in past),
+            ),
+            AT + 1,
+        ),
         (QueueChanged(pool="p", entered=tuple(rest)), AT + 2),
-        (QueueChanged(pool="p", running=tuple(
-            Running(job_id=job.job_id, tenant=job.tenant, gpus=job.gpus, since=AT + 3)
-            for job in at_work
-        ), started=tuple(
-            Started(job_id=job.job_id, at=AT + draw.randrange(3, 3_000_000)) for job in at_work
-        )), AT + 3),
-    ]  # fmt: skip
+        (
+            QueueChanged(
+                pool="p",
+                running=tuple(
+                    Running(job_id=job.job_id, tenant=job.tenant, gpus=job.gpus, since=AT + 3)
+                    for job in at_work
+                ),
+                started=tuple(
+                    Started(job_id=job.job_id, at=AT + draw.randrange(3, 3_000_000))
+                    for job in at_work
+                ),
+            ),
+            AT + 3,
+        ),
+    ]
     for event, at in tell:
         evolve(decider, queue, event, at)
     return queue
@@ -190,10 +207,14 @@ def entry(draw: random.Random, number: int) -> QueueEntry:
     shape = gang(gpus)
     tenant = draw.randrange(TENANTS)
     return QueueEntry(
-        job_id=f"j{number:06d}", tenant=f"t{tenant:02d}", user=f"u{tenant}-{draw.randrange(5)}",
-        name=f"train-{draw.randrange(8)}", submitted_at=AT - draw.randrange(10**7),
-        gpus=shape.workers * shape.gpus_per_worker, workers=shape.workers,
-    )  # fmt: skip
+        job_id=f"j{number:06d}",
+        tenant=f"t{tenant:02d}",
+        user=f"u{tenant}-{draw.randrange(5)}",
+        name=f"train-{draw.randrange(8)}",
+        submitted_at=AT - draw.randrange(10**7),
+        gpus=shape.workers * shape.gpus_per_worker,
+        workers=shape.workers,
+    )
 
 
 if __name__ == "__main__":

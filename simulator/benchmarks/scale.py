@@ -58,10 +58,15 @@ async def run(options: Options, say: Say) -> Json:
     told = model(rows)
     asked = [needs(told, pools, jobs_per_s) for pools, jobs_per_s in ASKED]
     found: Json = {
-        "bench": NAME, "model": told, "needs": asked, "cores": os.cpu_count() or 0,
-        "broker": options.broker, "outstanding_per_lane": options.outstanding,
-        "seconds": options.seconds, "rows": rows,
-    }  # fmt: skip
+        "bench": NAME,
+        "model": told,
+        "needs": asked,
+        "cores": os.cpu_count() or 0,
+        "broker": options.broker,
+        "outstanding_per_lane": options.outstanding,
+        "seconds": options.seconds,
+        "rows": rows,
+    }
     if options.out:
         folder = Path(options.out)
         (folder / f"{NAME}.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -118,10 +123,12 @@ def model(rows: list[Json]) -> Json:
     memory = np.polyfit(lanes, [float(str(row["memory_mib"])) for row in single], 1)
     per_job = min(float(str(row["cpu_s_per_1000_jobs"])) for row in single) / 1000
     found = {
-        "cores_fixed": max(0.0, float(cores[1])), "cores_per_lane": max(0.0, float(cores[0])),
-        "memory_mib_fixed": float(memory[1]), "memory_mib_per_lane": max(0.0, float(memory[0])),
+        "cores_fixed": max(0.0, float(cores[1])),
+        "cores_per_lane": max(0.0, float(cores[0])),
+        "memory_mib_fixed": float(memory[1]),
+        "memory_mib_per_lane": max(0.0, float(memory[0])),
         "cpu_s_per_job": per_job,
-    }  # fmt: skip
+    }
     return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -140,14 +147,20 @@ def needs(told: Json, pools: int, jobs_per_s: float) -> Json:
 
 def page(found: Json, rows: list[Json], asked: list[Json]) -> str:
     """For docs/results."""
-    return "\n\n".join((
-        "# Lanes and copies",
-        f"By `berth bench {NAME}` on {found['cores']} cores ({found['broker']}).",
-        table(rows),
-        "The model that `docs/operations/capacity.md` explains: "
-        + ", ".join(f"{name} {value}" for name, value in model(rows).items()) + ".",
-        table(asked),
-    )) + "\n"  # fmt: skip
+    return (
+        "\n\n".join(
+            (
+                "# Lanes and copies",
+                f"By `berth bench {NAME}` on {found['cores']} cores ({found['broker']}).",
+                table(rows),
+                "The model that `docs/operations/capacity.md` explains: "
+                + ", ".join(f"{name} {value}" for name, value in model(rows).items())
+                + ".",
+                table(asked),
+            )
+        )
+        + "\n"
+    )
 
 
 def table(rows: list[Json]) -> str:

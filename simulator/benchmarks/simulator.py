@@ -63,9 +63,12 @@ async def run(options: Options, say: Say) -> Json:
         "compiled": compiled,
         "floor_jobs_per_cpu_s": heap_per_s(many),
         "settings": {
-            "trace": options.trace, "jobs": len(jobs), "compiled_jobs": len(many), "load": LOAD,
+            "trace": options.trace,
+            "jobs": len(jobs),
+            "compiled_jobs": len(many),
+            "load": LOAD,
         },
-    }  # fmt: skip
+    }
 
 
 def setups() -> dict[str, Setup]:

@@ -26,9 +26,8 @@ class VirtualExecutor:
     """One executor for all nodes. `slow` maps a node to how much longer its workers take."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], pool: PoolConfigured, begin: int,
-        slow: Mapping[str, float],
-    ) -> None:  # fmt: skip
+        self, nodes: Mapping[str, Node], pool: PoolConfigured, begin: int, slow: Mapping[str, float]
+    ) -> None:
         self._begin = begin
         self._lane = Lane(LANE, dict(nodes))
         self._pool = pool

@@ -27,9 +27,14 @@ class Failure(NamedTuple):
 
 
 def drawn(
-    node_ids: Sequence[str], begin_s: float, end_s: float, seed: int,
-    *, mtbf_s: float = MTBF_S, repair_s: float = REPAIR_S,
-) -> list[Failure]:  # fmt: skip
+    node_ids: Sequence[str],
+    begin_s: float,
+    end_s: float,
+    seed: int,
+    *,
+    mtbf_s: float = MTBF_S,
+    repair_s: float = REPAIR_S,
+) -> list[Failure]:
     """Each node fails as a Poisson process; repairs take an exponential time."""
     chance = Random(seed)
     found: list[Failure] = []
@@ -57,9 +62,11 @@ def read_faults(name: str) -> list[tuple[str, float, float]]:
 
 
 def recorded(
-    faults: Iterable[tuple[str, float, float]], node_ids: Sequence[str], begin_s: float,
+    faults: Iterable[tuple[str, float, float]],
+    node_ids: Sequence[str],
+    begin_s: float,
     seed: int = 0,
-) -> list[Failure]:  # fmt: skip
+) -> list[Failure]:
     """Faults (server, start, end) of a real cluster of `SERVERS`, laid over these nodes.
 
     Servers are dealt to nodes by a seeded shuffle, healthy ones included, so that a small pool

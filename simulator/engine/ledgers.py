@@ -43,9 +43,14 @@ class Ledgers:
     def record(self, ledger: str, facts: Sequence[Fact], vector: dict[str, Position]) -> None:
         seq = facts[0].seq
         record = Record(
-            record_id(ledger, seq), seq, record_id(ledger, seq - 1), WRITER, facts[0].at,
-            dict(vector), pack([stored(fact) for fact in facts]),
-        )  # fmt: skip
+            record_id(ledger, seq),
+            seq,
+            record_id(ledger, seq - 1),
+            WRITER,
+            facts[0].at,
+            dict(vector),
+            pack([stored(fact) for fact in facts]),
+        )
         self.broker.append(TP(ledger, LANE), encode(record))
 
     def message(self, topic: str, item: Input) -> None:
@@ -53,10 +58,15 @@ class Ledgers:
         message = item.message
         assert isinstance(message, Model)
         value = cloudevents.encode(
-            id=item.id, source=SOURCE, type=str(getattr(message, "TYPE")),  # noqa: B009
-            data=encode_message(message), at_ms=item.at, subject=item.subject,
-            tenant=item.tenant, traceparent=item.traceparent,
-        )  # fmt: skip
+            id=item.id,
+            source=SOURCE,
+            type=str(getattr(message, "TYPE")),  # noqa: B009
+            data=encode_message(message),
+            at_ms=item.at,
+            subject=item.subject,
+            tenant=item.tenant,
+            traceparent=item.traceparent,
+        )
         self.broker.append(TP(topic, LANE), value)
 
 

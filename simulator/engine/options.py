@@ -65,22 +65,33 @@ def scenario_of(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Scenario
     nodes = equal_nodes(sizing.nodes, options.gpus_per_node, pool=POOL)
     pool = pool_of(options)
     scenario = Scenario(
-        jobs=fitted, nodes=nodes, pool=pool, window_s=sizing.window_s,
-        restart_s=options.restart_s, checkpoint_s=options.checkpoint_s,
-        walltime=options.walltime, failures=failures_of(fitted, nodes, options),
-    )  # fmt: skip
+        jobs=fitted,
+        nodes=nodes,
+        pool=pool,
+        window_s=sizing.window_s,
+        restart_s=options.restart_s,
+        checkpoint_s=options.checkpoint_s,
+        walltime=options.walltime,
+        failures=failures_of(fitted, nodes, options),
+    )
     return scenario, sizing
 
 
 def pool_of(options: Options) -> PoolConfigured:
     """Raises pydantic's ValidationError for words that no pool knows."""
     return simulated_pool(
-        time_scale=options.time_scale, base_policy=options.policy, runtime=options.runtime,
-        queue_mode=options.mode, preemption=options.preemption, learned=options.learned,
-        solver=options.solver, min_residency_s=options.residency_s,
-        preempt_margin=margin_of(options), large_gang_share=options.large_gang_share,
+        time_scale=options.time_scale,
+        base_policy=options.policy,
+        runtime=options.runtime,
+        queue_mode=options.mode,
+        preemption=options.preemption,
+        learned=options.learned,
+        solver=options.solver,
+        min_residency_s=options.residency_s,
+        preempt_margin=margin_of(options),
+        large_gang_share=options.large_gang_share,
         defragment_after_s=options.defragment_after_s,
-    )  # fmt: skip
+    )
 
 
 def margin_of(options: Options) -> float:

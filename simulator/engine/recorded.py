@@ -85,11 +85,14 @@ def scenario_of(past: Past, last_share: float, most: int) -> Scenario:
     entries = [past.entries[job.job_key] for job in jobs]
     saves = [entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s]
     return Scenario(
-        jobs=jobs, nodes=nodes_of(past), pool=replayed(past.pool),
-        window_s=window_of(jobs, last_share), walltime="trace",
+        jobs=jobs,
+        nodes=nodes_of(past),
+        pool=replayed(past.pool),
+        window_s=window_of(jobs, last_share),
+        walltime="trace",
         restart_s=float(np.median([entry.restart_s for entry in entries])),
         checkpoint_s=float(np.median(saves)) if 2 * len(saves) >= len(jobs) else None,
-    )  # fmt: skip
+    )
 
 
 def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
@@ -98,23 +101,29 @@ def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
     ended = sorted((each for each in ended if each.gpus), key=lambda e: (e.submitted_at, e.job_id))
     return [
         WorkloadJob(
-            entry.job_id, entry.tenant, entry.user, entry.name,
+            entry.job_id,
+            entry.tenant,
+            entry.user,
+            entry.name,
             (entry.submitted_at - ended[0].submitted_at) / 1000 * time_scale,
             max(past.finished[entry.job_id].ran_s, 0.001),
-            entry.workers, entry.gpus / entry.workers, None, 0.0, 0.0,
-            past.finished[entry.job_id].succeeded, entry.walltime_s,
+            entry.workers,
+            entry.gpus / entry.workers,
+            None,
+            0.0,
+            0.0,
+            past.finished[entry.job_id].succeeded,
+            entry.walltime_s,
         )
         for entry in ended
-    ]  # fmt: skip
+    ]
 
 
 def nodes_of(past: Past) -> Mapping[str, Node]:
     return {
-        name: Node(
-            name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ()
-        )
+        name: Node(name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ())
         for name, gpus in sorted(past.nodes.items())
-    }  # fmt: skip
+    }
 
 
 def replayed(pool: PoolConfigured) -> PoolConfigured:
@@ -125,8 +134,15 @@ def replayed(pool: PoolConfigured) -> PoolConfigured:
     scale = max(pool.time_scale, TIME_SCALE)
     return pool.model_copy(
         update={
-            "partition": LANE, "backends": ("virtual",), "solver": "greedy", "shadows": (),
-            "rank_ms": 0, "settle_ms": 1, "round_ms": 1, "time_scale": scale,
-            "lease_s": LEASE_S / scale, "start_timeout_s": START_TIMEOUT_S / scale,
+            "partition": LANE,
+            "backends": ("virtual",),
+            "solver": "greedy",
+            "shadows": (),
+            "rank_ms": 0,
+            "settle_ms": 1,
+            "round_ms": 1,
+            "time_scale": scale,
+            "lease_s": LEASE_S / scale,
+            "start_timeout_s": START_TIMEOUT_S / scale,
         }
-    )  # fmt: skip
+    )

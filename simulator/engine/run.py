@@ -70,20 +70,29 @@ def simulate(
     began_s = time.process_time()
     watch = Watch(scenario)
     world = World(
-        scenario.pool, sorted({job.tenant for job in scenario.jobs}), scenario.nodes,
-        ledgers=ledgers, slow=scenario.slow,
-        listeners={"placement": watch.placement, "admission": watch.admission}, planner=planner,
+        scenario.pool,
+        sorted({job.tenant for job in scenario.jobs}),
+        scenario.nodes,
+        ledgers=ledgers,
+        slow=scenario.slow,
+        listeners={"placement": watch.placement, "admission": watch.admission},
+        planner=planner,
         models=models_of(scenario.pool),
-    )  # fmt: skip
+    )
     agenda = script(scenario)
     _play(world, agenda, watch, progress)
     outcome = watch.outcome(world.now)
     return Simulation(
-        scenario, outcome, watch.start_ms, watch.end_ms, dict(watch.rejected),
-        time.process_time() - began_s, world.instants,
+        scenario,
+        outcome,
+        watch.start_ms,
+        watch.end_ms,
+        dict(watch.rejected),
+        time.process_time() - began_s,
+        world.instants,
         {name: cell.seq for name, cell in world.cells.items()},
         world.broker if ledgers else None,
-    )  # fmt: skip
+    )
 
 
 def _play(world: World, agenda: Agenda, watch: Watch, progress: Progress) -> None:

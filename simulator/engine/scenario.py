@@ -67,10 +67,17 @@ def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfig
     Leases and time-outs are the live ones in cluster time.
     """
     plain: dict[str, object] = {
-        "partition": LANE, "pool": POOL, "time_scale": time_scale, "solver": "greedy",
-        "base_policy": "fcfs", "rank_ms": 0, "settle_ms": 1, "round_ms": 1,
-        "lease_s": LEASE_S / time_scale, "start_timeout_s": START_TIMEOUT_S / time_scale,
-    }  # fmt: skip
+        "partition": LANE,
+        "pool": POOL,
+        "time_scale": time_scale,
+        "solver": "greedy",
+        "base_policy": "fcfs",
+        "rank_ms": 0,
+        "settle_ms": 1,
+        "round_ms": 1,
+        "lease_s": LEASE_S / time_scale,
+        "start_timeout_s": START_TIMEOUT_S / time_scale,
+    }
     return PoolConfigured.model_validate(plain | settings)
 
 
@@ -98,9 +105,12 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
         simulated=simulated,
     )
     return SubmitJob(
-        job_id=job_id(index), tenant=job.tenant, pool=scenario.pool.pool,
-        idempotency_key=job.job_key, spec=spec,
-    )  # fmt: skip
+        job_id=job_id(index),
+        tenant=job.tenant,
+        pool=scenario.pool.pool,
+        idempotency_key=job.job_key,
+        spec=spec,
+    )
 
 
 @lru_cache(maxsize=4096)

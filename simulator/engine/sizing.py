@@ -73,11 +73,18 @@ def equal_nodes(
     names = [f"n{number:0{width}d}" for number in range(count)]
     return {
         name: Node(
-            name, pool, "virtual", gpu_type, gpus, PLENTY_CPUS, PLENTY_MEM_GIB,
-            f"r{number * racks // count}", (),
+            name,
+            pool,
+            "virtual",
+            gpu_type,
+            gpus,
+            PLENTY_CPUS,
+            PLENTY_MEM_GIB,
+            f"r{number * racks // count}",
+            (),
         )
         for number, name in enumerate(names)
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True, slots=True)

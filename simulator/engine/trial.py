@@ -66,10 +66,14 @@ def tried(scenario: Scenario, candidate: Candidate) -> Tried:
     counted = outcome.in_window & outcome.fits
     delay_s = (outcome.jct_s - outcome.duration_s)[counted]
     return Tried(
-        candidate, len(delay_s), float(delay_s.mean()), float(np.quantile(delay_s, 0.99)),
-        float(outcome.jct_s[counted].mean()), utilisation(outcome),
+        candidate,
+        len(delay_s),
+        float(delay_s.mean()),
+        float(np.quantile(delay_s, 0.99)),
+        float(outcome.jct_s[counted].mean()),
+        utilisation(outcome),
         int(np.maximum(outcome.starts - 1, 0).sum()),
-    )  # fmt: skip
+    )
 
 
 def wish(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:

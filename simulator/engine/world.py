@@ -269,6 +269,12 @@ def heard(fact: Fact) -> Input:
     event = fact.event
     place = fact.place
     return Input(
-        fact.ledger, f"{fact.ledger}/{place}", event, fact.at, fact.traceparent, event.subject,
-        "", place,
-    )  # fmt: skip
+        fact.ledger,
+        f"{fact.ledger}/{place}",
+        event,
+        fact.at,
+        fact.traceparent,
+        event.subject,
+        "",
+        place,
+    )

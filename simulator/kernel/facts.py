@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from simulator.kernel import attempts, learned, line, outlook, past
-from simulator.kernel.codes import (
-    LARGE_RECENT,
-    LEARNED,
-    NEVER,
-    SETTLE_MOST_MS,
-    SETTLE_MS,
-)
+from simulator.kernel.codes import LARGE_RECENT, LEARNED, NEVER, SETTLE_MOST_MS, SETTLE_MS
 from simulator.kernel.compiled import compiled
 from simulator.kernel.state import Pool, Rules, Sim
 

@@ -96,9 +96,13 @@ def look(sim: Sim, now: int) -> None:
     if pool.running:
         running /= pool.running
     weigh(
-        sim.theta, sim.hidden, math.log(1.0 + demand / capacity), pool.used / capacity,
-        waiting / pool.waiting, running,
-    )  # fmt: skip
+        sim.theta,
+        sim.hidden,
+        math.log(1.0 + demand / capacity),
+        pool.used / capacity,
+        waiting / pool.waiting,
+        running,
+    )
 
 
 @compiled

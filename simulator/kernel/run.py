@@ -98,9 +98,11 @@ def simulate(
     run(sim)
     pool = np.asarray(sim.pool)
     return Ran(
-        outcome_of(work, sizes, fits, window, sim), int(pool["rounds"]),
-        int(pool["preemptions"]), int(pool["moves"]),
-    )  # fmt: skip
+        outcome_of(work, sizes, fits, window, sim),
+        int(pool["rounds"]),
+        int(pool["preemptions"]),
+        int(pool["moves"]),
+    )
 
 
 def room_for(work: Work, sizes: Ints) -> Bools:

@@ -45,8 +45,17 @@ class Work:
 
     def part(self, chosen: slice | NDArray[np.bool_]) -> Work:
         """Some of the jobs; shapes and groups keep their codes."""
-        own = ("submit_ms", "duration_ms", "walltime_ms", "workers", "gpus", "shape", "groups",
-               "tenant", "tie")  # fmt: skip
+        own = (
+            "submit_ms",
+            "duration_ms",
+            "walltime_ms",
+            "workers",
+            "gpus",
+            "shape",
+            "groups",
+            "tenant",
+            "tie",
+        )
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
 

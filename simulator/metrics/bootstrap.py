@@ -42,9 +42,14 @@ def draws(blocks: int, resamples: int, seed: int) -> Floats:
 
 
 def gain(
-    base: Floats, ours: Floats, block: Ints, *,
-    resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL,
-) -> Gain:  # fmt: skip
+    base: Floats,
+    ours: Floats,
+    block: Ints,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Gain:
     """Of the mean of `ours` [n] over that of `base` [n]; job i of both is the same job.
 
     Raises ValueError for no jobs. A resample in which the base is 0 counts as no gain.
@@ -60,9 +65,15 @@ def gain(
 
 
 def gain_at(
-    base: Floats, ours: Floats, block: Ints, quantile: float, *,
-    resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL,
-) -> Gain:  # fmt: skip
+    base: Floats,
+    ours: Floats,
+    block: Ints,
+    quantile: float,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Gain:
     """As `gain`, of a quantile in (0, 1) instead of the mean."""
     if not len(base):
         raise ValueError("a gain needs at least one job")

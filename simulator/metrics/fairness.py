@@ -41,9 +41,11 @@ def fairness(outcome: Outcome, weights: Mapping[int, float] | None = None) -> Fa
     for code, part in zip(codes, weight / weight.sum(), strict=True):
         own = np.flatnonzero((outcome.tenant == code) & outcome.fits)
         rho[own] = outcome.jct_s[own] / alone_s(
-            outcome.submit_s[own], outcome.duration_s[own], outcome.gpus[own],
+            outcome.submit_s[own],
+            outcome.duration_s[own],
+            outcome.gpus[own],
             float(part) * outcome.capacity_gpus,
-        )  # fmt: skip
+        )
     mean_rho = np.bincount(place, rho[chosen], codes.size) / np.bincount(place)
     return Fairness(
         len(codes), jain(service / weight), float(mean_rho.mean()), float(mean_rho.max())

@@ -125,9 +125,12 @@ def busy_gpu_s(
 
 
 def offered_load(
-    submit_s: Floats, duration_s: Floats, gpus: Floats, capacity_gpus: float,
+    submit_s: Floats,
+    duration_s: Floats,
+    gpus: Floats,
+    capacity_gpus: float,
     window_s: tuple[float, float],
-) -> float:  # fmt: skip
+) -> float:
     """Work submitted in the window over what its GPUs could do in it; 1 is all they can."""
     low, high = window_s
     within = (submit_s >= low) & (submit_s < high)

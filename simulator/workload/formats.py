@@ -7,16 +7,7 @@ from pathlib import Path
 
 from simulator.workload.errors import TraceError
 from simulator.workload.files import peek
-from simulator.workload.readers import (
-    acme,
-    gpu2023,
-    helios,
-    itp,
-    pai2020,
-    parquet,
-    philly,
-    swf,
-)
+from simulator.workload.readers import acme, gpu2023, helios, itp, pai2020, parquet, philly, swf
 from simulator.workload.table import Raw
 
 Reader = Callable[[Path], Sequence[Raw]]

@@ -56,10 +56,23 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
             queue_s,
         )
         for (
-            key, tenant, user, name, submit_s, duration_s, workers, each, gpu_type, cpus, mem_gib,
-            outcome, walltime_s, qos, queue_s,
+            key,
+            tenant,
+            user,
+            name,
+            submit_s,
+            duration_s,
+            workers,
+            each,
+            gpu_type,
+            cpus,
+            mem_gib,
+            outcome,
+            walltime_s,
+            qos,
+            queue_s,
         ) in rows
-    ]  # fmt: skip
+    ]
 
 
 def columns_from(jobs: Sequence[WorkloadJob], never_started: int = 0) -> Columns:

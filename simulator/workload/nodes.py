@@ -127,8 +127,7 @@ def _nodes(sheet: Sheet, form: _Form) -> list[WorkloadNode]:
     return [
         WorkloadNode(name_of(name or f"node-{row}"), int(count), _kind(kind, count), *sizes)
         for row, (name, count, kind, *sizes) in enumerate(
-            zip(names, gpus, kinds, _optional(cpus), _optional(mem), strict=True),
-            sheet.first_row,
+            zip(names, gpus, kinds, _optional(cpus), _optional(mem), strict=True), sheet.first_row
         )
     ]
 

@@ -180,10 +180,4 @@ GPU_SHARING = Profile(
     outcomes=(192, 1870, 5193),
 )
 
-PROFILES = {
-    "helios": HELIOS,
-    "philly": PHILLY,
-    "itp": ITP,
-    "pai": PAI,
-    "gpu-sharing": GPU_SHARING,
-}
+PROFILES = {"helios": HELIOS, "philly": PHILLY, "itp": ITP, "pai": PAI, "gpu-sharing": GPU_SHARING}

@@ -56,11 +56,7 @@ def load(
 
 
 def read_columns(
-    trace: str,
-    jobs: int | None = None,
-    *,
-    seed: int = 0,
-    tenants: Sequence[str] = DEMO_TENANTS,
+    trace: str, jobs: int | None = None, *, seed: int = 0, tenants: Sequence[str] = DEMO_TENANTS
 ) -> Columns:
     """The same jobs as `load`, as arrays; what the trace does not say has the code -1.
 

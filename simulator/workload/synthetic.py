@@ -56,11 +56,7 @@ T = TypeVar("T")
 
 
 def generate(
-    jobs: int,
-    seed: int,
-    tenants: Sequence[str] = DEMO_TENANTS,
-    *,
-    mean_gap_s: float = MEAN_GAP_S,
+    jobs: int, seed: int, tenants: Sequence[str] = DEMO_TENANTS, *, mean_gap_s: float = MEAN_GAP_S
 ) -> list[WorkloadJob]:
     """`jobs` jobs by time; fewer jobs of the same seed are a prefix of more."""
     if not tenants:

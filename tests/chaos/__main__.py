@@ -30,11 +30,13 @@ def figures(told: list[Told], jobs: int) -> dict[str, object]:
     return {
         "seeds": len(told),
         "jobs": jobs * len(told),
-        **{name: sum(getattr(each, name) for each in told)
-           for name in ("deaths", "freezes", "accidents", "ignored", "records")},
+        **{
+            name: sum(getattr(each, name) for each in told)
+            for name in ("deaths", "freezes", "accidents", "ignored", "records")
+        },
         "virtual_h": round(sum(each.virtual_s for each in told) / 3600, 2),
         "wrong": [{"seed": each.seed, "what": each.wrong[:3]} for each in told if each.wrong],
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

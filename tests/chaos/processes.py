@@ -298,8 +298,10 @@ class World:
         while True:
             life = self.lives[name] = Life(name, self)
             task = asyncio.create_task(self._live(life, run))
-            await asyncio.wait({task, asyncio.ensure_future(life.ended.wait())},
-                               return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+            await asyncio.wait(
+                {task, asyncio.ensure_future(life.ended.wait())},
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if task.done() and not task.cancelled() and (error := task.exception()):
                 self.stopped.append(f"{name}: {type(error).__name__}: {error}")
             life.kill("ended")
@@ -337,11 +339,14 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
 
         def lane(partition: int) -> Domain[Any]:
             return Domain(
-                core, partition, MortalLog(life), inputs=[ACCESS, *inputs],
+                core,
+                partition,
+                MortalLog(life),
+                inputs=[ACCESS, *inputs],
                 decoder=InputDecoder(core.ledger, decode, core.hears),
                 snapshots=Snapshots(life.world.folder / slot, core.ledger, partition, "sim"),
                 settings=SETTINGS,
-            )  # fmt: skip
+            )
 
         async def hear(domain: Domain[Any]) -> None:
             await watch(domain, MortalLog(life))

@@ -95,10 +95,19 @@ class Told:
 
 def nodes() -> tuple[Node, ...]:
     return tuple(
-        Node(node_id=f"n{n}", pool=POOL.pool, backend="virtual", gpu_type="a100", gpus=4,
-             cpus=64, mem_gib=512, rack="r", labels=())
+        Node(
+            node_id=f"n{n}",
+            pool=POOL.pool,
+            backend="virtual",
+            gpu_type="a100",
+            gpus=4,
+            cpus=64,
+            mem_gib=512,
+            rack="r",
+            labels=(),
+        )
         for n in range(4)
-    )  # fmt: skip
+    )
 
 
 def tell(plot: Plot, sabotage: Callable[[], ExitStack] | None = None) -> Told:
@@ -210,9 +219,12 @@ def submission(chance: random.Random, number: int) -> SubmitJob:
         ),
     )
     return SubmitJob(
-        job_id=f"j{number}", tenant=TENANTS[number % 2], pool=POOL.pool,
-        idempotency_key=f"k{number}", spec=spec,
-    )  # fmt: skip
+        job_id=f"j{number}",
+        tenant=TENANTS[number % 2],
+        pool=POOL.pool,
+        idempotency_key=f"k{number}",
+        spec=spec,
+    )
 
 
 def _accepted(world: World, ledger: str) -> Iterator[Accepted]:

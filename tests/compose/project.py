@@ -61,7 +61,10 @@ def cli(*words: str) -> Json:
     """The berth command, as a person at this machine uses it."""
     done = subprocess.run(
         [sys.executable, "-m", "services.cli", *words, "--json", "--data", str(compose.FOLDER)],
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, (words, done.stderr, done.stdout)
     return json.loads(done.stdout)  # type: ignore[no-any-return]

@@ -185,11 +185,32 @@ def test_grafana_has_the_dashboards_and_their_data(project: Project) -> None:
 def test_the_load_profile_submits_a_workload(project: Project) -> None:
     """Not to its end: some of its jobs run for an hour of the cluster."""
     ran = subprocess.run(
-        [*compose.compose_command(), "--profile", "load", "run", "--rm", "load", "python", "-m",
-         "services.cli", "replay", "synthetic", "--jobs", "20", "--speed", "100000",
-         "--data", "/inside", "--json"],
-        cwd=compose.ROOT, capture_output=True, text=True, timeout=WELL_S, check=False,
-    )  # fmt: skip
+        [
+            *compose.compose_command(),
+            "--profile",
+            "load",
+            "run",
+            "--rm",
+            "load",
+            "python",
+            "-m",
+            "services.cli",
+            "replay",
+            "synthetic",
+            "--jobs",
+            "20",
+            "--speed",
+            "100000",
+            "--data",
+            "/inside",
+            "--json",
+        ],
+        cwd=compose.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=WELL_S,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert json.loads(ran.stdout.strip().splitlines()[-1])["jobs"]["submitted"] == 20
 
@@ -227,9 +248,16 @@ def test_a_service_that_must_not_go_on_stays_down_and_is_not_started_again(
     known = project.inspect("access")["Config"]
     entry = [*known["Entrypoint"][1:], "python", "-c", "raise SystemExit(71)"]
     container = docker(
-        "run", "--detach", "--init", "--restart", "unless-stopped", "--entrypoint",
-        known["Entrypoint"][0], known["Image"], *entry,
-    ).strip()  # fmt: skip
+        "run",
+        "--detach",
+        "--init",
+        "--restart",
+        "unless-stopped",
+        "--entrypoint",
+        known["Entrypoint"][0],
+        known["Image"],
+        *entry,
+    ).strip()
     try:
         eventually(lambda: "stopped for good" in logs(container))
         (told,) = json.loads(docker("inspect", container))

@@ -67,15 +67,17 @@ SUBMISSIONS = {
     "a_nul": (a_wish("z", name="a\x00b"), "may not hold a NUL"),
     "a_password": (a_wish("p", env={"DB_PASSWORD": "hunter2"}), "use secret://name"),
     "another_tenant": (
-        an_event({"tenant": "bob", "spec": a_spec()}), "tenant = 'bob': is not the sender's tenant"
+        an_event({"tenant": "bob", "spec": a_spec()}),
+        "tenant = 'bob': is not the sender's tenant",
     ),
     "another_tenants_envelope": (
-        an_event({"spec": a_spec()}, tenant="bob"), "tenant = 'bob': is not the sender's tenant"
+        an_event({"spec": a_spec()}, tenant="bob"),
+        "tenant = 'bob': is not the sender's tenant",
     ),
     "another_pool": (an_event({"pool": "moon", "spec": a_spec()}), "pool = 'moon': no such pool"),
     "too_long": (a_wish("l", name="x" * 70_000), "at most 65536 are read"),
     "cancel_of_nothing": (an_event({}, "job.cancel.v1"), "job_id: Field required"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +101,12 @@ def test_what_a_tenant_publishes_and_nobody_can_read_is_dead_with_its_reason(
 def _submit(**spec: object) -> SubmitJob:
     known = JobSpec.model_validate(a_spec())
     return SubmitJob(
-        job_id=str(uuid4()), tenant="ada", pool=POOL, idempotency_key="k",
+        job_id=str(uuid4()),
+        tenant="ada",
+        pool=POOL,
+        idempotency_key="k",
         spec=known.model_copy(update=spec),
-    )  # fmt: skip
+    )
 
 
 def _data(**changed: object) -> Json:
@@ -127,17 +132,24 @@ COMMANDS = {
     "an_endless_id": (an_event(_data(), id="x" * 500_000), "id: "),
     "an_endless_tenant": (an_event(_data(), tenant="x" * 500_000), "tenant: "),
     "an_absurd_place": (
-        an_event({"tenant": "ada", "topic": MINE, "partition": 0, "offset": 10**30,
-                  "reason": "x", "sha256": ""}, RejectSubmission.TYPE),
+        an_event(
+            {
+                "tenant": "ada",
+                "topic": MINE,
+                "partition": 0,
+                "offset": 10**30,
+                "reason": "x",
+                "sha256": "",
+            },
+            RejectSubmission.TYPE,
+        ),
         "offset: ",
     ),
     "a_nul_beside_noise": (SEEDS["nul-beside-bad-utf8"], "data: not JSON"),
     "a_nul_beside_infinity": (SEEDS["nul-beside-a-number-out-of-range"], "data: "),
     "deep_within": (b'{"data":' + b"[" * 9_000 + b"]" * 9_000 + b"}", "not JSON"),
-    "somebody_elses": (
-        a_command(RegisterTenant(tenant="eve", default_pool=POOL)), "is for access",
-    ),
-}  # fmt: skip
+    "somebody_elses": (a_command(RegisterTenant(tenant="eve", default_pool=POOL)), "is for access"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -159,23 +171,71 @@ REPORTS = {
     "unknown_type": (an_event({}, "executor.reported.v9"), "unknown type executor.reported.v9"),
     "a_command": (a_command(CancelJob(job_id="x")), "unknown type job.cancel.v1"),
     "unknown_kind": (
-        an_event({"executor_id": "e", "reports": [{"kind": "node_exploded"}]},
-                 ExecutorReported.TYPE), "reports.0"),
+        an_event(
+            {"executor_id": "e", "reports": [{"kind": "node_exploded"}]}, ExecutorReported.TYPE
+        ),
+        "reports.0",
+    ),
     "absurd_code": (
-        an_event({"executor_id": "e", "reports": [
-            {"kind": "worker_exited", "allocation_id": "0/1/0/0", "job_id": "x",
-             "exit_code": 10**30}]}, ExecutorReported.TYPE), "exit_code"),
+        an_event(
+            {
+                "executor_id": "e",
+                "reports": [
+                    {
+                        "kind": "worker_exited",
+                        "allocation_id": "0/1/0/0",
+                        "job_id": "x",
+                        "exit_code": 10**30,
+                    }
+                ],
+            },
+            ExecutorReported.TYPE,
+        ),
+        "exit_code",
+    ),
     "negative_gpus": (
-        an_event({"executor_id": "e", "reports": [
-            {"kind": "node_registered", "node_id": "evil", "incarnation": "1",
-             "backend": "virtual", "gpu_type": "a100", "gpus": -8, "cpus": 1, "mem_gib": 1}]},
-                 ExecutorReported.TYPE), "gpus"),
+        an_event(
+            {
+                "executor_id": "e",
+                "reports": [
+                    {
+                        "kind": "node_registered",
+                        "node_id": "evil",
+                        "incarnation": "1",
+                        "backend": "virtual",
+                        "gpu_type": "a100",
+                        "gpus": -8,
+                        "cpus": 1,
+                        "mem_gib": 1,
+                    }
+                ],
+            },
+            ExecutorReported.TYPE,
+        ),
+        "gpus",
+    ),
     "a_nul": (
-        an_event({"executor_id": "e", "reports": [
-            {"kind": "node_registered", "node_id": "evil", "incarnation": "a\x00b",
-             "backend": "virtual", "gpu_type": "a100", "gpus": 8, "cpus": 1, "mem_gib": 1}]},
-                 ExecutorReported.TYPE), "NUL"),
-}  # fmt: skip
+        an_event(
+            {
+                "executor_id": "e",
+                "reports": [
+                    {
+                        "kind": "node_registered",
+                        "node_id": "evil",
+                        "incarnation": "a\x00b",
+                        "backend": "virtual",
+                        "gpu_type": "a100",
+                        "gpus": 8,
+                        "cpus": 1,
+                        "mem_gib": 1,
+                    }
+                ],
+            },
+            ExecutorReported.TYPE,
+        ),
+        "NUL",
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -192,9 +252,9 @@ def test_what_lies_in_reports_and_is_none_is_dead_with_its_reason(
     assert row["ledger"] == "placement"
 
 
-@pytest.mark.parametrize(("topic", "ledger"), [
-    ("access.commands", "access"), ("llm.requests", "throttle"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("topic", "ledger"), [("access.commands", "access"), ("llm.requests", "throttle")]
+)
 def test_every_other_input_topic_has_somebody_who_says_it(
     stand: Stand, topic: str, ledger: str
 ) -> None:
@@ -216,16 +276,17 @@ def test_a_report_of_a_worker_that_nobody_placed_changes_nothing(stand: Stand) -
 REST = {
     "malformed": (b"{not json", 400, "malformed", ""),
     "no_object": (b"[]", 400, "malformed", ""),
-    "negative": (
-        {"spec": a_spec(gang={"workers": -3})}, 422, "invalid", "spec.gang.workers -3"),
+    "negative": ({"spec": a_spec(gang={"workers": -3})}, 422, "invalid", "spec.gang.workers -3"),
     "absurd": (
-        {"spec": a_spec(simulated={"duration_s": 1e300})}, 422, "invalid",
-        "spec.simulated.duration_s None"),
+        {"spec": a_spec(simulated={"duration_s": 1e300})},
+        422,
+        "invalid",
+        "spec.simulated.duration_s None",
+    ),
     "unknown_field": ({"spec": a_spec(), "colour": 1}, 422, "invalid", "colour None"),
-    "another_tenant": (
-        {"tenant": "bob", "spec": a_spec()}, 403, "tenant_mismatch", "tenant bob"),
+    "another_tenant": ({"tenant": "bob", "spec": a_spec()}, 403, "tenant_mismatch", "tenant bob"),
     "unknown_pool": ({"pool": "moon", "spec": a_spec()}, 422, "invalid", "pool moon"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REST)
@@ -355,14 +416,20 @@ def test_a_cancel_that_races_a_finish_has_one_winner(stand: Stand) -> None:
     keys = [f"race-{number}" for number in range(60)]
     takes_s = [*(n * 0.04 for n in range(59)), 60.0]
     ids = [job_id_of("ada", POOL, key) for key in keys]
-    stand.publish(MINE, 2, *(
-        a_wish(key, gang={"gpus_per_worker": 0.25}, simulated={"duration_s": duration_s})
-        for key, duration_s in zip(keys, takes_s, strict=True)
-    ))  # fmt: skip
+    stand.publish(
+        MINE,
+        2,
+        *(
+            a_wish(key, gang={"gpus_per_worker": 0.25}, simulated={"duration_s": duration_s})
+            for key, duration_s in zip(keys, takes_s, strict=True)
+        ),
+    )
     assert stand.ended(ids[0])["phase"] == "succeeded"
-    stand.publish("commands", stand.lane, *(
-        a_command(CancelJob(job_id=job_id, tenant="ada"), id=f"stop-{job_id}") for job_id in ids
-    ))  # fmt: skip
+    stand.publish(
+        "commands",
+        stand.lane,
+        *(a_command(CancelJob(job_id=job_id, tenant="ada"), id=f"stop-{job_id}") for job_id in ids),
+    )
     found = set()
     for job_id in ids:
         phase, answer = stand.ended(job_id)["phase"], stand.answer(f"stop-{job_id}")
@@ -431,8 +498,11 @@ def test_a_trace_without_a_column_is_named_before_anything_starts(
     pq.write_table(pa.table({"job_id": ["a"], "submit_s": [0.0], "gpus": [1.0]}), path)
     done = subprocess.run(
         [sys.executable, "-m", "services.cli", *command, str(path)],
-        capture_output=True, text=True, timeout=PROMPT_S, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=PROMPT_S,
+        check=False,
+    )
     assert done.returncode == 2
     assert "short.parquet" in done.stderr
     assert "duration_s" in done.stderr

@@ -26,8 +26,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 MOST_BYTES = 200_000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-SHOWN = ("gateway: submit", "admission: admit", "priority: rank", "placement: place",
-         "placement: start")  # fmt: skip
+SHOWN = (
+    "gateway: submit",
+    "admission: admit",
+    "priority: rank",
+    "placement: place",
+    "placement: start",
+)
 WAIT_MS = 30_000
 
 

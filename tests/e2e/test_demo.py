@@ -35,8 +35,11 @@ def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None
     data = tmp_path / "demo"
     done = subprocess.run(
         command(data, "--check", "--jobs", str(JOBS)),
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["verify"] == "ok"

@@ -40,8 +40,11 @@ T = TypeVar("T")
 def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "services.cli", *words, "--data", str(data)],
-        capture_output=True, text=True, timeout=timeout_s, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
     assert done.returncode == 0, (words, done.stderr, done.stdout)
     return json.loads(done.stdout) if "--json" in words else done.stdout
 
@@ -163,9 +166,10 @@ def _no_secret_is_told(data: Path) -> None:
     """Neither to a log, an event's reader, nor whoever lists the processes."""
     secrets = [path.read_text().strip() for path in (data / "secrets").glob("kafka_*")]
     arguments = [
-        path.read_bytes().decode(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline")
+        path.read_bytes().decode(errors="replace")
+        for path in Path("/proc").glob("[0-9]*/cmdline")
         if path.exists()
-    ]  # fmt: skip
+    ]
     logs = [path.read_text(errors="replace") for path in (data / "logs").iterdir()]
     plain = [data / "stack.json", data / "supervisord.conf"]
     told = [*arguments, *logs, *(path.read_text() for path in plain)]

@@ -41,11 +41,19 @@ def publish(stand: Stand, run: str, jobs: int) -> list[str]:
     """Short jobs, every fifth of them a gang of two, spread over the ingress."""
     keys = [f"{run}-{number}" for number in range(jobs)]
     for lane in range(stand.stack.partitions):
-        stand.publish("submissions.ada", lane, *(
-            a_wish(key, gang={"workers": 2 if number % 5 == 0 else 1},
-                   simulated={"duration_s": 0.05 + number % 10 * 0.1})
-            for number, key in enumerate(keys) if number % stand.stack.partitions == lane
-        ))  # fmt: skip
+        stand.publish(
+            "submissions.ada",
+            lane,
+            *(
+                a_wish(
+                    key,
+                    gang={"workers": 2 if number % 5 == 0 else 1},
+                    simulated={"duration_s": 0.05 + number % 10 * 0.1},
+                )
+                for number, key in enumerate(keys)
+                if number % stand.stack.partitions == lane
+            ),
+        )
     return [job_id_of("ada", POOL, key) for key in keys]
 
 

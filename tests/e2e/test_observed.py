@@ -178,8 +178,13 @@ def prometheus(stand: Stand, tmp_path: Path) -> Iterator[str]:
     (port,) = free_ports(1)
     config = tmp_path / "prometheus.yml"
     config.write_text(yaml.safe_dump(local(stand.stack, every_s=1)))
-    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}",
-               f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]  # fmt: skip
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
     running = spawn("prometheus", command, tmp_path / "log")
     try:
         running.wait_ready(lambda: is_ready(port), 30)

@@ -60,9 +60,11 @@ class Installation:
 
     def submit(self, pool: str, name: str) -> str:
         body = {
-            "tenant": "ada", "pool": pool, "idempotency_key": f"{pool}-{name}",
+            "tenant": "ada",
+            "pool": pool,
+            "idempotency_key": f"{pool}-{name}",
             "spec": {"name": name, "gang": {"workers": 1}, "simulated": {"duration_s": 0.2}},
-        }  # fmt: skip
+        }
         status, told = ask(self.running, self.key, "POST", "/v1/jobs", body)
         assert status == 202, told
         return str(told["job_id"])
@@ -78,18 +80,33 @@ class Installation:
 @contextmanager
 def two_of_each(folder: Path) -> Iterator[RunningStack]:
     nodes = [
-        {"pool": pool, "backend": "virtual",
-         "nodes": [{"id": f"{pool}-{{0..1}}", "count": 2, "gpu_type": "a100", "gpus": 4,
-                    "cpus": 32, "mem_gib": 256}]}
+        {
+            "pool": pool,
+            "backend": "virtual",
+            "nodes": [
+                {
+                    "id": f"{pool}-{{0..1}}",
+                    "count": 2,
+                    "gpu_type": "a100",
+                    "gpus": 4,
+                    "cpus": 32,
+                    "mem_gib": 256,
+                }
+            ],
+        }
         for pool in POOLS
-    ]  # fmt: skip
+    ]
     inventory = folder / "nodes.json"
     inventory.write_text(json.dumps(nodes))
     kept = [each for each in stack.SERVICES if each.name != "executor-local"]
     options = supervise.StackOptions(
-        data_dir=folder / "data", broker="kafka", partitions=LANES, awaited=("access",),
-        services=stack.copies(2, kept), env={"executor-virtual": {"BERTH_NODES": str(inventory)}},
-    )  # fmt: skip
+        data_dir=folder / "data",
+        broker="kafka",
+        partitions=LANES,
+        awaited=("access",),
+        services=stack.copies(2, kept),
+        env={"executor-virtual": {"BERTH_NODES": str(inventory)}},
+    )
     try:
         yield supervise.up(options)
     finally:

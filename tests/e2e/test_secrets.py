@@ -106,8 +106,11 @@ def secrets_of(stand: Stand) -> dict[str, str]:
 
 def drive(stand: Stand) -> None:
     """Work of every kind, bad requests, and deaths."""
-    spec = {"name": "reads", "command": ["sh", "-c", 'test "$PASS" && sleep 1'],
-            "env": {"PASS": "secret://db"}}  # fmt: skip
+    spec = {
+        "name": "reads",
+        "command": ["sh", "-c", 'test "$PASS" && sleep 1'],
+        "env": {"PASS": "secret://db"},
+    }
     body = {"spec": spec, "pool": LOCAL_POOL}
     status, told = stand.call("POST", "/v1/jobs", body, who="ada")
     assert status == 202, told
@@ -145,9 +148,10 @@ def ask_llm(stand: Stand) -> None:
 
 def completed(stand: Stand, asked: dict[str, Any]) -> int:
     request = urllib.request.Request(
-        stand.stack.llm + "/v1/chat/completions", json.dumps(asked).encode(),
+        stand.stack.llm + "/v1/chat/completions",
+        json.dumps(asked).encode(),
         {"Authorization": f"Bearer {stand.keys['ada']}", "Content-Type": "application/json"},
-    )  # fmt: skip
+    )
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return int(answer.status)
@@ -207,8 +211,10 @@ def test_no_span_holds_a_secret(driven: Driven) -> None:
 
 async def test_no_topic_holds_a_secret(driven: Driven) -> None:
     stack = driven.stand.stack
-    specs = [*TOPICS.values(), *(make(name) for name in TENANTS for make in
-                                 (submissions, tenant_events))]  # fmt: skip
+    specs = [
+        *TOPICS.values(),
+        *(make(name) for name in TENANTS for make in (submissions, tenant_events)),
+    ]
     log = KafkaLog(stack.connection("operator"), client="canary")
     await log.start()
     seen: list[str] = []
@@ -227,9 +233,11 @@ async def test_no_topic_holds_a_secret(driven: Driven) -> None:
 
 async def test_no_row_holds_a_secret(driven: Driven) -> None:
     conn = await connect(driven.stand.stack.postgres)
-    tables = await conn.fetch("SELECT oid::regclass::text AS name FROM pg_class WHERE "
+    tables = await conn.fetch(
+        "SELECT oid::regclass::text AS name FROM pg_class WHERE "
         "relkind IN ('r', 'v') AND relnamespace IN ('berth'::regnamespace, "
-        "'pg_catalog'::regnamespace)")  # fmt: skip
+        "'pg_catalog'::regnamespace)"
+    )
     seen: list[str] = []
     for name in (row["name"] for row in tables):
         try:
@@ -262,9 +270,21 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
     assert not any(action == "job.submit.v1" for _, action, _, _ in told())
     assert stand.call("GET", "/v1/audit", who="ada")[0] == 403
     said = subprocess.run(
-        [sys.executable, "-m", "services.cli", "audit", "--action", "key.revoke.v1", "--json",
-         "--data", str(stand.stack.data_dir)], capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "services.cli",
+            "audit",
+            "--action",
+            "key.revoke.v1",
+            "--json",
+            "--data",
+            str(stand.stack.data_dir),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     [row] = json.loads(said.stdout)
     assert (row["principal"], row["object"], row["requests"]) == (root, "bob-2", 1)
     assert found_in(driven, "the audit", said.stdout.encode()) == []

@@ -27,8 +27,15 @@ def bytes_fuzzed(seconds: int, seed: int) -> list[Json]:
     """A document per target; none where this Python has no atheris."""
     if importlib.util.find_spec("atheris") is None:
         return []
-    command = [sys.executable, "-m", "tests.fuzz.bytes_fuzzer", "--seconds", str(seconds),
-               "--seed", str(seed)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz.bytes_fuzzer",
+        "--seconds",
+        str(seconds),
+        "--seed",
+        str(seed),
+    ]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -38,13 +45,25 @@ def tests_fuzzed(seconds: int, seed: int) -> tuple[bool, dict[str, int]]:
     with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
         counts = Path(name) / "tally"
         env = {
-            **os.environ, PATH_VARIABLE: str(counts), "BERTH_FUZZ_CASES": str(8 * seconds),
-            "BERTH_FUZZ_LIVES": str(12 * seconds), "BERTH_FUZZ_EXAMPLES": str(4 * seconds),
-        }  # fmt: skip
+            **os.environ,
+            PATH_VARIABLE: str(counts),
+            "BERTH_FUZZ_CASES": str(8 * seconds),
+            "BERTH_FUZZ_LIVES": str(12 * seconds),
+            "BERTH_FUZZ_EXAMPLES": str(4 * seconds),
+        }
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/fuzz",
-            "--hypothesis-seed", str(seed), "--deselect", "tests/fuzz/test_bytes.py",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/fuzz",
+            "--hypothesis-seed",
+            str(seed),
+            "--deselect",
+            "tests/fuzz/test_bytes.py",
+        ]
         done = subprocess.run(command, cwd=ROOT, env=env, stdout=sys.stderr, check=False)
         return done.returncode == 0, json.loads(counts.read_text()) if counts.exists() else {}
 

@@ -40,17 +40,39 @@ def fuzz(
         config = Path(name) / "schemathesis.toml"
         config.write_text("")
         command = [
-            sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run",
-            f"{url}/openapi.json", "--header", f"Authorization: Bearer {key}",
-            "--exclude-path-regex", f"{STREAMS}|{SPANS}", "--max-examples", str(examples),
-            "--seed", str(seed), "--checks", "all", "--exclude-checks", NOT_CHECKED,
-            "--phases", phases, "--generation-database", "none",
-            "--request-timeout", "20", "--no-color",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "--config-file",
+            str(config),
+            "run",
+            f"{url}/openapi.json",
+            "--header",
+            f"Authorization: Bearer {key}",
+            "--exclude-path-regex",
+            f"{STREAMS}|{SPANS}",
+            "--max-examples",
+            str(examples),
+            "--seed",
+            str(seed),
+            "--checks",
+            "all",
+            "--exclude-checks",
+            NOT_CHECKED,
+            "--phases",
+            phases,
+            "--generation-database",
+            "none",
+            "--request-timeout",
+            "20",
+            "--no-color",
+        ]
         env = {
-            **os.environ, "SCHEMATHESIS_HOOKS": "tests.fuzz.api_hooks", "PYTHONPATH": str(ROOT),
+            **os.environ,
+            "SCHEMATHESIS_HOOKS": "tests.fuzz.api_hooks",
+            "PYTHONPATH": str(ROOT),
             "BERTH_FUZZ_TENANT": tenant,
-        }  # fmt: skip
+        }
         done = subprocess.run(
             command, cwd=name, env=env, capture_output=True, text=True, check=False
         )

@@ -11,9 +11,12 @@ import schemathesis
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 KNOWN = {
-    "pool": ("main", "side"), "tenant": ("ada", "bob"), "endpoint": ("llama",),
-    "job_id": ("adas", "bobs"), "command_id": ("c-adas", "c-bobs"),
-}  # fmt: skip
+    "pool": ("main", "side"),
+    "tenant": ("ada", "bob"),
+    "endpoint": ("llama",),
+    "job_id": ("adas", "bobs"),
+    "command_id": ("c-adas", "c-bobs"),
+}
 CANARY = b"canary-of-bob"
 """Stands in all that is bob's, and in nothing that anybody else was told."""
 

@@ -31,12 +31,42 @@ TAIL = 3000
 COUNT = re.compile(r"stat::number_of_executed_units:\s+(\d+)|#(\d+)\s+DONE")
 COVERED = re.compile(r"#\d+\s+(?:DONE|pulse|NEW|REDUCE|INITED).*?ft: (\d+)")
 WORDS = (
-    '"specversion"', '"1.0"', '"data"', '"spec"', '"name"', '"gang"', '"job_id"', '"tenant"',
-    '"type"', '"job.submit.v1"', '"job.cancel.v1"', '"time"', '"ev"', '"seq"', '"prev"', '"in"',
-    '"messages"', '"content"', '"model"', '"prompt"', '"max_tokens"', '"resourceSpans"',
-    '"attributes"', '"traceId"', "\\\\u0000", "\\\\ud800", "9223372036854775808", "1e999",
-    "\\xff", "\\xef\\xbb\\xbf", "null", "true", "-0.0", "[[", "}}",
-)  # fmt: skip
+    '"specversion"',
+    '"1.0"',
+    '"data"',
+    '"spec"',
+    '"name"',
+    '"gang"',
+    '"job_id"',
+    '"tenant"',
+    '"type"',
+    '"job.submit.v1"',
+    '"job.cancel.v1"',
+    '"time"',
+    '"ev"',
+    '"seq"',
+    '"prev"',
+    '"in"',
+    '"messages"',
+    '"content"',
+    '"model"',
+    '"prompt"',
+    '"max_tokens"',
+    '"resourceSpans"',
+    '"attributes"',
+    '"traceId"',
+    "\\\\u0000",
+    "\\\\ud800",
+    "9223372036854775808",
+    "1e999",
+    "\\xff",
+    "\\xef\\xbb\\xbf",
+    "null",
+    "true",
+    "-0.0",
+    "[[",
+    "}}",
+)
 
 
 def fuzz(target: str, folder: Path, limits: Sequence[str]) -> dict[str, object]:
@@ -79,12 +109,18 @@ def _become(target: str, folder: Path, log: Path, limits: Sequence[str]) -> None
             (start / hashlib.sha256(value).hexdigest()[:16]).write_bytes(value)
     atheris.Setup(
         [
-            sys.argv[0], f"-artifact_prefix={folder}/found-", f"-max_len={LONGEST_BYTES}",
-            f"-timeout={SLOW_S}", f"-rss_limit_mb={MEMORY_MIB}", f"-dict={folder}/words",
-            "-print_final_stats=1", *limits, str(start),
+            sys.argv[0],
+            f"-artifact_prefix={folder}/found-",
+            f"-max_len={LONGEST_BYTES}",
+            f"-timeout={SLOW_S}",
+            f"-rss_limit_mb={MEMORY_MIB}",
+            f"-dict={folder}/words",
+            "-print_final_stats=1",
+            *limits,
+            str(start),
         ],
         _kept(TARGETS[target], folder),
-    )  # fmt: skip
+    )
     atheris.Fuzz()
     os._exit(0)
 

@@ -15,9 +15,12 @@ TEXT = {"ada": "of ada", "bob": CANARY.decode()}
 
 async def fill(stack: Stack) -> None:
     await stack.project(
-        "access", 0, 1, PoolConfigured(pool="main", partition=1),
+        "access",
+        0,
+        1,
+        PoolConfigured(pool="main", partition=1),
         TenantRegistered(tenant="ada", default_pool="main"),
-    )  # fmt: skip
+    )
     for seq, tenant in enumerate(TEXT, 10):
         await stack.project("admission", 1, seq, *admitted(tenant))
         await stack.project("placement", 1, seq, *placed(tenant))
@@ -29,14 +32,22 @@ def admitted(tenant: str) -> tuple[Event, ...]:
     return (
         JobAdmitted(job_id=f"{tenant}s", tenant=tenant, submitted_at=1, spec=spec),
         CommandRefused(
-            command_id=f"c-{tenant}s", command_type="job.submit.v1", tenant=tenant,
-            of=f"{tenant}s", reason="invalid_spec", detail=text,
+            command_id=f"c-{tenant}s",
+            command_type="job.submit.v1",
+            tenant=tenant,
+            of=f"{tenant}s",
+            reason="invalid_spec",
+            detail=text,
         ),
         InputRejected(
-            topic=f"submissions.{tenant}", partition=0, offset=3, reason=text, sha256="0" * 64,
+            topic=f"submissions.{tenant}",
+            partition=0,
+            offset=3,
+            reason=text,
+            sha256="0" * 64,
             tenant=tenant,
         ),
-    )  # fmt: skip
+    )
 
 
 def placed(tenant: str) -> tuple[Event, ...]:
@@ -49,4 +60,4 @@ def placed(tenant: str) -> tuple[Event, ...]:
         JobPlaced(
             job_id=job, tenant=tenant, attempt=1, waited_ms=5, policy="fcfs", allocations=(lease,)
         ),
-    )  # fmt: skip
+    )

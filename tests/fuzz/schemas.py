@@ -76,9 +76,12 @@ def _number(schema: Schema) -> SearchStrategy[float]:
     least = schema.get("minimum", schema.get("exclusiveMinimum", -LARGEST_FLOAT))
     most = schema.get("maximum", schema.get("exclusiveMaximum", LARGEST_FLOAT))
     return st.floats(
-        float(least), float(most), allow_nan=False, exclude_min="exclusiveMinimum" in schema,
+        float(least),
+        float(most),
+        allow_nan=False,
+        exclude_min="exclusiveMinimum" in schema,
         exclude_max="exclusiveMaximum" in schema,
-    )  # fmt: skip
+    )
 
 
 def _string(schema: Schema) -> SearchStrategy[str]:

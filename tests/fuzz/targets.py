@@ -270,8 +270,11 @@ def report(data: bytes) -> None:
     """An executor's report in a fair envelope."""
     envelope = (
         b'{"specversion":"1.0","id":"r","source":"/x","type":"'
-        + ExecutorReported.TYPE.encode() + b'","data":' + data + b"}"
-    )  # fmt: skip
+        + ExecutorReported.TYPE.encode()
+        + b'","data":'
+        + data
+        + b"}"
+    )
     cloudevent(envelope)
 
 

@@ -35,8 +35,11 @@ def test_every_seed_belongs_to_a_target() -> None:
 def test_bytes_that_a_fuzzer_makes_surprise_nobody() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.bytes_fuzzer", "--runs", str(RUNS)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert {each["target"] for each in told} == set(TARGETS)
     for each in told:

@@ -29,11 +29,17 @@ WIRE = wire_models()
 SCHEMAS = {name: schema(model) for name, model in WIRE.items()}
 each_contract = pytest.mark.parametrize("name", sorted(WIRE))
 quickly = settings(
-    max_examples=CASES, deadline=None, derandomize="BERTH_FUZZ_CASES" not in os.environ,
-    database=None, phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large,
-                           HealthCheck.filter_too_much],
-)  # fmt: skip
+    max_examples=CASES,
+    deadline=None,
+    derandomize="BERTH_FUZZ_CASES" not in os.environ,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
 
 
 def decode(name: str, data: bytes) -> Model | BaseModel:

@@ -53,31 +53,51 @@ HOUR_MS = 3_600_000
 NOT_DONE_HERE = {"dead letters equal what was rejected"}
 """The publisher's work, of which the engine does only the events."""
 WANTED = {
-    "job.succeeded.v1", "job.failed.v1", "job.cancelled.v1", "job.rejected.v1", "job.deferred.v1",
-    "job.preempted.v1", "job.requeued.v1", "job.attempt-failed.v1", "job.readmitted.v1",
-    "array.accepted.v1", "array.cancel-requested.v1", "node.lost.v1", "input.rejected.v1",
+    "job.succeeded.v1",
+    "job.failed.v1",
+    "job.cancelled.v1",
+    "job.rejected.v1",
+    "job.deferred.v1",
+    "job.preempted.v1",
+    "job.requeued.v1",
+    "job.attempt-failed.v1",
+    "job.readmitted.v1",
+    "array.accepted.v1",
+    "array.cancel-requested.v1",
+    "node.lost.v1",
+    "input.rejected.v1",
     "command.refused.v1",
-}  # fmt: skip
+}
 SEEN: Counter[str] = Counter()
 """Types of the events of all lives: a machine that never meets a preemption proves little."""
 
 node_ids = st.sampled_from(["a100-0", "a100-1", "l40s-0"])
 tenants = st.sampled_from([*TENANTS, *TENANTS, "eve"])
 gangs = st.builds(
-    Gang, workers=st.sampled_from([1, 1, 2, 3, 40]),
+    Gang,
+    workers=st.sampled_from([1, 1, 2, 3, 40]),
     gpus_per_worker=st.sampled_from([0, 0.25, 0.5, 1, 1, 2, 4]),
-)  # fmt: skip
+)
 works = st.builds(
-    Simulated, duration_s=st.sampled_from([0.0, 0.001, 5.0, 60.0, 900.0]),
-    exit_code=st.sampled_from([0, 0, 0, 1, 255]), restart_s=st.sampled_from([0.0, 10.0]),
-)  # fmt: skip
+    Simulated,
+    duration_s=st.sampled_from([0.0, 0.001, 5.0, 60.0, 900.0]),
+    exit_code=st.sampled_from([0, 0, 0, 1, 255]),
+    restart_s=st.sampled_from([0.0, 10.0]),
+)
 pools = st.builds(
-    PoolConfigured, pool=st.just("virtual"), partition=st.just(LANE), time_scale=st.just(60.0),
-    lease_s=st.just(2.0), queue_mode=st.sampled_from(["skip", "strict", "easy"]),
-    preemption=st.sampled_from(["class", "ranked"]), min_residency_s=st.sampled_from([0.0, 300.0]),
-    base_policy=st.sampled_from(["fair_share", "fcfs"]), settle_ms=st.sampled_from([0, 50]),
-    reserve_after_s=st.sampled_from([None, 60.0]), spot_gpus=st.sampled_from([None, 2.0]),
-)  # fmt: skip
+    PoolConfigured,
+    pool=st.just("virtual"),
+    partition=st.just(LANE),
+    time_scale=st.just(60.0),
+    lease_s=st.just(2.0),
+    queue_mode=st.sampled_from(["skip", "strict", "easy"]),
+    preemption=st.sampled_from(["class", "ranked"]),
+    min_residency_s=st.sampled_from([0.0, 300.0]),
+    base_policy=st.sampled_from(["fair_share", "fcfs"]),
+    settle_ms=st.sampled_from([0, 50]),
+    reserve_after_s=st.sampled_from([None, 60.0]),
+    spot_gpus=st.sampled_from([None, 2.0]),
+)
 
 
 @st.composite
@@ -132,21 +152,33 @@ class Life(RuleBasedStateMachine):
         job_id = f"j{len(self.made)}"
         self.made += [job_id] if size == 1 else [job_id, f"{job_id}.0"]
         wish = SubmitJob(
-            job_id=job_id, tenant=tenant, pool="virtual", idempotency_key=f"k-{job_id}",
-            array_size=size, spec=spec,
-        )  # fmt: skip
+            job_id=job_id,
+            tenant=tenant,
+            pool="virtual",
+            idempotency_key=f"k-{job_id}",
+            array_size=size,
+            spec=spec,
+        )
         self.ids[job_id] = self.say(wish)
         return wish
 
-    @rule(target=jobs, low=st.booleans(), gpus=st.sampled_from([1, 2]),
-          exit_code=st.sampled_from([0, 1]), size=st.sampled_from([1, 2]))  # fmt: skip
+    @rule(
+        target=jobs,
+        low=st.booleans(),
+        gpus=st.sampled_from([1, 2]),
+        exit_code=st.sampled_from([0, 1]),
+        size=st.sampled_from([1, 2]),
+    )
     def rush(self, low: bool, gpus: int, exit_code: int, size: int) -> Any:
         """The pool fills up with long jobs that may be stopped, and some of them fail."""
         spec = JobSpec(
-            name="long", gang=Gang(gpus_per_worker=gpus), checkpoint_interval_s=30.0,
-            priority_class="low" if low else "normal", retry=Retry(max_attempts=2),
+            name="long",
+            gang=Gang(gpus_per_worker=gpus),
+            checkpoint_interval_s=30.0,
+            priority_class="low" if low else "normal",
+            retry=Retry(max_attempts=2),
             simulated=Simulated(duration_s=900.0, exit_code=exit_code),
-        )  # fmt: skip
+        )
         wishes = [self.submitted(spec, "ada", size) for _ in range(5)]
         self.cluster.run(self.cluster.now + 3_000)
         return multiple(*wishes)
@@ -194,13 +226,18 @@ class Life(RuleBasedStateMachine):
     def repair(self, node_id: str) -> None:
         self.cluster.repair(node_id)
 
-    @rule(node_id=st.one_of(node_ids, st.just("moon")),
-          order=st.sampled_from([CordonNode, DrainNode, UncordonNode]))  # fmt: skip
+    @rule(
+        node_id=st.one_of(node_ids, st.just("moon")),
+        order=st.sampled_from([CordonNode, DrainNode, UncordonNode]),
+    )
     def order(self, node_id: str, order: Any) -> None:
         self.say(order(node_id=node_id))
 
-    @rule(tenant=tenants, guaranteed=st.sampled_from([0, 2, 100]),
-          borrow=st.sampled_from([None, 0, 4]))  # fmt: skip
+    @rule(
+        tenant=tenants,
+        guaranteed=st.sampled_from([0, 2, 100]),
+        borrow=st.sampled_from([None, 0, 4]),
+    )
     def set_quota(self, tenant: str, guaranteed: float, borrow: float | None) -> None:
         self.say(SetQuota(tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow))
 
@@ -258,11 +295,18 @@ def nodes() -> dict[str, Node]:
     shapes = [("a100-0", "a100", 4), ("a100-1", "a100", 4), ("l40s-0", "l40s", 2)]
     return {
         name: Node(
-            node_id=name, pool="virtual", backend="virtual", gpu_type=kind, gpus=gpus, cpus=64,
-            mem_gib=512, rack="r1", labels=(),
+            node_id=name,
+            pool="virtual",
+            backend="virtual",
+            gpu_type=kind,
+            gpus=gpus,
+            cpus=64,
+            mem_gib=512,
+            rack="r1",
+            labels=(),
         )
         for name, kind, gpus in shapes
-    }  # fmt: skip
+    }
 
 
 def test_whatever_happens_to_jobs_and_nodes_every_rule_holds() -> None:
@@ -270,9 +314,14 @@ def test_whatever_happens_to_jobs_and_nodes_every_rule_holds() -> None:
     run_state_machine_as_test(
         Life,
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, database=None,
-            derandomize="BERTH_FUZZ_LIVES" not in os.environ, print_blob=True,
-            phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            derandomize="BERTH_FUZZ_LIVES" not in os.environ,
+            print_blob=True,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
         ),
-    )  # fmt: skip
+    )
     assert WANTED - SEEN.keys() == set()

@@ -14,24 +14,41 @@ from shared.contracts.topics import LEDGERS, TOPICS
 ALL = ("access", "admission", "priority", "placement", "failslow", "throttle")
 DESIGN: dict[str, tuple[set[str], set[str]]] = {
     # Who: what it may write, what it may read; `*` at the end stands for what follows.
-    "gateway": ({"commands", "access.commands", "llm.requests"},
-                {"submissions.*", "access", "logs", "events"}),
+    "gateway": (
+        {"commands", "access.commands", "llm.requests"},
+        {"submissions.*", "access", "logs", "events"},
+    ),
     "access": ({"access"}, {"access.commands", "access"}),
     "admission": ({"admission"}, {"commands", "placement", "admission", "access"}),
     "priority": ({"priority"}, {"admission", "placement", "priority", "access"}),
-    "placement": ({"placement"}, {"commands", "admission", "priority", "reports", "failslow",
-                                  "heartbeats", "placement", "access"}),
+    "placement": (
+        {"placement"},
+        {
+            "commands",
+            "admission",
+            "priority",
+            "reports",
+            "failslow",
+            "heartbeats",
+            "placement",
+            "access",
+        },
+    ),
     "executor": ({"reports", "heartbeats", "telemetry", "logs"}, {"placement", "access"}),
     "failslow": ({"failslow"}, {"commands", "placement", "telemetry", "failslow", "access"}),
     "throttle": ({"throttle"}, {"llm.requests", "throttle", "access"}),
-    "publisher": ({"events", "events.*", "dead"},
-                  {*ALL, "commands", "access.commands", "reports", "llm.requests", "events"}),
+    "publisher": (
+        {"events", "events.*", "dead"},
+        {*ALL, "commands", "access.commands", "reports", "llm.requests", "events"},
+    ),
     "projector": (set(), {*ALL}),
     "verify": (set(), {"*"}),
-    "operator": ({"commands", "access.commands", "reports", "llm.requests", "submissions.*"},
-                 {"*"}),
+    "operator": (
+        {"commands", "access.commands", "reports", "llm.requests", "submissions.*"},
+        {"*"},
+    ),
     "admin": (set(), set()),
-}  # fmt: skip
+}
 
 
 def _topics(user: str, operation: str) -> set[str]:

@@ -82,10 +82,13 @@ def test_every_service_is_scraped_under_its_name() -> None:
 @with_promtool
 @pytest.mark.parametrize(
     "words",
-    [("check", "config", "prometheus.yml"), ("check", "rules", "alerts.yml"),
-     ("test", "rules", "tests.yml")],
+    [
+        ("check", "config", "prometheus.yml"),
+        ("check", "rules", "alerts.yml"),
+        ("test", "rules", "tests.yml"),
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_promtool_agrees(words: tuple[str, ...]) -> None:
     done = subprocess.run(
         ["promtool", *words], cwd=FOLDER, capture_output=True, text=True, check=False
@@ -103,6 +106,9 @@ def test_promtool_sees_a_rule_that_never_fires(tmp_path: Path) -> None:
         )
     done = subprocess.run(
         ["promtool", "test", "rules", "tests.yml"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0 and "NoDecisionWhileWorkWaits" in done.stdout + done.stderr

@@ -139,8 +139,10 @@ def test_only_the_broker_may_call_with_its_certificate(tmp_path: Path) -> None:
         for server in SERVERS
     }
     assert purposes == {
-        "broker": {"serverAuth", "clientAuth"}, "api": {"serverAuth"}, "postgres": {"serverAuth"},
-    }  # fmt: skip
+        "broker": {"serverAuth", "clientAuth"},
+        "api": {"serverAuth"},
+        "postgres": {"serverAuth"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -30,17 +30,27 @@ ENTRY = ["python", "-I", "-S", "infra/image/run.py"]
 """Stops for good what the supervisor stops for good."""
 SECRETS = Path("/run/secrets")
 SITE = Site(
-    "k:1", "dsn", "http://o", Path("/data"), Path("/data/work"), 16, idempotent=True, durable=True,
+    "k:1",
+    "dsn",
+    "http://o",
+    Path("/data"),
+    Path("/data/work"),
+    16,
+    idempotent=True,
+    durable=True,
     guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
     tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
-)  # fmt: skip
+)
 LOAD = "load"
 """Only started by hand."""
 PORTS = {"metrics": 9100, "http": 8080}
 BETWEEN_CONTAINERS = {
-    "BERTH_HOST", "BERTH_SPANS_FROM", "BERTH_METRICS_HOST", "BERTH_METRICS_OF",
+    "BERTH_HOST",
+    "BERTH_SPANS_FROM",
+    "BERTH_METRICS_HOST",
+    "BERTH_METRICS_OF",
     "BERTH_TRACE_SAMPLE",
-}  # fmt: skip
+}
 """Settings that only processes on different addresses need, or that an operator gives."""
 names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 

@@ -38,9 +38,11 @@ while True:
 @contextmanager
 def running(code: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*RUN, sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*RUN, sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     try:
         yield process
     finally:

@@ -17,9 +17,9 @@ from tests.infra.test_alerts import LABELS, selectors
 
 PROVISIONING = FOLDER.parent / "provisioning"
 VARIABLES = {"$__rate_interval": "5m", "$pool": "p", "$endpoint": "e", "$service": "s"}
-EXPRESSIONS = sorted({
-    query.expression for board in BOARDS for panel in board.panels for query in panel.queries
-})  # fmt: skip
+EXPRESSIONS = sorted(
+    {query.expression for board in BOARDS for panel in board.panels for query in panel.queries}
+)
 UNSEEN = {"berth_info", "berth_admitted_jobs"}
 """Of the closed list: one names the services, one is what the phases add up to."""
 

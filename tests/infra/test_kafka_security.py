@@ -36,12 +36,8 @@ from kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from kafka.errors import (
-    ClusterAuthorizationFailedError as NoCluster,
-)
-from kafka.errors import (
-    TopicAuthorizationFailedError as NoTopic,
-)
+from kafka.errors import ClusterAuthorizationFailedError as NoCluster
+from kafka.errors import TopicAuthorizationFailedError as NoTopic
 
 from infra import acls, kafka, kafka_users, topics
 from infra.acls import Grant, Operation
@@ -126,8 +122,10 @@ def _furnished(root: Connection, secrets: Path) -> dict[str, str]:
 # ---- records and groups --------------------------------------------------------------------
 
 
-ALL_TOPICS = (*TOPICS, *(make(tenant).name for tenant in TENANTS
-                         for make in (submissions, tenant_events)))  # fmt: skip
+ALL_TOPICS = (
+    *TOPICS,
+    *(make(tenant).name for tenant in TENANTS for make in (submissions, tenant_events)),
+)
 GROUPS = (*map(acls.group_of, acls.services()), "ada/reader", "ada.b/reader", "elsewhere")
 
 
@@ -455,10 +453,13 @@ async def test_a_service_cannot_enter_the_group_of_another(guarded: Guarded) -> 
 
 def _listeners(guarded: Guarded) -> dict[str, int]:
     config = (guarded.folder / kafka.CONFIG).read_text()
-    return {name: int(port) for name, port in
-            re.findall(r"(\w+)://127\.0\.0\.1:(\d+)",
-                       next(line for line in config.splitlines() if line.startswith("listeners=")))
-            }  # fmt: skip
+    return {
+        name: int(port)
+        for name, port in re.findall(
+            r"(\w+)://127\.0\.0\.1:(\d+)",
+            next(line for line in config.splitlines() if line.startswith("listeners=")),
+        )
+    }
 
 
 def test_the_broker_listens_on_the_loopback_and_nowhere_in_plain_text(guarded: Guarded) -> None:

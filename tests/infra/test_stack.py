@@ -28,9 +28,13 @@ names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service
 
 def _model(service: Service) -> type[BaseModel]:
     module = importlib.import_module(f"{service.module}.settings")
-    found = [each for each in vars(module).values()
-             if isinstance(each, type) and issubclass(each, Settings)
-             and each.__module__ == module.__name__]  # fmt: skip
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Settings)
+        and each.__module__ == module.__name__
+    ]
     return found[0] if found else Settings
 
 

@@ -48,9 +48,13 @@ def a_request() -> ExportTraceServiceRequest:
     service = resource.resource.attributes.add(key="service.name")
     service.value.string_value = "placement"
     span = resource.scope_spans.add().spans.add(
-        trace_id=b"t" * 16, span_id=b"s" * 8, parent_span_id=b"p" * 8, name="place",
-        start_time_unix_nano=5_000_000, end_time_unix_nano=9_000_000,
-    )  # fmt: skip
+        trace_id=b"t" * 16,
+        span_id=b"s" * 8,
+        parent_span_id=b"p" * 8,
+        name="place",
+        start_time_unix_nano=5_000_000,
+        end_time_unix_nano=9_000_000,
+    )
     span.attributes.add(key="job.id").value.string_value = "j1"
     span.links.add(trace_id=b"u" * 16, span_id=b"v" * 8)
     span.status.code = span.status.STATUS_CODE_ERROR

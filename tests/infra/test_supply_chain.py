@@ -20,12 +20,18 @@ LOCK = (
     f"odd_name==2.6 ; python_version >= '3' \\\n    {HASH}\n    # via good\n"
 )
 BAD = {
-    "id": "OSV-1", "summary": "s", "details": "d", "modified": "2026-01-01T00:00:00Z",
-    "published": "2026-01-01T00:00:00Z", "affected": [{
-        "package": {"name": "odd-name", "ecosystem": "PyPI"},
-        "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "3.0"}]}],
-    }],
-}  # fmt: skip
+    "id": "OSV-1",
+    "summary": "s",
+    "details": "d",
+    "modified": "2026-01-01T00:00:00Z",
+    "published": "2026-01-01T00:00:00Z",
+    "affected": [
+        {
+            "package": {"name": "odd-name", "ecosystem": "PyPI"},
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "3.0"}]}],
+        }
+    ],
+}
 
 
 class Advisories(BaseHTTPRequestHandler):

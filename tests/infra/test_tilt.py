@@ -25,9 +25,15 @@ COMPOSE: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml"
 ALL_PROFILES = sorted({name for run in COMPOSE.values() for name in run.get("profiles", ())})
 BUTTONS = {"regenerate-contracts", "run-tests", "inject-a-fault", "replay-a-trace"}
 RECORDED = (
-    "docker_compose", "docker_build", "dc_resource", "local_resource", "sync", "fall_back_on",
-    "restart_container", "local",
-)  # fmt: skip
+    "docker_compose",
+    "docker_build",
+    "dc_resource",
+    "local_resource",
+    "sync",
+    "fall_back_on",
+    "restart_container",
+    "local",
+)
 STRUCTS = """
 config = struct(define_string_list=_define, parse=_parse)
 os = struct(getenv=_getenv)
@@ -100,9 +106,7 @@ def test_each_resource_is_a_compose_service_and_waits_for_what_it_depends_on(til
 
 def test_a_resource_is_left_out_with_its_profile_and_nobody_waits_for_it() -> None:
     core = Tilt(profiles=("core",))
-    wanted = {
-        name for name, run in COMPOSE.items() if "core" in run.get("profiles", ["core"])
-    }  # fmt: skip
+    wanted = {name for name, run in COMPOSE.items() if "core" in run.get("profiles", ["core"])}
     assert set(core.resources) == wanted
     for more in core.resources.values():
         assert set(more["resource_deps"]) <= wanted
@@ -218,8 +222,13 @@ def press(tilt: Tilt, name: str, env: dict[str, str], *more: str) -> str:
     line = " ".join([told["cmd"], *map(shlex.quote, more)])
     here = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     done = subprocess.run(
-        ["sh", "-c", line], cwd=ROOT, env={**here, **told["env"], **env}, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
+        ["sh", "-c", line],
+        cwd=ROOT,
+        env={**here, **told["env"], **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, (line, done.stdout[-2000:], done.stderr[-2000:])
     return done.stdout

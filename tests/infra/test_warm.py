@@ -85,13 +85,19 @@ def probed(tmp_path: Path) -> Path:
 
 def drive(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {
-        "PYTHONPATH": f"{folder}{os.pathsep}{os.getcwd()}", "HOW": how, "XMINE": "1",
+        "PYTHONPATH": f"{folder}{os.pathsep}{os.getcwd()}",
+        "HOW": how,
+        "XMINE": "1",
         "HEAVY": str(folder / "probed" / "heavy.py"),
-    }  # fmt: skip
+    }
     return subprocess.run(
         [sys.executable, "-P", "-c", DRIVER],
-        env=env, capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,9 +116,14 @@ def test_a_copy_runs_and_ends_as_a_program_does(
     assert done.returncode == code, done.stderr
     first, *others = done.stdout.splitlines()
     assert json.loads(first) == {
-        "argv0": "__main__.py", "main": "probed.__main__", "copy": True, "env": ["XHIS"],
-        "term": True, "int": True, "title": f"{sys.executable} -P -m probed",
-    }  # fmt: skip
+        "argv0": "__main__.py",
+        "main": "probed.__main__",
+        "copy": True,
+        "env": ["XHIS"],
+        "term": True,
+        "int": True,
+        "title": f"{sys.executable} -P -m probed",
+    }
     assert others == ["a thread", "at exit"]
     assert said in done.stderr
 

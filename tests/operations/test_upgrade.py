@@ -114,10 +114,15 @@ class Traffic:
         while not self._stop.wait(EVERY_S):
             number += 1
             body = {
-                "tenant": TENANT, "pool": "virtual", "idempotency_key": f"job-{number}",
-                "spec": {"name": "n", "gang": {"gpus_per_worker": 1},
-                         "simulated": {"duration_s": 0.2}},
-            }  # fmt: skip
+                "tenant": TENANT,
+                "pool": "virtual",
+                "idempotency_key": f"job-{number}",
+                "spec": {
+                    "name": "n",
+                    "gang": {"gpus_per_worker": 1},
+                    "simulated": {"duration_s": 0.2},
+                },
+            }
             status, told = ask(self._stack, self._key, "POST", "/v1/jobs", body)
             # 0 and 503: the gateway restarts, or starts; nothing was acknowledged.
             assert status in (202, 0, 503), (status, told)

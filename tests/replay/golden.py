@@ -81,9 +81,12 @@ def _input(item: Input) -> list[Any]:
 def _unpacked(line: list[Any]) -> Call:
     seq, index, now, inputs, decisions = line
     return Call(
-        seq, index, now, [_input_of(*item) for item in inputs],
+        seq,
+        index,
+        now,
+        [_input_of(*item) for item in inputs],
         [Decision(decode_event(type_, _raw(data)), *rest) for type_, data, *rest in decisions],
-    )  # fmt: skip
+    )
 
 
 def _input_of(type_: str, data: Any, source: str, id: str, at: int, *rest: str) -> Input:

@@ -29,10 +29,7 @@ from tests.replay.workload import JOBS, played
 ROOT = Path(__file__).parents[2]
 LIMIT_BYTES = 300_000
 SEEDS = ("1", "4242")
-NOT_RUN = {
-    "events hold what the ledgers say",
-    "dead letters equal what was rejected",
-}
+NOT_RUN = {"events hold what the ledgers say", "dead letters equal what was rejected"}
 """Rules about what the publisher does, and there is none here."""
 each_decider = pytest.mark.parametrize("decider", DECIDERS, ids=lambda each: each.ledger)
 

@@ -37,11 +37,19 @@ def nodes() -> dict[str, Node]:
     shapes = [("a100", 4, 8), ("l40s", 4, 4)]
     return {
         f"{kind}-{n}": Node(
-            node_id=f"{kind}-{n}", pool="virtual", backend="virtual", gpu_type=kind, gpus=gpus,
-            cpus=64, mem_gib=512, rack="r1", labels=(),
+            node_id=f"{kind}-{n}",
+            pool="virtual",
+            backend="virtual",
+            gpu_type=kind,
+            gpus=gpus,
+            cpus=64,
+            mem_gib=512,
+            rack="r1",
+            labels=(),
         )
-        for kind, count, gpus in shapes for n in range(count)
-    }  # fmt: skip
+        for kind, count, gpus in shapes
+        for n in range(count)
+    }
 
 
 def played(seed: int = 7, jobs: int = JOBS) -> Cluster:
@@ -105,19 +113,26 @@ def submission(chance: random.Random, number: int) -> SubmitJob:
         ),
     )
     return SubmitJob(
-        job_id=f"j{number}", tenant=chance.choice((*TENANTS, *TENANTS, *TENANTS, "eve")),
-        pool=POOL.pool, idempotency_key=f"k{number}", array_size=3 if number % 50 == 5 else 1,
+        job_id=f"j{number}",
+        tenant=chance.choice((*TENANTS, *TENANTS, *TENANTS, "eve")),
+        pool=POOL.pool,
+        idempotency_key=f"k{number}",
+        array_size=3 if number % 50 == 5 else 1,
         spec=spec,
-    )  # fmt: skip
+    )
 
 
 def an_array() -> SubmitJob:
     """Cancelled by one command while some of its jobs run and others wait."""
     spec = JobSpec(name="sweep", simulated=Simulated(duration_s=600.0))
     return SubmitJob(
-        job_id="array", tenant="cleo", pool=POOL.pool, idempotency_key="array", array_size=40,
+        job_id="array",
+        tenant="cleo",
+        pool=POOL.pool,
+        idempotency_key="array",
+        array_size=40,
         spec=spec,
-    )  # fmt: skip
+    )
 
 
 def an_elastic_job() -> SubmitJob:

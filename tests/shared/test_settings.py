@@ -105,10 +105,15 @@ def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Pa
     secret, ca = tmp_path / "secret", tmp_path / "certificates"
     secret.write_text("a-password-that-nobody-may-see\n")
     certificates.make(ca)
-    settings = read(Settings, GIVEN | {
-        "BERTH_KAFKA_USER": "placement", "BERTH_KAFKA_PASSWORD_FILE": str(secret),
-        "BERTH_KAFKA_CA": str(ca / "ca.crt"),
-    })  # fmt: skip
+    settings = read(
+        Settings,
+        GIVEN
+        | {
+            "BERTH_KAFKA_USER": "placement",
+            "BERTH_KAFKA_PASSWORD_FILE": str(secret),
+            "BERTH_KAFKA_CA": str(ca / "ca.crt"),
+        },
+    )
     assert settings.connection.password == "a-password-that-nobody-may-see"
     assert settings.connection.user == "placement" and settings.connection.protocol == "SASL_SSL"
     told = repr(settings) + str(settings) + settings.model_dump_json() + repr(settings.connection)

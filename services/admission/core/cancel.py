@@ -11,11 +11,7 @@ from services.admission.core.answers import accepted, end_told, refused
 from services.admission.core.dependencies import standing
 from services.admission.core.state import Pool
 from shared.bus.decider import Decision, Input
-from shared.contracts.jobs import (
-    ArrayCancelRequested,
-    CancelJob,
-    CancelRequested,
-)
+from shared.contracts.jobs import ArrayCancelRequested, CancelJob, CancelRequested
 from shared.contracts.placement import JobCancelled
 
 ANSWERS_MOST = 200

@@ -72,8 +72,10 @@ def by_nodes(state: Pool, job: Job, now: int) -> Defer | Reject | None:
         return None
     if now < state.settled_at:
         numbers: dict[str, float | str] = {
-            "nodes": len(state.nodes), "workers": need.workers, "fit": most,
-        }  # fmt: skip
+            "nodes": len(state.nodes),
+            "workers": need.workers,
+            "fit": most,
+        }
         return Defer("no_nodes", numbers)
     return Reject("infeasible", too_much(state, job, most))
 

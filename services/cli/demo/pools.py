@@ -58,5 +58,9 @@ def _named(groups: Sequence[Group], types: Sequence[str]) -> list[Group]:
 
 
 def _group(shape: Group, gpu_type: str, count: int) -> Group:
-    return {**shape, "id": f"{gpu_type}-{{00..{count - 1:02d}}}", "count": count,
-            "gpu_type": gpu_type}  # fmt: skip
+    return {
+        **shape,
+        "id": f"{gpu_type}-{{00..{count - 1:02d}}}",
+        "count": count,
+        "gpu_type": gpu_type,
+    }

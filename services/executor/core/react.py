@@ -47,7 +47,7 @@ ACTED_ON = frozenset(
         JobSucceeded,
         NodeJoined,
         NodeLost,
-    )  # fmt: skip
+    )
 )
 
 

@@ -39,8 +39,10 @@ class NotJson(Exception):
 
 
 def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
-    return [_fault(model, each["loc"], each["input"], each["msg"]) for each in error.errors(
-        include_url=False, include_context=False)]  # fmt: skip
+    return [
+        _fault(model, each["loc"], each["input"], each["msg"])
+        for each in error.errors(include_url=False, include_context=False)
+    ]
 
 
 def _fault(model: type[BaseModel], path: Iterable[str | int], value: object, rule: str) -> Fault:

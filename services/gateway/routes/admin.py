@@ -88,9 +88,12 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
 
 
 @router.post(
-    "/tenants", status_code=202, response_model=Ticket, responses=WRITES,
+    "/tenants",
+    status_code=202,
+    response_model=Ticket,
+    responses=WRITES,
     openapi_extra=takes(RegisterTenant),
-)  # fmt: skip
+)
 async def register_tenant(request: Request) -> Response:
     """Let a tenant in."""
     parts, command = await _admin(request, RegisterTenant)
@@ -105,18 +108,24 @@ async def retire_tenant(request: Request, tenant: Tenant) -> Response:
 
 
 @router.post(
-    "/tenants/{tenant}/keys", status_code=202, response_model=KeyMade, responses=WRITES,
+    "/tenants/{tenant}/keys",
+    status_code=202,
+    response_model=KeyMade,
+    responses=WRITES,
     openapi_extra=takes(KeyOrder, required=False),
-)  # fmt: skip
+)
 async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
     """A key of this tenant. It is shown in this answer and never again."""
     return await _create_key(request, tenant)
 
 
 @router.post(
-    "/keys", status_code=202, response_model=KeyMade, responses=WRITES,
+    "/keys",
+    status_code=202,
+    response_model=KeyMade,
+    responses=WRITES,
     openapi_extra=takes(KeyOrder),
-)  # fmt: skip
+)
 async def create_key(request: Request) -> Response:
     """A key of an operator or an admin. It is shown in this answer and never again."""
     return await _create_key(request, None)
@@ -132,9 +141,12 @@ async def revoke_key(
 
 
 @router.post(
-    "/tenants/{tenant}/quota", status_code=202, response_model=Ticket, responses=WRITES,
+    "/tenants/{tenant}/quota",
+    status_code=202,
+    response_model=Ticket,
+    responses=WRITES,
     openapi_extra=takes(QuotaOrder),
-)  # fmt: skip
+)
 async def set_quota(request: Request, tenant: Tenant) -> Response:
     """Set a tenant's shares of one pool."""
     parts = gateway(request)
@@ -149,10 +161,16 @@ async def set_quota(request: Request, tenant: Tenant) -> Response:
     )
     return accepted(
         await order(
-            request, parts, bearer, command, lane=lane_of_pool(parts, pool), subject=tenant,
-            span="quota", pool=pool,
+            request,
+            parts,
+            bearer,
+            command,
+            lane=lane_of_pool(parts, pool),
+            subject=tenant,
+            span="quota",
+            pool=pool,
         )
-    )  # fmt: skip
+    )
 
 
 @router.get("/pools", responses=refusals())
@@ -162,9 +180,12 @@ async def list_pools(request: Request) -> Response:
 
 
 @router.post(
-    "/pools", status_code=202, response_model=Ticket, responses=WRITES,
+    "/pools",
+    status_code=202,
+    response_model=Ticket,
+    responses=WRITES,
     openapi_extra=takes(ConfigurePool),
-)  # fmt: skip
+)
 async def configure_pool(request: Request) -> Response:
     """Make a pool, or change it; its lane is given once and for ever."""
     parts, command = await _admin(request, ConfigurePool)
@@ -178,9 +199,12 @@ async def list_endpoints(request: Request) -> Response:
 
 
 @router.post(
-    "/endpoints", status_code=202, response_model=Ticket, responses=WRITES,
+    "/endpoints",
+    status_code=202,
+    response_model=Ticket,
+    responses=WRITES,
     openapi_extra=takes(ConfigureEndpoint),
-)  # fmt: skip
+)
 async def configure_endpoint(request: Request) -> Response:
     """Make an LLM endpoint, or change it."""
     parts, command = await _admin(request, ConfigureEndpoint)
@@ -189,8 +213,7 @@ async def configure_endpoint(request: Request) -> Response:
 
 @router.get("/commands/{command_id}", responses=refusals(404, 422))
 async def answer(
-    request: Request,
-    command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")],
+    request: Request, command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")]
 ) -> Response:
     """The answer of the command's owner; 404 while there is none, or while this gateway has not
     heard it: whoever reads that a tenant was retired, or a key made, finds it so here."""

@@ -54,18 +54,24 @@ async def list_faults(
 
 
 @router.post(
-    "/{fault_id:path}/dismiss", status_code=202, response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(FaultOrder, required=False),
-)  # fmt: skip
+    "/{fault_id:path}/dismiss",
+    status_code=202,
+    response_model=Ticket,
+    responses=refusals(400, 404, 413, 415, 422),
+    openapi_extra=takes(FaultOrder, required=False),
+)
 async def dismiss(request: Request, fault_id: FaultId) -> Response:
     """The suspicion is seen and nothing is to be done about it."""
     return await _order(request, fault_id, DismissFault)
 
 
 @router.post(
-    "/{fault_id:path}/false-alarm", status_code=202, response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(FaultOrder, required=False),
-)  # fmt: skip
+    "/{fault_id:path}/false-alarm",
+    status_code=202,
+    response_model=Ticket,
+    responses=refusals(400, 404, 413, 415, 422),
+    openapi_extra=takes(FaultOrder, required=False),
+)
 async def false_alarm(request: Request, fault_id: FaultId) -> Response:
     """The worker was healthy: the detector's record says so."""
     return await _order(request, fault_id, MarkFalseAlarm)

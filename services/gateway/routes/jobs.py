@@ -48,9 +48,12 @@ Job = Annotated[JobId, Path(description="the job's id")]
 
 
 @router.post(
-    "", status_code=202, response_model=Submitted, responses=refusals(400, 413, 415, 422),
+    "",
+    status_code=202,
+    response_model=Submitted,
+    responses=refusals(400, 413, 415, 422),
     openapi_extra=takes(FlatJobBody, JobBody),
-)  # fmt: skip
+)
 async def submit(request: Request) -> Response:
     """Run a job, or an array of it. A repeat with the same `Idempotency-Key` (or field
     `idempotency_key`) and the same body changes nothing and has the same job id."""
@@ -62,13 +65,23 @@ async def submit(request: Request) -> Response:
     command = submit_job(body, sender, parts.access.pools(), _key(request, body))
     lane = parts.access.pools()[command.pool]
     letter = Letter(
-        new_command_id(), command, command.job_id, sender.tenant, command.pool,
-        principal=bearer.principal, access_next=parts.access.next,
-    )  # fmt: skip
+        new_command_id(),
+        command,
+        command.job_id,
+        sender.tenant,
+        command.pool,
+        principal=bearer.principal,
+        access_next=parts.access.next,
+    )
     ticket = await send(
-        request, parts, "submit", COMMANDS, lane, letter,
+        request,
+        parts,
+        "submit",
+        COMMANDS,
+        lane,
+        letter,
         {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
-    )  # fmt: skip
+    )
     parts.recent.note(command.job_id, sender.tenant, lane)
     return accepted(
         Submitted(
@@ -220,9 +233,12 @@ async def delete(request: Request, job_id: Job) -> Response:
 
 
 @router.post(
-    "/{job_id}/cancel", status_code=202, response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(CancelOrder, required=False),
-)  # fmt: skip
+    "/{job_id}/cancel",
+    status_code=202,
+    response_model=Ticket,
+    responses=refusals(400, 404, 413, 415, 422),
+    openapi_extra=takes(CancelOrder, required=False),
+)
 async def cancel(request: Request, job_id: Job) -> Response:
     """Cancel a job, or every job of an array; answered when its end is known."""
     parts = gateway(request)
@@ -232,10 +248,16 @@ async def cancel(request: Request, job_id: Job) -> Response:
     command = CancelJob(job_id=job_id, tenant=bearer.tenant, reason=body.reason)
     return accepted(
         await order(
-            request, parts, bearer, command, lane=lane, subject=job_id, span="cancel",
+            request,
+            parts,
+            bearer,
+            command,
+            lane=lane,
+            subject=job_id,
+            span="cancel",
             pool=body.pool or "",
         )
-    )  # fmt: skip
+    )
 
 
 async def _lane(parts: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:

@@ -37,9 +37,12 @@ class LlmOrder(Model):
 
 
 @router.post(
-    "/requests", status_code=202, response_model=Ticket,
-    responses=refusals(400, 413, 415, 422), openapi_extra=takes(LlmOrder),
-)  # fmt: skip
+    "/requests",
+    status_code=202,
+    response_model=Ticket,
+    responses=refusals(400, 413, 415, 422),
+    openapi_extra=takes(LlmOrder),
+)
 async def serve(request: Request) -> Response:
     """Ask an endpoint to serve a request; throttle decides when."""
     parts = gateway(request)
@@ -54,10 +57,16 @@ async def serve(request: Request) -> Response:
     command = ServeLlmRequest(**{**body.model_dump(), "tenant": sender.tenant})
     return accepted(
         await order(
-            request, parts, bearer, command, topic=LLM_REQUESTS, lane=endpoint.partition,
-            subject=body.request_id, span="llm",
+            request,
+            parts,
+            bearer,
+            command,
+            topic=LLM_REQUESTS,
+            lane=endpoint.partition,
+            subject=body.request_id,
+            span="llm",
         )
-    )  # fmt: skip
+    )
 
 
 @router.get("/requests", responses=refusals(422))

@@ -45,9 +45,12 @@ async def list_nodes(
 
 
 @router.post(
-    "/nodes/{node_id}/{verb}", status_code=202, response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422), openapi_extra=takes(NodeOrder, required=False),
-)  # fmt: skip
+    "/nodes/{node_id}/{verb}",
+    status_code=202,
+    response_model=Ticket,
+    responses=refusals(400, 404, 413, 415, 422),
+    openapi_extra=takes(NodeOrder, required=False),
+)
 async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
     """Cordon: nothing more starts there. Drain: its jobs are moved away too. Uncordon: use it."""
     parts = gateway(request)

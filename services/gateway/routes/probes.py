@@ -39,9 +39,10 @@ async def health() -> Response:
 
 
 @router.get(
-    "/ready", openapi_extra=WITHOUT_KEY,
+    "/ready",
+    openapi_extra=WITHOUT_KEY,
     responses={503: {"description": "Kafka is away, or access is not read yet"}},
-)  # fmt: skip
+)
 async def ready(request: Request) -> Response:
     """Commands can be taken: the broker answers and keys are known. Postgres does not matter."""
     parts = gateway(request)

@@ -94,9 +94,11 @@ async def logs(
 def _stream(parts: Gateway, frames: AsyncIterator[bytes]) -> EventStream:
     if parts.streams >= parts.settings.streams:
         raise Refusal(
-            503, "too_many_streams", "every stream of this gateway is taken",
+            503,
+            "too_many_streams",
+            "every stream of this gateway is taken",
             headers={"Retry-After": "10"},
-        )  # fmt: skip
+        )
     return EventStream(_counted(parts, frames))
 
 

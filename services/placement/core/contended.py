@@ -117,10 +117,7 @@ def fixed_start(fixed: Fixed) -> PlannedStart:
         job_id=fixed.job_id,
         attempt=fixed.attempt,
         allocations=allocations_of(fixed.slots),
-        terms={
-            "position": fixed.position,
-            "nodes": len({slot.node_id for slot in fixed.slots}),
-        },
+        terms={"position": fixed.position, "nodes": len({slot.node_id for slot in fixed.slots})},
     )
 
 
@@ -157,8 +154,6 @@ def stops_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStop, ...]:
 def moves_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStart, ...]:
     jobs = [(instance.victims[move.victim], move.slots) for move in plan.moves]
     return tuple(
-        PlannedStart(
-            job_id=job.job_id, attempt=job.attempt, allocations=allocations_of(slots)
-        )
+        PlannedStart(job_id=job.job_id, attempt=job.attempt, allocations=allocations_of(slots))
         for job, slots in jobs
-    )  # fmt: skip
+    )

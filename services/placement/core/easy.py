@@ -46,12 +46,7 @@ def expected_end(job: Job, now: int, time_scale: float) -> int | None:
 
 
 def head_of(
-    view: View,
-    draft: Draft,
-    job: Job,
-    shape: Shape,
-    avoid: Avoid,
-    placed: Iterable[Placing],
+    view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Placing]
 ) -> Head:
     """Let the jobs on GPUs end one by one, as expected, until this one fits."""
     mark = len(draft.log)
@@ -89,9 +84,10 @@ class Room:
         self._avoid = avoid
         board = draft.board
         self._workers = (
-            0 if shape.is_share
+            0
+            if shape.is_share
             else sum(self._of(board.nodes[name]) for name in board.upward(shape.types, shape.gpus))
-        )  # fmt: skip
+        )
 
     def give(self, slots: Iterable[Slot]) -> None:
         for slot in slots:

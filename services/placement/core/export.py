@@ -362,9 +362,19 @@ def class_of(kin: Kin, nodes: list[Node], rack: int) -> NodeClass:
 
 def plain_wish(job: Job, shape: Shape) -> Wish:
     return Wish(
-        job.job_id, job.attempt, shape.gpus, shape.milli, shape.cpu_milli, shape.mem_mib,
-        shape.min_workers, shape.max_workers, (), (), 0, 0,
-    )  # fmt: skip
+        job.job_id,
+        job.attempt,
+        shape.gpus,
+        shape.milli,
+        shape.cpu_milli,
+        shape.mem_mib,
+        shape.min_workers,
+        shape.max_workers,
+        (),
+        (),
+        0,
+        0,
+    )
 
 
 def first_of_line(wishes: tuple[Wish, ...], plan: RoundPlan) -> tuple[Wish, ...]:

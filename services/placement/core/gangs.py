@@ -43,9 +43,7 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
         return
     if len(job.ready) + len(new) < len(job.leases):
         yield said(
-            job,
-            cause,
-            made(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
+            job, cause, made(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new))
         )
         return
     yield said(
@@ -94,11 +92,7 @@ def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> I
         job,
         cause,
         JobStartFailed(
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            node_ids=nodes,
-            reason=reason,
+            job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, node_ids=nodes, reason=reason
         ),
     )
     if job.leases:
@@ -110,11 +104,7 @@ def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -
         job,
         cause,
         JobStopRequested(
-            job_id=job.job_id,
-            tenant=job.tenant,
-            attempt=job.attempt,
-            reason=reason,
-            detail=detail,
+            job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, reason=reason, detail=detail
         ),
     )
 

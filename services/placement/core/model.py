@@ -80,10 +80,8 @@ class Model:
         self.gangs = [self.starter(wish) for wish in instance.wishes]
         self.stops = [self.bool() for _ in instance.victims]
         self.claims = {
-            index: self.claimer(wish)
-            for index, wish in enumerate(instance.wishes)
-            if wish.victims
-        }  # fmt: skip
+            index: self.claimer(wish) for index, wish in enumerate(instance.wishes) if wish.victims
+        }
         self.movers = [self.mover(index) for index in range(len(instance.victims))]
         self.entitle()
         self.same_shapes()
@@ -448,7 +446,7 @@ class Hint:
             node.node_id: number
             for number, place in enumerate(model.places)
             for node in place.nodes
-        }  # fmt: skip
+        }
         self.values: dict[int, tuple[Var, int]] = {}
         self.opened: dict[int, dict[int, int]] = {}
         """Place -> GPU -> its bin, for GPUs that a share opens."""

@@ -85,10 +85,7 @@ def lose(
     holders = list(node.jobs)
     yield Decision(
         NodeLost(
-            node_id=node.node_id,
-            incarnation=node.incarnation,
-            reason=reason,
-            silent_s=silent_s,
+            node_id=node.node_id, incarnation=node.incarnation, reason=reason, silent_s=silent_s
         ),
         cause,
     )

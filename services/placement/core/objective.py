@@ -90,11 +90,7 @@ def score(instance: Instance, plan: RoundPlan) -> Score:
 
 def class_of(instance: Instance) -> dict[str, int]:
     """Node id to the index of its class."""
-    return {
-        node.node_id: index
-        for index, cls in enumerate(instance.classes)
-        for node in cls.nodes
-    }  # fmt: skip
+    return {node.node_id: index for index, cls in enumerate(instance.classes) for node in cls.nodes}
 
 
 def nodes_of(slots: tuple[Slot, ...]) -> int:
@@ -191,9 +187,7 @@ def node_free(instance: Instance, name: str, where: Mapping[str, int]) -> tuple[
 
 def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> Left:
     used = {gpu for slot in slots for gpu in slot.gpus if free[gpu] == GPU}
-    opened = {
-        gpu for slot in slots if slot.milli < GPU for gpu in slot.gpus if free[gpu] == GPU
-    }  # fmt: skip
+    opened = {gpu for slot in slots if slot.milli < GPU for gpu in slot.gpus if free[gpu] == GPU}
     return Left(
         cls.gpus,
         cls.whole - len(used),

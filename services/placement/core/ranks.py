@@ -16,7 +16,7 @@ def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     waiting, known = pool.waiting, pool.jobs
     useful = tuple(
         [e for e in message.ranked if (name := e.job_id) in waiting or name not in known]
-    )  # fmt: skip
+    )
     holders = pool.running if pool.is_ranked else {}
     running = tuple([e for e in message.running if e.job_id in holders])
     if useful or running:

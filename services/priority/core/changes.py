@@ -57,9 +57,15 @@ class Changes:
 
     def __bool__(self) -> bool:
         return bool(
-            self.entered or self.running or self.started or self.stopped or self.requeued
-            or self.parked or self.left or self.nodes
-        )  # fmt: skip
+            self.entered
+            or self.running
+            or self.started
+            or self.stopped
+            or self.requeued
+            or self.parked
+            or self.left
+            or self.nodes
+        )
 
     def note(self, name: str) -> QueueChanged:
         return made(

@@ -136,9 +136,10 @@ def of_limits(view: QueueView) -> Expects:
     p = np.where(np.arange(BINS) <= most[:, None], _PRIOR, 0.0)
     seen = np.add.accumulate(p, axis=1)
     found = (
-        expected.gittins(p, attained_s), expected.mean_left(p, attained_s),
+        expected.gittins(p, attained_s),
+        expected.mean_left(p, attained_s),
         *(VALUES[np.argmax(seen >= q * seen[:, -1:], axis=1)] for q in (0.1, 0.9)),
-    )  # fmt: skip
+    )
     return Expects(*(each[which] for each in found))
 
 

@@ -156,11 +156,7 @@ def cut(state: Queue, stop: Stopped) -> None:
         return
     state.standing.mark(stop.job_id)
     state.table.put(
-        job.row,
-        kept_ms=stop.kept_ms,
-        ran_ms=stop.ran_ms,
-        restarts=stop.restarts,
-        go_ms=0,
+        job.row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0
     )
     if job.entry is not None:
         expect(state, job.row)

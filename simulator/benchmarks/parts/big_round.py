@@ -102,9 +102,16 @@ def crowded(seed: int) -> Pool:
 
 def joined(number: int) -> NodeJoined:
     return NodeJoined(
-        node_id=f"n{number:04d}", incarnation="i", executor_id="e", backend="virtual",
-        gpu_type="a100", gpus=GPUS, cpus=128, mem_gib=1024, rack=f"r{number // 32}",
-    )  # fmt: skip
+        node_id=f"n{number:04d}",
+        incarnation="i",
+        executor_id="e",
+        backend="virtual",
+        gpu_type="a100",
+        gpus=GPUS,
+        cpus=128,
+        mem_gib=1024,
+        rack=f"r{number // 32}",
+    )
 
 
 class Maker:
@@ -127,15 +134,22 @@ class Maker:
             job_id = f"run-{number:04d}-{at}"
             self.say(enqueued(job_id, 1, size))
             lease = Allocation(
-                rank=0, node_id=f"n{number:04d}", gpus=tuple(range(at, at + size)), cpus=size,
+                rank=0,
+                node_id=f"n{number:04d}",
+                gpus=tuple(range(at, at + size)),
+                cpus=size,
                 mem_gib=size,
-            )  # fmt: skip
+            )
             self.say(
                 JobPlaced(
-                    job_id=job_id, tenant="t", attempt=1, allocations=(lease,), waited_ms=0,
+                    job_id=job_id,
+                    tenant="t",
+                    attempt=1,
+                    allocations=(lease,),
+                    waited_ms=0,
                     policy="bench",
                 )
-            )  # fmt: skip
+            )
             at += size
 
     def submit(self, job_id: str, chance: random.Random) -> None:

@@ -74,9 +74,12 @@ METRICS = {
 
 
 def compared(
-    base: Side, ours: Side, where: dict[str, object], metrics: Sequence[str] = tuple(METRICS),
+    base: Side,
+    ours: Side,
+    where: dict[str, object],
+    metrics: Sequence[str] = tuple(METRICS),
     seeds: Sequence[Side] = (),
-) -> list[Cell]:  # fmt: skip
+) -> list[Cell]:
     """A cell per metric; `where` holds the other fields of a cell, `seeds` are what the networks
     of all training seeds made of the same."""
     return [cell_of(name, base, ours, where, seeds) for name in metrics]
@@ -92,10 +95,15 @@ def cell_of(
         low, best, high = -high, -best, -low
         others = [-each for each in others]
     return Cell(
-        **where, metric=name,  # type: ignore[arg-type]
-        base_value=found.base, berth_value=found.ours,
-        gain=best, ci_low=low, ci_high=high, worst_seed=min(others, default=None),
-    )  # fmt: skip
+        **where,
+        metric=name,  # type: ignore[arg-type]
+        base_value=found.base,
+        berth_value=found.ours,
+        gain=best,
+        ci_low=low,
+        ci_high=high,
+        worst_seed=min(others, default=None),
+    )
 
 
 def change(name: str, base: Side, ours: Side, resamples: int) -> Gain:

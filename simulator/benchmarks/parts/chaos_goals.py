@@ -167,8 +167,11 @@ def of_tests(*names: str) -> Callable[[Json, Json], str]:
     """What pytest said of these test files or functions' modules."""
 
     def measured(result: Json, _: Json) -> str:
-        told = [f"{module.rpartition('.')[2]}: {_tests(found)}"
-                for module, found in result["checks"].items() if module in names]  # fmt: skip
+        told = [
+            f"{module.rpartition('.')[2]}: {_tests(found)}"
+            for module, found in result["checks"].items()
+            if module in names
+        ]
         return "; ".join(told)
 
     return measured
@@ -210,40 +213,94 @@ def g18(_: Json, fuzz: Json) -> str:
 
 
 GOALS = (
-    Goal("G1", "100 SIGKILLs at random over each service, 100,000 jobs",
-         "0 lost, 0 doubly allocated, one end each", g1, "kills"),
+    Goal(
+        "G1",
+        "100 SIGKILLs at random over each service, 100,000 jobs",
+        "0 lost, 0 doubly allocated, one end each",
+        g1,
+        "kills",
+    ),
     Goal("G2", "read models after G1 against a fold from scratch", "equal", g2, "kills"),
-    Goal("G3", "SIGKILL of a service to its first new decision",
-         "p50 < 2 s, p99 < 5 s (quiet machine, 2 cores)", g3,
-         "recovery"),
-    Goal("G4", "SIGKILL of the broker", "0 lost, decisions < 15 s after its port is open", g4,
-         "broker"),
+    Goal(
+        "G3",
+        "SIGKILL of a service to its first new decision",
+        "p50 < 2 s, p99 < 5 s (quiet machine, 2 cores)",
+        g3,
+        "recovery",
+    ),
+    Goal(
+        "G4",
+        "SIGKILL of the broker",
+        "0 lost, decisions < 15 s after its port is open",
+        g4,
+        "broker",
+    ),
     Goal("G5", "SIGQUIT of Postgres", "0 lost, < 10 s after it answers", g5, "postgres"),
-    Goal("G6", "a second copy of placement, SIGSTOP then SIGCONT, 100 times",
-         "0 stale records accepted, the zombie goes on", g6, "zombies"),
-    Goal("G7", "10^6 malformed records end to end",
-         "0 crashes, each a dead letter with a reason, good ones behind delayed < 5 s", g7,
-         "flood"),
-    Goal("G8", "every input delivered 1 to 5 times, the repeats late", "the same end", g8,
-         "python -m tests.chaos"),
-    Goal("G9", "the projector stopped for 10 min under load",
-         "no loss, growth < 50 MiB, catches up > 5 times as fast", g9, "slow"),
-    Goal("G10", "disk full: broker, Postgres", "503 < 5 s, nothing acknowledged is lost", g10,
-         "disk_kafka"),
-    Goal("G11", "deterministic simulation", "0 invariants broken in 10^5 seeds a night", g11,
-         "python -m tests.chaos"),
-    Goal("G12", "sabotage, a rule at a time", "the judge finds each", g12,
-         "python -m tests.chaos"),
-    Goal("G13", "golden ledgers; upgrade and rollback under traffic",
-         "state equal, 0 lost",
-         of_tests("tests.replay.test_replay", "tests.operations.test_upgrade"),
-         PYTEST + "tests/replay tests/operations/test_upgrade.py"),
+    Goal(
+        "G6",
+        "a second copy of placement, SIGSTOP then SIGCONT, 100 times",
+        "0 stale records accepted, the zombie goes on",
+        g6,
+        "zombies",
+    ),
+    Goal(
+        "G7",
+        "10^6 malformed records end to end",
+        "0 crashes, each a dead letter with a reason, good ones behind delayed < 5 s",
+        g7,
+        "flood",
+    ),
+    Goal(
+        "G8",
+        "every input delivered 1 to 5 times, the repeats late",
+        "the same end",
+        g8,
+        "python -m tests.chaos",
+    ),
+    Goal(
+        "G9",
+        "the projector stopped for 10 min under load",
+        "no loss, growth < 50 MiB, catches up > 5 times as fast",
+        g9,
+        "slow",
+    ),
+    Goal(
+        "G10",
+        "disk full: broker, Postgres",
+        "503 < 5 s, nothing acknowledged is lost",
+        g10,
+        "disk_kafka",
+    ),
+    Goal(
+        "G11",
+        "deterministic simulation",
+        "0 invariants broken in 10^5 seeds a night",
+        g11,
+        "python -m tests.chaos",
+    ),
+    Goal("G12", "sabotage, a rule at a time", "the judge finds each", g12, "python -m tests.chaos"),
+    Goal(
+        "G13",
+        "golden ledgers; upgrade and rollback under traffic",
+        "state equal, 0 lost",
+        of_tests("tests.replay.test_replay", "tests.operations.test_upgrade"),
+        PYTEST + "tests/replay tests/operations/test_upgrade.py",
+    ),
     Goal("G14", "soak: 8 h at 20 jobs/s", "memory < 1 MiB/h, 0 errors", g14, "soak"),
     Goal("G15", "stall of a service's loop", "p99 < 50 ms, max < 250 ms", g15, "stall"),
-    Goal("G17", "ACL matrix on the real broker", "every cell as the table says",
-         of_tests("tests.infra.test_kafka_security"),
-         PYTEST + "tests/infra/test_kafka_security.py"),
+    Goal(
+        "G17",
+        "ACL matrix on the real broker",
+        "every cell as the table says",
+        of_tests("tests.infra.test_kafka_security"),
+        PYTEST + "tests/infra/test_kafka_security.py",
+    ),
     Goal("G18", "fuzzing of the API and of decoders", "0 uncaught, 0 x 5xx", g18, "make fuzz"),
-    Goal("G19", "trace completeness", "> 99.9 % of placed jobs have all five spans",
-         of_tests("tests.e2e.test_observed"), PYTEST + "tests/e2e/test_observed.py"),
-)  # fmt: skip
+    Goal(
+        "G19",
+        "trace completeness",
+        "> 99.9 % of placed jobs have all five spans",
+        of_tests("tests.e2e.test_observed"),
+        PYTEST + "tests/e2e/test_observed.py",
+    ),
+)

@@ -59,9 +59,12 @@ class Kept:
         """With the run's own figures, if it has made any part."""
         if self.id in self.all["runs"] or self._made():
             self.run.update(
-                command=self.command, settings=dict(self.settings), cores=os.cpu_count(),
-                load_1m=round(os.getloadavg()[0], 1), wall_s=round(time.time() - self.began),
-            )  # fmt: skip
+                command=self.command,
+                settings=dict(self.settings),
+                cores=os.cpu_count(),
+                load_1m=round(os.getloadavg()[0], 1),
+                wall_s=round(time.time() - self.began),
+            )
         used = {each.get("run") for each in self.all["parts"].values()} | {self.id}
         self.all["runs"] = {k: v for k, v in sorted(self.all["runs"].items()) if k in used}
         if self.folder is not None:

@@ -70,9 +70,13 @@ def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
     first, last = work.submit_ms[0] / 1000, work.submit_ms[-1] / 1000
     window = (first + WARM_UP * (last - first), float(np.nextafter(last, np.inf)))
     offered = Offered(
-        work.submit_ms / 1000, work.duration_ms / 1000, work.gang.astype(np.float64),
-        np.ceil(work.gang / NODE_GPUS), NODE_GPUS, window,
-    )  # fmt: skip
+        work.submit_ms / 1000,
+        work.duration_ms / 1000,
+        work.gang.astype(np.float64),
+        np.ceil(work.gang / NODE_GPUS),
+        NODE_GPUS,
+        window,
+    )
     nodes = offered.nodes_for(load)
     return np.full(nodes, NODE_GPUS, np.int64), offered.load(nodes)
 

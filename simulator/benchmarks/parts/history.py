@@ -40,8 +40,9 @@ class Past:
         self.access = LedgerPen(self.broker, "access")
         self.admission = LedgerPen(self.broker, "admission")
         self.placement = LedgerPen(self.broker, "placement")
-        self.access.write([POOL, *(TenantRegistered(tenant=t, default_pool="virtual")
-                                   for t in TENANTS)])  # fmt: skip
+        self.access.write(
+            [POOL, *(TenantRegistered(tenant=t, default_pool="virtual") for t in TENANTS)]
+        )
         self.placement.write([POOL, *(node(number) for number in range(NODES))])
         self.admission.write([POOL])
 
@@ -50,12 +51,12 @@ class Past:
         self.admission.write([event for n in numbers for event in let_in(n, self.admission.at)])
         self.placement.write([enqueued(n, self.placement.at) for n in numbers])
         place = self.placement.write([placed(n) for n in numbers]).rsplit("/", 1)[0]
-        self.placement.write([
-            JobStarted(job_id=name(n), tenant=tenant(n), attempt=1, gpus=1) for n in numbers
-        ])  # fmt: skip
-        self.placement.write([
-            event for i, n in enumerate(numbers) for event in done(n, f"{place}/{i}/0")
-        ])  # fmt: skip
+        self.placement.write(
+            [JobStarted(job_id=name(n), tenant=tenant(n), attempt=1, gpus=1) for n in numbers]
+        )
+        self.placement.write(
+            [event for i, n in enumerate(numbers) for event in done(n, f"{place}/{i}/0")]
+        )
 
 
 def name(number: int) -> str:
@@ -68,9 +69,15 @@ def tenant(number: int) -> str:
 
 def node(number: int) -> NodeJoined:
     return NodeJoined(
-        node_id=f"n{number}", incarnation="1", executor_id="e", backend="virtual",
-        gpu_type="a100", gpus=GPUS, cpus=96, mem_gib=768,
-    )  # fmt: skip
+        node_id=f"n{number}",
+        incarnation="1",
+        executor_id="e",
+        backend="virtual",
+        gpu_type="a100",
+        gpus=GPUS,
+        cpus=96,
+        mem_gib=768,
+    )
 
 
 def let_in(number: int, at: int) -> Iterator[Event]:
@@ -89,17 +96,26 @@ def placed(number: int) -> JobPlaced:
     slot = number % (NODES * GPUS)
     lease = Allocation(rank=0, node_id=f"n{slot // GPUS}", gpus=(slot % GPUS,), cpus=1, mem_gib=1)
     return JobPlaced(
-        job_id=name(number), tenant=tenant(number), attempt=1, allocations=(lease,),
-        waited_ms=1, policy="past",
-    )  # fmt: skip
+        job_id=name(number),
+        tenant=tenant(number),
+        attempt=1,
+        allocations=(lease,),
+        waited_ms=1,
+        policy="past",
+    )
 
 
 def done(number: int, allocation_id: str) -> Iterator[Event]:
     job, slot = name(number), number % (NODES * GPUS)
     yield AllocationReleased(
-        job_id=job, tenant=tenant(number), attempt=1, allocation_id=allocation_id,
-        node_id=f"n{slot // GPUS}", reason="exited", exit_code=0,
-    )  # fmt: skip
+        job_id=job,
+        tenant=tenant(number),
+        attempt=1,
+        allocation_id=allocation_id,
+        node_id=f"n{slot // GPUS}",
+        reason="exited",
+        exit_code=0,
+    )
     yield JobSucceeded(job_id=job, tenant=tenant(number), attempt=1, ran_ms=20, gpu_s=0.02)
 
 

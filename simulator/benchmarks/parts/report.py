@@ -101,10 +101,23 @@ def page(result: dict[str, Any]) -> str:
 def replay_table(replays: Sequence[dict[str, Any]]) -> str:
     """A row per trace and load; a second one for the network where validation took another."""
     head = (
-        "trace", "load", "nodes", "policy", "wait h", "FCFS skip", "EASY true", "SRSF oracle",
-        "gap closed", "worst seed", "p99 h", "EASY p99 h", "use", "over blocking", "worst seed",
+        "trace",
+        "load",
+        "nodes",
+        "policy",
+        "wait h",
+        "FCFS skip",
+        "EASY true",
+        "SRSF oracle",
+        "gap closed",
+        "worst seed",
+        "p99 h",
+        "EASY p99 h",
+        "use",
+        "over blocking",
+        "worst seed",
         "over skip",
-    )  # fmt: skip
+    )
     rows = []
     for each in replays:
         rows.append(replay_row(each, each["policy"]))
@@ -124,29 +137,43 @@ def replay_row(replay: dict[str, Any], policy: str, note: str = "") -> tuple[obj
     seeds = replay["training_seeds"] if policy.startswith(LEARNED) else {}
     least_use = min(seeds.get("utilisation", {}).values(), default=None)
     return (
-        replay["trace"], f"{replay['load']:.3f}", sum(replay["nodes"]), policy + note,
-        hours(wait_s), hours(skip_s), hours(easy["mean_wait_s"]), hours(oracle_s),
+        replay["trace"],
+        f"{replay['load']:.3f}",
+        sum(replay["nodes"]),
+        policy + note,
+        hours(wait_s),
+        hours(skip_s),
+        hours(easy["mean_wait_s"]),
+        hours(oracle_s),
         share((skip_s - wait_s) / (skip_s - oracle_s) if skip_s > oracle_s else None),
         share(seeds.get("worst_gap_closed")),
-        hours(own["p99_wait_s"]), hours(easy["p99_wait_s"]),
-        f"{used:.3f}", f"{used / blocking_use - 1:+.1%}",
+        hours(own["p99_wait_s"]),
+        hours(easy["p99_wait_s"]),
+        f"{used:.3f}",
+        f"{used / blocking_use - 1:+.1%}",
         "-" if least_use is None else f"{least_use / blocking_use - 1:+.1%}",
         f"{used / skip['utilisation'] - 1:+.1%}",
-    )  # fmt: skip
+    )
 
 
 def carried_table(replays: Sequence[dict[str, Any]]) -> str:
     head = ("trace", "load", "rule", "wait h", "carried in", "carried out", "use")
-    return table(head, [
-        (
-            each["trace"], f"{each['load']:.3f}", name.rsplit("/", 1)[0],
-            f"{each['rules'][name]['mean_wait_s'] / HOUR_S:.2f}",
-            f"{found['into_window']:.3f}", f"{found['out_of_window']:.3f}",
-            f"{each['rules'][name]['utilisation']:.3f}",
-        )
-        for each in replays
-        for name, found in each["carried"].items()
-    ])  # fmt: skip
+    return table(
+        head,
+        [
+            (
+                each["trace"],
+                f"{each['load']:.3f}",
+                name.rsplit("/", 1)[0],
+                f"{each['rules'][name]['mean_wait_s'] / HOUR_S:.2f}",
+                f"{found['into_window']:.3f}",
+                f"{found['out_of_window']:.3f}",
+                f"{each['rules'][name]['utilisation']:.3f}",
+            )
+            for each in replays
+            for name, found in each["carried"].items()
+        ],
+    )
 
 
 def glance_table(cells: Sequence[dict[str, Any]], field: str = "gain") -> str:
@@ -155,13 +182,19 @@ def glance_table(cells: Sequence[dict[str, Any]], field: str = "gain") -> str:
     gains = {(cell["base"], cell["policy"], cell["metric"]): cell[field] for cell in cells}
     metrics = ("mean_wait_s", "mean_jct_s", "utilisation")
     bases = dict.fromkeys(cell["base"] for cell in cells)
-    return table(("base", *policies), [
-        (base, *(
-            " / ".join(f"{gains[base, policy, name]:+.0%}" for name in metrics)
-            for policy in policies
-        ))
-        for base in bases
-    ])  # fmt: skip
+    return table(
+        ("base", *policies),
+        [
+            (
+                base,
+                *(
+                    " / ".join(f"{gains[base, policy, name]:+.0%}" for name in metrics)
+                    for policy in policies
+                ),
+            )
+            for base in bases
+        ],
+    )
 
 
 def share(value: float | None) -> str:
@@ -191,14 +224,21 @@ def cell_table(cells: Iterable[dict[str, Any]]) -> str:
     )
     rows = [
         (
-            cell["trace"], "-" if cell["load"] is None else cell["load"], cell["base"],
-            cell["mode"], cell["knows"], cell["policy"], cell["metric"],
-            f"{cell['base_value']:.4g}", f"{cell['berth_value']:.4g}", f"{cell['gain']:+.1%}",
+            cell["trace"],
+            "-" if cell["load"] is None else cell["load"],
+            cell["base"],
+            cell["mode"],
+            cell["knows"],
+            cell["policy"],
+            cell["metric"],
+            f"{cell['base_value']:.4g}",
+            f"{cell['berth_value']:.4g}",
+            f"{cell['gain']:+.1%}",
             f"{cell['ci_low']:+.1%} to {cell['ci_high']:+.1%}",
             "-" if cell["worst_seed"] is None else f"{cell['worst_seed']:+.1%}",
         )
         for cell in cells
-    ]  # fmt: skip
+    ]
     return table(head, rows)
 
 

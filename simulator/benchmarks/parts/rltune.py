@@ -155,9 +155,7 @@ def milp(nodes: Nodes, wish: Wish, found: list[Way]) -> int:
         model.addConstr(most >= whole)
         model.addConstr(least <= whole)
         gpus = nodes.gpus[name]
-        partly = sum(
-            int(0 < left[name] < gpus) * x for left, x in zip(lefts, pick, strict=True)
-        )  # fmt: skip
+        partly = sum(int(0 < left[name] < gpus) * x for left, x in zip(lefts, pick, strict=True))
         cost = cost + ALPHA * partly
         if need:
             hosts = model.addBinary()

@@ -59,11 +59,13 @@ def deployed(preemption: bool = True, history: bool = True, family: str = FAMILY
 def network(name: str, preemption: bool, history: bool) -> Named:
     path = path_of(name)
     rules = Rules(
-        "learned", preemption=preemption, preempt_margin=MARGIN,
+        "learned",
+        preemption=preemption,
+        preempt_margin=MARGIN,
         runtime="history" if history else "none",
         band=json.loads(path.with_suffix(".json").read_bytes()).get("band", 0.0),
         theta=theta_of(path.read_bytes()),
-    )  # fmt: skip
+    )
     return Named(f"learned:{name}", "history" if history else "blind", rules)
 
 

@@ -144,9 +144,12 @@ async def scene(
     made = Scene(bench, per_s, say, pools)
     connection = bench.stack.connection("operator")
     made._producer = AIOKafkaProducer(
-        **connection.aiokafka(), acks="all", linger_ms=2,
-        enable_idempotence=connection.idempotent, request_timeout_ms=5_000,
-    )  # fmt: skip
+        **connection.aiokafka(),
+        acks="all",
+        linger_ms=2,
+        enable_idempotence=connection.idempotent,
+        request_timeout_ms=5_000,
+    )
     await made._producer.start()
     ledgers = {name: [0] if name == "access" else list(range(pools)) for name in LEDGERS}
     tail = LedgerTail(bench.log("chaos"), ledgers)

@@ -72,9 +72,13 @@ async def bench_stack(
         folder = Path(name)
         folder.chmod(0o755)
         options = supervise.StackOptions(
-            data_dir=folder, broker=broker, partitions=partitions, awaited=AWAITED,
-            services=stack.copies(copies), env={"executor-virtual": _inventory(folder, pools)},
-        )  # fmt: skip
+            data_dir=folder,
+            broker=broker,
+            partitions=partitions,
+            awaited=AWAITED,
+            services=stack.copies(copies),
+            env={"executor-virtual": _inventory(folder, pools)},
+        )
         async with started(options, say) as bench:
             await prepare(bench, say, pools)
             yield bench
@@ -100,11 +104,18 @@ def _inventory(folder: Path, pools: int) -> dict[str, str]:
     """The executor's variable, and its file: the demo's nodes in every pool."""
     shape = json.loads((stack.NODES / "virtual.json").read_text())
     path = folder / "nodes.json"
-    path.write_text(json.dumps([
-        {**shape, "pool": pool_of(lane),
-         "nodes": [group | {"id": f"p{lane}-{group['id']}"} for group in shape["nodes"]]}
-        for lane in range(pools)
-    ]))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            [
+                {
+                    **shape,
+                    "pool": pool_of(lane),
+                    "nodes": [group | {"id": f"p{lane}-{group['id']}"} for group in shape["nodes"]],
+                }
+                for lane in range(pools)
+            ]
+        )
+    )
     return {"BERTH_NODES": str(path)}
 
 

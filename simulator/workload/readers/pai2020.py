@@ -168,10 +168,7 @@ def _spans(folder: Path, table: pa.Table) -> tuple[Floats, Floats]:
         _widen(rows, began_s, ended_s, first_s, last_s, open_ended)
     ran = np.isfinite(first_s)
     ended = np.isfinite(last_s) & ~open_ended
-    return (
-        np.where(ran, first_s, start_s),
-        np.where(ran, np.where(ended, last_s, np.nan), end_s),
-    )
+    return (np.where(ran, first_s, start_s), np.where(ran, np.where(ended, last_s, np.nan), end_s))
 
 
 def _widen(

@@ -52,18 +52,28 @@ def api() -> Iterator[Api]:
 
 def test_the_key_goes_along_and_what_was_not_given_stays_away(api: Api) -> None:
     assert api.get("/v1/jobs", {"tenant": "a b", "phase": None, "name": ""}) == {
-        "path": "/v1/jobs?tenant=a+b", "key": "Bearer id.secret", "body": None,
-    }  # fmt: skip
+        "path": "/v1/jobs?tenant=a+b",
+        "key": "Bearer id.secret",
+        "body": None,
+    }
     assert api.post("/v1/jobs", {"a": 1})["body"] == {"a": 1}
 
 
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (400, BadInput), (413, BadInput), (422, BadInput), (404, NotFound), (401, Refused),
-        (403, Refused), (409, Refused), (503, Unreachable), (429, Unreachable), (500, CliError),
+        (400, BadInput),
+        (413, BadInput),
+        (422, BadInput),
+        (404, NotFound),
+        (401, Refused),
+        (403, Refused),
+        (409, Refused),
+        (503, Unreachable),
+        (429, Unreachable),
+        (500, CliError),
     ],
-)  # fmt: skip
+)
 def test_a_problem_is_one_line_with_its_exit_code(
     api: Api, status: int, error: type[CliError]
 ) -> None:

@@ -29,9 +29,22 @@ UNTIL_S = 60_000
 """Some jobs have ended by then, and some wait."""
 ENDS_S = 60.0
 SIMULATE = (
-    "simulate", "--jobs", "150", "--nodes", "4", "--load", "1.1", "--last-share", "1",
-    "--policy", "srsf", "--preemption", "ranked", "--large-gang-share", "1",
-)  # fmt: skip
+    "simulate",
+    "--jobs",
+    "150",
+    "--nodes",
+    "4",
+    "--load",
+    "1.1",
+    "--last-share",
+    "1",
+    "--policy",
+    "srsf",
+    "--preemption",
+    "ranked",
+    "--large-gang-share",
+    "1",
+)
 RECORDED = "recorded simulation"
 
 
@@ -87,9 +100,17 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     data = tmp_path_factory.mktemp("opened")
     berth(*SIMULATE, "--out", folder)
     command = [
-        sys.executable, "-m", "services.cli", "open", str(folder), "--data", str(data),
-        "--until", str(UNTIL_S), "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "services.cli",
+        "open",
+        str(folder),
+        "--data",
+        str(data),
+        "--until",
+        str(UNTIL_S),
+        "--json",
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c
     ) as process:
@@ -167,9 +188,12 @@ def test_every_command_is_refused_and_says_why(opened: Opened) -> None:
 def test_commands_of_the_command_line_are_refused_wherever_they_would_go(opened: Opened) -> None:
     job = opened.told["waited_longest"]
     for words in (
-        ("submit", "--tenant", "vision", "true"), ("cancel", job), ("drain", "n0"),
-        ("access", "bootstrap", "--again"), ("replay", "synthetic", "--pool", "simulated"),
-    ):  # fmt: skip
+        ("submit", "--tenant", "vision", "true"),
+        ("cancel", job),
+        ("drain", "n0"),
+        ("access", "bootstrap", "--again"),
+        ("replay", "synthetic", "--pool", "simulated"),
+    ):
         assert RECORDED in opened.refused(*words), words
 
 

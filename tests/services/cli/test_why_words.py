@@ -16,8 +16,11 @@ def test_a_reason_that_no_table_knows_is_shown_as_it_stands() -> None:
 
 
 def test_a_placed_job_says_where_and_after_how_long() -> None:
-    data = {"allocations": [{"node_id": f"n{i}"} for i in range(6)], "waited_ms": 1500,
-            "policy": "fcfs"}  # fmt: skip
+    data = {
+        "allocations": [{"node_id": f"n{i}"} for i in range(6)],
+        "waited_ms": 1500,
+        "policy": "fcfs",
+    }
     assert words("job.placed.v1", data) == "on n0, n1, n2, n3 and 2 more after 1.5 s, by fcfs"
 
 
@@ -38,9 +41,16 @@ def test_an_unknown_type_is_no_failure() -> None:
 
 def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None:
     line = {
-        "base_policy": "fcfs", "learned": "venus", "runtime": "history", "model_sha256": "ab" * 32,
-        "waiting": 40, "position": 3, "score": 0.25, "score_ahead": 0.5, "best_score": 2.0,
-    }  # fmt: skip
+        "base_policy": "fcfs",
+        "learned": "venus",
+        "runtime": "history",
+        "model_sha256": "ab" * 32,
+        "waiting": 40,
+        "position": 3,
+        "score": 0.25,
+        "score_ahead": 0.5,
+        "best_score": 2.0,
+    }
     assert deciding(line, None) == [
         "number 3 of 40 in line, by fcfs, run times from history, re-ranked by venus"
         " (model abababababab): score 0.25, ahead 0.5, first 2"
@@ -51,9 +61,12 @@ def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None
 
 def test_a_placed_job_says_what_decided() -> None:
     placing = {
-        "policy": "fcfs+cpsat", "solver": "optimal", "score": 1.5, "model_sha256": "cd" * 32,
+        "policy": "fcfs+cpsat",
+        "solver": "optimal",
+        "score": 1.5,
+        "model_sha256": "cd" * 32,
         "terms": {"objective": 12.0, "bound": 13.0},
-    }  # fmt: skip
+    }
     assert deciding(None, placing) == [
         "placed by fcfs+cpsat, solver optimal, score 1.5 (model cdcdcdcdcdcd)",
         "  bound 13, objective 12",

@@ -21,9 +21,16 @@ AT = 1_700_000_000_000
 
 def a_node(name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo") -> Node:
     return Node(
-        name, pool, "process" if backend == "process" else "virtual", "a100", gpus, 64, 512, "r1",
+        name,
+        pool,
+        "process" if backend == "process" else "virtual",
+        "a100",
+        gpus,
+        64,
+        512,
+        "r1",
         (("berth.address", "10.0.0.1"),),
-    )  # fmt: skip
+    )
 
 
 def a_lane(*nodes: Node) -> Lane:

@@ -132,9 +132,7 @@ async def _pid_of(stage: Stage, job: str) -> int:
     return int(path.read_text())
 
 
-async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(
-    stage: Stage,
-) -> None:
+async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(stage: Stage) -> None:
     first = stage.start()
     await stage.admit(await stage.heard(NodeRegistered, 1))
     spec = JobSpec(name="t", command=("/bin/sh", "-c", "echo $$; exec sleep 600"))

@@ -56,9 +56,15 @@ class Provider:
         """A good one, but for what is said otherwise; a claim that is None is left out."""
         now = int(time.time())
         plain = {
-            "iss": ISSUER, "aud": AUDIENCE, "sub": "grace", "iat": now, "nbf": now,
-            "exp": now + 300, "tenant": "ada", "role": "submitter",
-        }  # fmt: skip
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": "grace",
+            "iat": now,
+            "nbf": now,
+            "exp": now + 300,
+            "tenant": "ada",
+            "role": "submitter",
+        }
         said = {name: value for name, value in {**plain, **claims}.items() if value is not None}
         key = self.keys[kid]
         algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"

@@ -38,9 +38,13 @@ from tests.services.publisher.ledgers import Ledgers
 
 LANES = 4
 KEYS = {
-    "ada": "ada-key.s1", "ada-view": "ada-view.s2", "bob": "bob-key.s3", "op": "op-key.s4",
-    "root": "root-key.s5", "revoked": "old-key.s6",
-}  # fmt: skip
+    "ada": "ada-key.s1",
+    "ada-view": "ada-view.s2",
+    "bob": "bob-key.s3",
+    "op": "op-key.s4",
+    "root": "root-key.s5",
+    "revoked": "old-key.s6",
+}
 
 
 def _key(name: str, role: str, tenant: str | None) -> KeyCreated:
@@ -153,10 +157,19 @@ class Stack:
             raw = encode_event(event)
             lines.append(
                 Line(
-                    ledger, partition, seq, index, 1000 + seq, event.TYPE, event.subject,
-                    json.loads(raw), raw, "", TRACE,
+                    ledger,
+                    partition,
+                    seq,
+                    index,
+                    1000 + seq,
+                    event.TYPE,
+                    event.subject,
+                    json.loads(raw),
+                    raw,
+                    "",
+                    TRACE,
                 )
-            )  # fmt: skip
+            )
         async with conn.transaction():
             await write(conn, lines)
         await conn.close()

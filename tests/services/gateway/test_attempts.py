@@ -30,8 +30,12 @@ class Box:
 
 
 def request(principal: str, route: str = "/v1/keys") -> Request:
-    scope = {"type": "http", "method": "POST", "route": SimpleNamespace(path=route),
-             "state": {"principal": principal}}  # fmt: skip
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "route": SimpleNamespace(path=route),
+        "state": {"principal": principal},
+    }
     return Request(scope)
 
 
@@ -63,8 +67,9 @@ async def test_the_gateway_tells_access_of_its_own_accord(stack: Stack) -> None:
     assert (await stack.call("DELETE", "/v1/keys/secret-name", key="ada"))[0] == 403
     async with asyncio.timeout(20):
         while True:
-            found = [msgspec.json.decode(e.value or b"") for e in
-                     await stack.read("access.commands", 0)]  # fmt: skip
+            found = [
+                msgspec.json.decode(e.value or b"") for e in await stack.read("access.commands", 0)
+            ]
             told = [
                 each["data"]["attempts"] for each in found if each["type"] == "attempts.note.v1"
             ]

@@ -36,11 +36,12 @@ async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
     place = len(await stack.read("submissions.ada", 3))
     trace = "00-" + "3" * 32 + "-" + "4" * 16 + "-01"
     await stack.put(
-        "submissions.ada", 3,
+        "submissions.ada",
+        3,
         wish("k1", {"name": "flat", "pool": "side"}, traceparent=trace),
         wish("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
         wish("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
-    )  # fmt: skip
+    )
     flat = await until(stack, command_id_of("submissions.ada", 3, place))
     assert (flat["lane"], flat["tenant"], flat["pool"]) == (2, "ada", "side")
     assert flat["data"]["job_id"] == job_id_of("ada", "side", "k1")

@@ -22,8 +22,12 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
     ("POST", f"{NODE}/uncordon", "op", {"pool": "side"}, "commands", "node.uncordon.v1"),
     ("POST", "/v1/faults/j/1/0/1/dismiss", "op", {"pool": "side"}, "commands", "fault.dismiss.v1"),
     (
-        "POST", "/v1/faults/j/1/0/1/false-alarm", "op", {"pool": "side", "reason": "x"},
-        "commands", "fault.mark-false-alarm.v1",
+        "POST",
+        "/v1/faults/j/1/0/1/false-alarm",
+        "op",
+        {"pool": "side", "reason": "x"},
+        "commands",
+        "fault.mark-false-alarm.v1",
     ),
     ("POST", "/v1/tenants/ada/quota", "op", {"guaranteed_gpus": 4}, "commands", "quota.set.v1"),
     ("POST", "/v1/tenants", "root", TENANT, "access.commands", "tenant.register.v1"),
@@ -31,11 +35,14 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
     ("POST", "/v1/pools", "root", {"pool": "new"}, "access.commands", "pool.configure.v1"),
     ("DELETE", "/v1/keys/some-key", "root", None, "access.commands", "key.revoke.v1"),
     (
-        "POST", "/v1/endpoints", "root",
+        "POST",
+        "/v1/endpoints",
+        "root",
         {"endpoint": "e", "tokens_per_s": 5, "batch_tokens": 10},
-        "access.commands", "endpoint.configure.v1",
+        "access.commands",
+        "endpoint.configure.v1",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("method", "path", "key", "body", "topic", "type_"), ORDERS)

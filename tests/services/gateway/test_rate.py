@@ -42,9 +42,13 @@ def metrics_port() -> int:
 def url(stack: Stack, metrics_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("rate")
     running, http = start_gateway(
-        folder, stack.kafka, as_gateway(stack.dsn), BERTH_TENANT_RATE=str(PER_S),
-        BERTH_TENANT_BURST=str(BURST), BERTH_METRICS_PORT=str(metrics_port),
-    )  # fmt: skip
+        folder,
+        stack.kafka,
+        as_gateway(stack.dsn),
+        BERTH_TENANT_RATE=str(PER_S),
+        BERTH_TENANT_BURST=str(BURST),
+        BERTH_METRICS_PORT=str(metrics_port),
+    )
     asyncio.run(ready(http))
     yield http
     running.stop()

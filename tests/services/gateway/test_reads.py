@@ -26,49 +26,94 @@ def rows(stack: Stack) -> Stack:
 
 async def fill(stack: Stack) -> None:
     await stack.project(
-        "access", 0, 1, PoolConfigured(pool="main", partition=1),
+        "access",
+        0,
+        1,
+        PoolConfigured(pool="main", partition=1),
         TenantRegistered(tenant="ada", default_pool="main"),
         TenantRegistered(tenant="bob", default_pool="main"),
-    )  # fmt: skip
+    )
     await stack.project(
-        "placement", 1, 1, NodeJoined(
-            node_id="n1", incarnation="i", executor_id="e", backend="virtual", gpu_type="a100",
-            gpus=2, cpus=8, mem_gib=64,
+        "placement",
+        1,
+        1,
+        NodeJoined(
+            node_id="n1",
+            incarnation="i",
+            executor_id="e",
+            backend="virtual",
+            gpu_type="a100",
+            gpus=2,
+            cpus=8,
+            mem_gib=64,
         ),
-    )  # fmt: skip
+    )
     for seq, (job, tenant) in enumerate([("a1", "ada"), ("a2", "ada"), ("b1", "bob")], 10):
         await admit(stack, seq, job, tenant)
     await stack.project(
-        "placement", 1, 40,
-        JobPlaced(job_id="a1", tenant="ada", attempt=1, waited_ms=5, policy="fcfs",
-                  allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),)),
+        "placement",
+        1,
+        40,
+        JobPlaced(
+            job_id="a1",
+            tenant="ada",
+            attempt=1,
+            waited_ms=5,
+            policy="fcfs",
+            allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),),
+        ),
         JobPreempted(job_id="a1", tenant="ada", attempt=1, reason="higher_class", by_job_id="b1"),
-    )  # fmt: skip
+    )
     await stack.project(
-        "priority", 1, 41,
+        "priority",
+        1,
+        41,
         QueueRanked(
-            base_policy="fcfs", learned="venus", runtime="history", waiting=3,
+            base_policy="fcfs",
+            learned="venus",
+            runtime="history",
+            waiting=3,
             ranked=(Ranked(job_id="b1", score=2.0), Ranked(job_id="a2", score=0.5)),
         ),
-    )  # fmt: skip
+    )
     await stack.project(
-        "placement", 1, 42,
+        "placement",
+        1,
+        42,
         NodeHealthNoted(node_id="n1", fault_id="a0/1/0/1", slowdown=2, health=0.5),
-    )  # fmt: skip
+    )
     await stack.project(
-        "failslow", 1, 43,
+        "failslow",
+        1,
+        43,
         FaultSuspected(
-            fault_id="a0/1/0/1", job_id="a0", tenant="ada", node_id="n1", allocation_id="1/40/0/0",
-            slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3,
+            fault_id="a0/1/0/1",
+            job_id="a0",
+            tenant="ada",
+            node_id="n1",
+            allocation_id="1/40/0/0",
+            slowdown=2,
+            iteration_s=2,
+            peers_s=1,
+            score=9,
+            reports=3,
         ),
-    )  # fmt: skip
+    )
     await stack.project(
-        "admission", 1, 50,
+        "admission",
+        1,
+        50,
         CommandAccepted(command_id="c-ada", command_type="job.submit.v1", tenant="ada", of="a1"),
         QuotaChanged(tenant="ada", guaranteed_gpus=8),
-        InputRejected(topic="submissions.bob", partition=0, offset=3, reason="not JSON",
-                      sha256="0" * 64, tenant="bob"),
-    )  # fmt: skip
+        InputRejected(
+            topic="submissions.bob",
+            partition=0,
+            offset=3,
+            reason="not JSON",
+            sha256="0" * 64,
+            tenant="bob",
+        ),
+    )
 
 
 async def admit(stack: Stack, seq: int, job: str, tenant: str) -> None:
@@ -76,10 +121,12 @@ async def admit(stack: Stack, seq: int, job: str, tenant: str) -> None:
         "admission", 1, seq, JobAdmitted(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC)
     )
     await stack.project(
-        "placement", 1, seq,
+        "placement",
+        1,
+        seq,
         JobEnqueued(job_id=job, tenant=tenant, submitted_at=seq, spec=SPEC),
         JobHeld(job_id=job, tenant=tenant, reason="no_capacity", short_gpus=2),
-    )  # fmt: skip
+    )
 
 
 async def test_a_job_is_shown_without_its_command_and_environment(rows: Stack) -> None:
@@ -101,26 +148,46 @@ async def test_pages_of_jobs_follow_each_other_without_gap_or_repeat(rows: Stack
 
 async def test_jobs_are_filtered(rows: Stack) -> None:
     for query, jobs in {
-        "phase=waiting": ["a2"], "name=tr": ["a2", "a1"], "name=zz": [], "pool=main": ["a2", "a1"],
-    }.items():  # fmt: skip
+        "phase=waiting": ["a2"],
+        "name=tr": ["a2", "a1"],
+        "name=zz": [],
+        "pool=main": ["a2", "a1"],
+    }.items():
         _, said, _ = await rows.call("GET", f"/v1/jobs?{query}")
         assert [row["job_id"] for row in said["items"]] == jobs
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/jobs/b1", "/v1/jobs/b1/timeline", "/v1/jobs/b1/why", "/v1/jobs/b1/trace",
-     "/v1/jobs/b1/logs", "/v1/jobs?tenant=bob", "/v1/tenants/bob", "/v1/jobs/none"],
-)  # fmt: skip
+    [
+        "/v1/jobs/b1",
+        "/v1/jobs/b1/timeline",
+        "/v1/jobs/b1/why",
+        "/v1/jobs/b1/trace",
+        "/v1/jobs/b1/logs",
+        "/v1/jobs?tenant=bob",
+        "/v1/tenants/bob",
+        "/v1/jobs/none",
+    ],
+)
 async def test_what_is_another_tenants_is_not_there(rows: Stack, path: str) -> None:
     assert (await rows.call("GET", path))[0] == 404
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/jobs", "/v1/queue", "/v1/allocations?released=true", "/v1/tenants", "/v1/dead",
-     "/v1/nodes", "/v1/jobs/a1/timeline", "/v1/jobs/a1/why", "/v1/llm/requests"],
-)  # fmt: skip
+    [
+        "/v1/jobs",
+        "/v1/queue",
+        "/v1/allocations?released=true",
+        "/v1/tenants",
+        "/v1/dead",
+        "/v1/nodes",
+        "/v1/jobs/a1/timeline",
+        "/v1/jobs/a1/why",
+        "/v1/llm/requests",
+    ],
+)
 async def test_no_list_names_another_tenant_or_its_jobs(rows: Stack, path: str) -> None:
     status, said, _ = await rows.call("GET", path)
     assert status == 200
@@ -130,8 +197,12 @@ async def test_no_list_names_another_tenant_or_its_jobs(rows: Stack, path: str) 
 async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack) -> None:
     _, said, _ = await rows.call("GET", "/v1/jobs/a1/timeline")
     assert [item["type"] for item in said["items"]] == [
-        "job.admitted.v1", "job.enqueued.v1", "job.held.v1", "job.placed.v1", "job.preempted.v1",
-    ]  # fmt: skip
+        "job.admitted.v1",
+        "job.enqueued.v1",
+        "job.held.v1",
+        "job.placed.v1",
+        "job.preempted.v1",
+    ]
     _, why, _ = await rows.call("GET", "/v1/jobs/a2/why")
     held = next(item for item in why["items"] if item["type"] == "job.held.v1")
     assert held["data"]["short_gpus"] == 2

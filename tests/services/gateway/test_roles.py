@@ -53,13 +53,20 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/llm/requests"): "viewer",
 }
 HOLDERS: dict[Role, str] = {
-    "viewer": "ada-view", "submitter": "ada", "operator": "op", "admin": "root",
-}  # fmt: skip
+    "viewer": "ada-view",
+    "submitter": "ada",
+    "operator": "op",
+    "admin": "root",
+}
 VALUES = {
-    "{job_id}": "no-such-job", "{node_id}": "no-such-node", "{verb}": "cordon",
-    "{tenant}": "ada", "{key_id}": "no-such-key", "{fault_id}": "f/1/0/1",
+    "{job_id}": "no-such-job",
+    "{node_id}": "no-such-node",
+    "{verb}": "cordon",
+    "{tenant}": "ada",
+    "{key_id}": "no-such-key",
+    "{fault_id}": "f/1/0/1",
     "{command_id}": "no-such-command",
-}  # fmt: skip
+}
 
 
 async def test_every_route_has_a_row_here(stack: Stack) -> None:
@@ -99,10 +106,18 @@ async def test_each_role_may_what_its_row_says_and_no_more(
 
 
 BAD = [
-    "Basic b3A6cGFzcw==", "Bearer", "Bearer ", "Bearer x", f"Bearer {KEYS['revoked']}",
-    "Bearer op-key.wrong", f"Token {KEYS['op']}", KEYS["op"], f"Bearer {'k' * 600}.x",
-    "Bearer eyJhbGciOiJub25lIn0.e30.", f"Bearer {KEYS['op']} {KEYS['op']}",
-]  # fmt: skip
+    "Basic b3A6cGFzcw==",
+    "Bearer",
+    "Bearer ",
+    "Bearer x",
+    f"Bearer {KEYS['revoked']}",
+    "Bearer op-key.wrong",
+    f"Token {KEYS['op']}",
+    KEYS["op"],
+    f"Bearer {'k' * 600}.x",
+    "Bearer eyJhbGciOiJub25lIn0.e30.",
+    f"Bearer {KEYS['op']} {KEYS['op']}",
+]
 
 
 @pytest.mark.parametrize("told", BAD)
@@ -124,10 +139,15 @@ async def test_a_tenant_has_two_live_keys_and_one_is_revoked_within_five_seconds
     for name in ("old", "new"):
         KEYS[name] = f"rotated-{name}.secret-{name}"
         await stack.append(
-            "access", 0,
-            KeyCreated(key_id=f"rotated-{name}", sha256=sha256_of(f"secret-{name}"),
-                       role="submitter", tenant="ada"),
-        )  # fmt: skip
+            "access",
+            0,
+            KeyCreated(
+                key_id=f"rotated-{name}",
+                sha256=sha256_of(f"secret-{name}"),
+                role="submitter",
+                tenant="ada",
+            ),
+        )
     async with timeout(30):
         while {await status_of(stack, "GET", "/v1/jobs", n) for n in ("old", "new")} != {200}:
             await sleep(0.05)

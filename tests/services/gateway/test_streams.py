@@ -169,9 +169,13 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
 
 def printed(first: int, *lines: str) -> bytes:
     data = {
-        "job_id": "log1", "tenant": "ada", "rank": 0, "attempt": 1, "first_line": first,
+        "job_id": "log1",
+        "tenant": "ada",
+        "rank": 0,
+        "attempt": 1,
+        "first_line": first,
         "lines": lines,
-    }  # fmt: skip
+    }
     return cloudevents.encode(
         id="l", source="/berth/executor", type="worker.printed.v1", data=json.dumps(data).encode()
     )

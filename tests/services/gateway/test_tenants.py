@@ -22,14 +22,16 @@ from tests.services.gateway.stack import KEYS, Stack, as_gateway
 
 NAMES = ("qa-red", "qb-green", "qc-blue", "qd-grey")
 PAIRS = 12
-FOREIGN = {
-    "{job_id}": "{name}-waits", "{tenant}": "{name}", "{command_id}": "{name}-c",
-}  # fmt: skip
+FOREIGN = {"{job_id}": "{name}-waits", "{tenant}": "{name}", "{command_id}": "{name}-c"}
 QUERIES = (
-    "/v1/jobs?tenant={name}", "/v1/jobs?name={name}", "/v1/jobs?array={name}-waits",
-    "/v1/allocations?job={name}-runs&released=true", "/v1/jobs?after=9999:{name}-waits",
-    "/v1/tenants?after={name}", "/v1/events?since=start&subject={name}-waits",
-)  # fmt: skip
+    "/v1/jobs?tenant={name}",
+    "/v1/jobs?name={name}",
+    "/v1/jobs?array={name}-waits",
+    "/v1/allocations?job={name}-runs&released=true",
+    "/v1/jobs?after=9999:{name}-waits",
+    "/v1/tenants?after={name}",
+    "/v1/events?since=start&subject={name}-waits",
+)
 
 UNFILTERED: dict[str, tuple[object, ...]] = {
     "JOBS": (None,) * 6,
@@ -53,9 +55,11 @@ async def people(stack: Stack) -> None:
     for number, name in enumerate(NAMES):
         KEYS[name] = f"{name}-key.s"
         await stack.append(
-            "access", 0, TenantRegistered(tenant=name, default_pool="main"),
+            "access",
+            0,
+            TenantRegistered(tenant=name, default_pool="main"),
             KeyCreated(key_id=f"{name}-key", sha256=sha256_of("s"), role="submitter", tenant=name),
-        )  # fmt: skip
+        )
         await rows_of(stack, name, 500 + 10 * number)
     ranked = tuple(Ranked(job_id=f"{name}-waits", score=1) for name in NAMES)
     await stack.project(
@@ -72,32 +76,73 @@ async def rows_of(stack: Stack, name: str, seq: int) -> None:
     other = NAMES[(NAMES.index(name) + 1) % len(NAMES)]
     await stack.project("access", 0, seq, TenantRegistered(tenant=name, default_pool="main"))
     await stack.project(
-        "admission", 1, seq,
+        "admission",
+        1,
+        seq,
         *(JobAdmitted(job_id=job, tenant=name, submitted_at=seq, spec=spec) for job in jobs),
         CommandAccepted(command_id=f"{name}-c", command_type="t", tenant=name, of=jobs[0]),
         QuotaChanged(tenant=name, guaranteed_gpus=8),
-        InputRejected(topic=f"submissions.{name}", partition=0, offset=seq, reason="not JSON",
-                      sha256="0" * 64, tenant=name),
-    )  # fmt: skip
+        InputRejected(
+            topic=f"submissions.{name}",
+            partition=0,
+            offset=seq,
+            reason="not JSON",
+            sha256="0" * 64,
+            tenant=name,
+        ),
+    )
     await stack.project(
-        "placement", 1, seq,
+        "placement",
+        1,
+        seq,
         *(JobEnqueued(job_id=job, tenant=name, submitted_at=seq, spec=spec) for job in jobs),
         JobHeld(job_id=jobs[0], tenant=name, reason="no_capacity", short_gpus=2),
-        JobPlaced(job_id=jobs[1], tenant=name, attempt=1, waited_ms=5, policy="fcfs",
-                  allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),)),
-        JobPreempted(job_id=jobs[1], tenant=name, attempt=1, reason="higher_class",
-                     by_job_id=f"{other}-waits"),
-    )  # fmt: skip
+        JobPlaced(
+            job_id=jobs[1],
+            tenant=name,
+            attempt=1,
+            waited_ms=5,
+            policy="fcfs",
+            allocations=(Allocation(rank=0, node_id="n1", gpus=(1,)),),
+        ),
+        JobPreempted(
+            job_id=jobs[1],
+            tenant=name,
+            attempt=1,
+            reason="higher_class",
+            by_job_id=f"{other}-waits",
+        ),
+    )
     await stack.project(
-        "failslow", 1, seq,
-        FaultSuspected(fault_id=f"{name}-f", job_id=jobs[1], tenant=name, node_id="n1",
-                       allocation_id="a", slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3),
-    )  # fmt: skip
+        "failslow",
+        1,
+        seq,
+        FaultSuspected(
+            fault_id=f"{name}-f",
+            job_id=jobs[1],
+            tenant=name,
+            node_id="n1",
+            allocation_id="a",
+            slowdown=2,
+            iteration_s=2,
+            peers_s=1,
+            score=9,
+            reports=3,
+        ),
+    )
     await stack.project(
-        "throttle", 3, seq,
-        LlmRequestQueued(request_id=f"{name}-r", tenant=name, endpoint="llama", application="app",
-                         prompt_tokens=1, max_output_tokens=1),
-    )  # fmt: skip
+        "throttle",
+        3,
+        seq,
+        LlmRequestQueued(
+            request_id=f"{name}-r",
+            tenant=name,
+            endpoint="llama",
+            application="app",
+            prompt_tokens=1,
+            max_output_tokens=1,
+        ),
+    )
 
 
 async def reading_routes(stack: Stack) -> list[str]:
@@ -138,8 +183,15 @@ async def test_no_answer_ever_names_another_tenants_things(peopled: Stack) -> No
 
 async def test_a_tenants_own_things_are_shown(peopled: Stack) -> None:
     """Else the test above could not fail."""
-    for path in ("/v1/jobs", "/v1/queue", "/v1/faults", "/v1/dead", "/v1/llm/requests",
-                 "/v1/allocations?released=true", "/v1/tenants"):  # fmt: skip
+    for path in (
+        "/v1/jobs",
+        "/v1/queue",
+        "/v1/faults",
+        "/v1/dead",
+        "/v1/llm/requests",
+        "/v1/allocations?released=true",
+        "/v1/tenants",
+    ):
         assert "qa-red" in (await told(peopled, path, "qa-red"))[1], path
         more = f"{path}{'&' if '?' in path else '?'}limit=1000"
         everything = (await told(peopled, more, "op"))[1]
@@ -179,9 +231,14 @@ def foreign(text: str, own: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "bearer",
-    [Bearer("k", "viewer", None), Bearer("k", "submitter", None), Bearer("k", "viewer", "a'; --"),
-     Bearer("k", "viewer", "*"), Bearer("k", "viewer", "")],
-)  # fmt: skip
+    [
+        Bearer("k", "viewer", None),
+        Bearer("k", "submitter", None),
+        Bearer("k", "viewer", "a'; --"),
+        Bearer("k", "viewer", "*"),
+        Bearer("k", "viewer", ""),
+    ],
+)
 def test_only_an_operator_sees_all_and_no_name_is_more_than_a_name(bearer: Bearer) -> None:
     with pytest.raises(ValueError, match="tenant's or an operator's"):
         database.seen_by(bearer)

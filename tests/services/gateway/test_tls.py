@@ -31,9 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(stack: Stack, folder: Path) -> Iterator[str]:
     running, http = start_gateway(
-        folder, stack.kafka, as_gateway(stack.dsn), BERTH_TLS_CERT=str(folder / "api.crt"),
+        folder,
+        stack.kafka,
+        as_gateway(stack.dsn),
+        BERTH_TLS_CERT=str(folder / "api.crt"),
         BERTH_TLS_KEY=str(folder / "api.key"),
-    )  # fmt: skip
+    )
     url = http.replace("http:", "https:")
     asyncio.run(until_ready(url, folder))
     yield url
@@ -54,9 +57,11 @@ def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path
         Api(Target(url, key, str(folder / "absent"))).get("/health")
     said = subprocess.run(
         [sys.executable, "-m", "services.cli", "--ca", str(folder / "ca.crt"), "queue", "--json"],
-        env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key}, capture_output=True, text=True,
+        env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert said.returncode == 0 and said.stdout.startswith("["), said.stderr
 
 

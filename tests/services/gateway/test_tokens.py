@@ -74,14 +74,19 @@ DAY_S = 86_400
 @pytest.mark.parametrize(
     ("claims", "reason"),
     [
-        ({"iss": "https://evil.example"}, "iss"), ({"iss": None}, "missing"),
-        ({"aud": "other"}, "aud"), ({"aud": None}, "missing"), ({"exp": None}, "missing"),
-        ({"sub": None}, "missing"), ({"exp": int(time.time()) - 31}, "exp"),
+        ({"iss": "https://evil.example"}, "iss"),
+        ({"iss": None}, "missing"),
+        ({"aud": "other"}, "aud"),
+        ({"aud": None}, "missing"),
+        ({"exp": None}, "missing"),
+        ({"sub": None}, "missing"),
+        ({"exp": int(time.time()) - 31}, "exp"),
         ({"nbf": int(time.time()) + DAY_S}, "nbf"),
         ({"iat": int(time.time()) + DAY_S}, "nbf or iat"),
-        ({"exp": "soon"}, "fit"), ({"aud": ["other", "another"]}, "aud"),
+        ({"exp": "soon"}, "fit"),
+        ({"aud": ["other", "another"]}, "aud"),
     ],
-)  # fmt: skip
+)
 async def test_a_claim_that_does_not_hold_closes_the_door(
     idp: Provider, keys: KeySet, claims: dict[str, object], reason: str
 ) -> None:
@@ -108,9 +113,11 @@ async def test_what_is_not_signed_is_refused(idp: Provider, keys: KeySet) -> Non
 
 async def test_a_public_key_is_no_secret_of_hs256(idp: Provider, keys: KeySet) -> None:
     body = idp.token().split(".")[1]
-    pem = idp.keys["r1"].public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )  # fmt: skip
+    pem = (
+        idp.keys["r1"]
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
     for algorithm in ("HS256", "RS256", "ES256"):
         said = f"{_part({'alg': algorithm, 'kid': 'r1'})}.{body}"
         mac = hmac.digest(pem, said.encode(), "sha256")
@@ -135,10 +142,19 @@ async def test_an_algorithm_that_is_not_its_keys_is_refused(idp: Provider, keys:
 
 @pytest.mark.parametrize(
     "header",
-    [{"jku": "https://evil.example/keys"}, {"x5u": "https://evil.example/c"}, {"x5c": ["a"]},
-     {"jwk": {"kty": "RSA"}}, {"crit": ["b64"], "b64": False}, {"x5t": "a"}, {"kid": ""},
-     {"kid": "k" * 257}, {"typ": "secevent+jwt"}, {"cty": "JWT"}],
-)  # fmt: skip
+    [
+        {"jku": "https://evil.example/keys"},
+        {"x5u": "https://evil.example/c"},
+        {"x5c": ["a"]},
+        {"jwk": {"kty": "RSA"}},
+        {"crit": ["b64"], "b64": False},
+        {"x5t": "a"},
+        {"kid": ""},
+        {"kid": "k" * 257},
+        {"typ": "secevent+jwt"},
+        {"cty": "JWT"},
+    ],
+)
 async def test_a_header_that_could_lead_elsewhere_is_refused(
     idp: Provider, keys: KeySet, header: dict[str, object]
 ) -> None:
@@ -281,10 +297,20 @@ def test_claims_are_found_by_their_configured_names() -> None:
 
 @pytest.mark.parametrize(
     "claims",
-    [{"role": None}, {"role": "root"}, {"role": ["root", 7]}, {"role": {"boss": 1}},
-     {"tenant": None}, {"tenant": ""}, {"tenant": ["ada"]}, {"sub": ""}, {"sub": "s" * 129},
-     {"sub": "a\nb"}, {"exp": None}],
-)  # fmt: skip
+    [
+        {"role": None},
+        {"role": "root"},
+        {"role": ["root", 7]},
+        {"role": {"boss": 1}},
+        {"tenant": None},
+        {"tenant": ""},
+        {"tenant": ["ada"]},
+        {"sub": ""},
+        {"sub": "s" * 129},
+        {"sub": "a\nb"},
+        {"exp": None},
+    ],
+)
 def test_claims_that_say_nothing_clear_say_nothing(claims: dict[str, object]) -> None:
     told = {"sub": "s", "exp": 9, "tenant": "ada", "role": "submitter", **claims}
     with pytest.raises(BadClaims):
@@ -309,10 +335,15 @@ async def test_the_api_takes_tokens_and_goes_on_with_keys_while_the_provider_is_
 ) -> None:
     roles = "submitter=submitter,boss=admin"
     running, url = start_gateway(
-        tmp_path, stack.kafka, as_gateway(stack.dsn), BERTH_OIDC_ISSUER=ISSUER,
-        BERTH_OIDC_AUDIENCE=AUDIENCE, BERTH_OIDC_KEYS=idp.url, BERTH_OIDC_ROLES=roles,
+        tmp_path,
+        stack.kafka,
+        as_gateway(stack.dsn),
+        BERTH_OIDC_ISSUER=ISSUER,
+        BERTH_OIDC_AUDIENCE=AUDIENCE,
+        BERTH_OIDC_KEYS=idp.url,
+        BERTH_OIDC_ROLES=roles,
         BERTH_OIDC_CA=str(tmp_path / "ca.crt"),
-    )  # fmt: skip
+    )
     there = Stack(stack.kafka, url, stack.dsn, tmp_path, stack.ledgers, stack.broker)
     try:
         await ready(url)

@@ -48,9 +48,11 @@ def pool(name: str = "main", partition: int = 0) -> PoolConfigured:
 
 def admitted(job: str, tenant: str = "ada") -> JobAdmitted:
     spec = JobSpec(
-        name="train", command=("python", "--key=canary-argv"), env={"A": "canary-env"},
+        name="train",
+        command=("python", "--key=canary-argv"),
+        env={"A": "canary-env"},
         gang=Gang(workers=2),
-    )  # fmt: skip
+    )
     return JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec)
 
 

@@ -21,14 +21,7 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.jobs import JobsReleased
 from shared.contracts.rejected import InputRejected
 from shared.telemetry.metrics import Metrics
-from tests.services.publisher.ledgers import (
-    Ledgers,
-    accepted,
-    admitted,
-    pool,
-    preempted,
-    succeeded,
-)
+from tests.services.publisher.ledgers import Ledgers, accepted, admitted, pool, preempted, succeeded
 from tests.services.publisher.shipping import LogShipper
 
 LANES = 2

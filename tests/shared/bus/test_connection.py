@@ -87,10 +87,7 @@ def test_nothing_that_is_printed_holds_the_password(guarded: Connection) -> None
         ({"password": SECRET}, "go together"),
         ({"user": "a", "password": SECRET}, "CA is missing"),
         ({"certificate": Path("x.pem")}, "CA is missing"),
-        (
-            {"user": "a", "password": SECRET, "ca": Path("a"), "certificate": Path("b")},
-            "not both",
-        ),
+        ({"user": "a", "password": SECRET, "ca": Path("a"), "certificate": Path("b")}, "not both"),
     ],
 )
 def test_what_does_not_go_together_is_refused(fields: dict[str, object], says: str) -> None:

@@ -23,10 +23,13 @@ def record(message: Command) -> bytes:
     return cloudevents.encode(id="c1", source="/me", type=message.TYPE, data=encode(message))
 
 
-@pytest.mark.parametrize(("service", "topic", "message"), [
-    ("admission", "commands", RevokeKey(key_id="k1")),
-    ("access", "access.commands", CancelJob(job_id="j1")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("service", "topic", "message"),
+    [
+        ("admission", "commands", RevokeKey(key_id="k1")),
+        ("access", "access.commands", CancelJob(job_id="j1")),
+    ],
+)
 def test_a_command_whose_owner_does_not_read_the_topic_is_not_lost_in_silence(
     service: str, topic: str, message: Command
 ) -> None:

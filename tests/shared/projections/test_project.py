@@ -54,18 +54,28 @@ def history(jobs: int = 30, seed: int = 1) -> MemoryBroker:
     placement = LedgerPen(broker, "placement")
     pens["access"].write([PoolConfigured(pool="p", partition=0)])
     pens["access"].write([TenantRegistered(tenant="red", default_pool="p", weight=2)])
-    placement.write([
-        NodeJoined(node_id="n1", incarnation="i", executor_id="e", backend="virtual",
-                   gpu_type="a100", gpus=8, cpus=8, mem_gib=64),
-    ])  # fmt: skip
+    placement.write(
+        [
+            NodeJoined(
+                node_id="n1",
+                incarnation="i",
+                executor_id="e",
+                backend="virtual",
+                gpu_type="a100",
+                gpus=8,
+                cpus=8,
+                mem_gib=64,
+            )
+        ]
+    )
     for number in range(jobs):
         run_job(pens["admission"], pens["priority"], placement, number)
         if number % 7 == 0:
             pens["admission"].scribble(b"not a record")
     placement.write([NodeCordoned(node_id="n1", reason="hot")])
-    pens["admission"].write([
-        InputRejected(topic="commands", partition=0, offset=4, reason="no JSON", sha256="ab")
-    ])  # fmt: skip
+    pens["admission"].write(
+        [InputRejected(topic="commands", partition=0, offset=4, reason="no JSON", sha256="ab")]
+    )
     return broker
 
 
@@ -76,10 +86,12 @@ def run_job(admission: LedgerPen, priority: LedgerPen, placement: LedgerPen, num
         return
     if number % 3 == 0:
         admission.write([JobDeferred(job_id=job, tenant=tenant, reason="quota", spec=SPEC)])
-    admission.write([
-        CommandAccepted(command_id=f"c{number}", command_type="job.submit.v1", of=job),
-        JobAdmitted(job_id=job, tenant=tenant, submitted_at=admission.at, spec=SPEC),
-    ])  # fmt: skip
+    admission.write(
+        [
+            CommandAccepted(command_id=f"c{number}", command_type="job.submit.v1", of=job),
+            JobAdmitted(job_id=job, tenant=tenant, submitted_at=admission.at, spec=SPEC),
+        ]
+    )
     priority.write([QueueRanked(base_policy="fcfs", ranked=(Ranked(job_id=job, score=1),))])
     placement.write([JobEnqueued(job_id=job, tenant=tenant, submitted_at=1, spec=SPEC)])
     if number % 3 == 1:
@@ -87,16 +99,33 @@ def run_job(admission: LedgerPen, priority: LedgerPen, placement: LedgerPen, num
     if number % 5 == 4:
         return
     lease = Allocation(rank=0, node_id="n1", gpus=(0, 1), cpus=1, mem_gib=1)
-    place = placement.write([
-        JobPlaced(job_id=job, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=1,
-                  policy="fcfs"),
-    ])  # fmt: skip
+    place = placement.write(
+        [
+            JobPlaced(
+                job_id=job,
+                tenant=tenant,
+                attempt=1,
+                allocations=(lease,),
+                waited_ms=1,
+                policy="fcfs",
+            )
+        ]
+    )
     placement.write([JobStarted(job_id=job, tenant=tenant, attempt=1, gpus=2)])
-    placement.write([
-        AllocationReleased(job_id=job, tenant=tenant, attempt=1, allocation_id=f"{place}/0",
-                           node_id="n1", reason="exited", exit_code=0),
-        JobSucceeded(job_id=job, tenant=tenant, attempt=1, ran_ms=40, gpu_s=0.0801 * number),
-    ])  # fmt: skip
+    placement.write(
+        [
+            AllocationReleased(
+                job_id=job,
+                tenant=tenant,
+                attempt=1,
+                allocation_id=f"{place}/0",
+                node_id="n1",
+                reason="exited",
+                exit_code=0,
+            ),
+            JobSucceeded(job_id=job, tenant=tenant, attempt=1, ran_ms=40, gpu_s=0.0801 * number),
+        ]
+    )
 
 
 async def project_all(dsn: str, broker: MemoryBroker, sizes: random.Random | None = None) -> None:
@@ -158,14 +187,30 @@ async def test_moves_are_counted_and_told_and_nodes_have_a_health(database: str)
     broker = history(1)
     pen = LedgerPen(broker, "placement", 1)
     lease = Allocation(rank=0, node_id="n2", gpus=(0, 1))
-    pen.write([
-        JobEnqueued(job_id="k", tenant="red", submitted_at=1, spec=SPEC),
-        JobMigrated(job_id="k", tenant="red", attempt=1, reason="drain", from_nodes=("n1",),
-                    to_nodes=("n2",), target=(lease,)),
-        JobResized(job_id="k", tenant="red", attempt=1, reason="grow", from_workers=1,
-                   to_workers=2, target=(lease,)),
-        NodeHealthNoted(node_id="n2", fault_id="f", slowdown=2, health=0.5),
-    ])  # fmt: skip
+    pen.write(
+        [
+            JobEnqueued(job_id="k", tenant="red", submitted_at=1, spec=SPEC),
+            JobMigrated(
+                job_id="k",
+                tenant="red",
+                attempt=1,
+                reason="drain",
+                from_nodes=("n1",),
+                to_nodes=("n2",),
+                target=(lease,),
+            ),
+            JobResized(
+                job_id="k",
+                tenant="red",
+                attempt=1,
+                reason="grow",
+                from_workers=1,
+                to_workers=2,
+                target=(lease,),
+            ),
+            NodeHealthNoted(node_id="n2", fault_id="f", slowdown=2, health=0.5),
+        ]
+    )
     await project_all(database, broker)
     conn = await connect(database)
     row = await conn.fetchrow("SELECT phase, moves, reason FROM job_placement WHERE job_id = 'k'")

@@ -54,15 +54,27 @@ def two_tenants() -> MemoryBroker:
     broker = MemoryBroker()
     names = ("access", "admission", "priority", "placement", "failslow", "throttle")
     pens = {name: LedgerPen(broker, name) for name in names}
-    pens["access"].write([
-        PoolConfigured(pool="p", partition=0),
-        EndpointConfigured(endpoint="llama", partition=0, tokens_per_s=9, batch_tokens=99),
-        *(TenantRegistered(tenant=name, default_pool="p") for name in TENANTS),
-    ])  # fmt: skip
-    pens["placement"].write([
-        NodeJoined(node_id="n1", incarnation="i", executor_id="e", backend="virtual",
-                   gpu_type="a100", gpus=8, cpus=8, mem_gib=64),
-    ])  # fmt: skip
+    pens["access"].write(
+        [
+            PoolConfigured(pool="p", partition=0),
+            EndpointConfigured(endpoint="llama", partition=0, tokens_per_s=9, batch_tokens=99),
+            *(TenantRegistered(tenant=name, default_pool="p") for name in TENANTS),
+        ]
+    )
+    pens["placement"].write(
+        [
+            NodeJoined(
+                node_id="n1",
+                incarnation="i",
+                executor_id="e",
+                backend="virtual",
+                gpu_type="a100",
+                gpus=8,
+                cpus=8,
+                mem_gib=64,
+            )
+        ]
+    )
     for tenant in TENANTS:
         write_of(tenant, pens)
     ranked = [Ranked(job_id=f"{name}-waits", score=n) for n, name in enumerate(TENANTS)]
@@ -75,37 +87,87 @@ def write_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
     admitted = [
         JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec) for job in (done, waits)
     ]
-    pens["admission"].write([
-        CommandAccepted(command_id=f"{tenant}-c", command_type="t", of=done, tenant=tenant,
-                        principal=f"key:{tenant}"),
-        *admitted,
-        QuotaChanged(tenant=tenant, guaranteed_gpus=8),
-        InputRejected(topic=f"submissions.{tenant}", partition=0, offset=3, reason="no JSON",
-                      sha256="0" * 64, tenant=tenant),
-    ])  # fmt: skip
+    pens["admission"].write(
+        [
+            CommandAccepted(
+                command_id=f"{tenant}-c",
+                command_type="t",
+                of=done,
+                tenant=tenant,
+                principal=f"key:{tenant}",
+            ),
+            *admitted,
+            QuotaChanged(tenant=tenant, guaranteed_gpus=8),
+            InputRejected(
+                topic=f"submissions.{tenant}",
+                partition=0,
+                offset=3,
+                reason="no JSON",
+                sha256="0" * 64,
+                tenant=tenant,
+            ),
+        ]
+    )
     entered = [
         JobEnqueued(job_id=j, tenant=tenant, submitted_at=1, spec=spec) for j in (done, waits)
     ]
     lease = Allocation(rank=0, node_id="n1", gpus=(0,))
     pens["placement"].write(entered)
-    place = pens["placement"].write([
-        JobPlaced(job_id=done, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=1,
-                  policy="fcfs"),
-    ])  # fmt: skip
-    pens["placement"].write([
-        JobHeld(job_id=waits, tenant=tenant, reason="no_capacity", short_gpus=2),
-        AllocationReleased(job_id=done, tenant=tenant, attempt=1, allocation_id=f"{place}/0",
-                           node_id="n1", reason="exited", exit_code=0),
-        JobSucceeded(job_id=done, tenant=tenant, attempt=1, ran_ms=40, gpu_s=1),
-    ])  # fmt: skip
-    pens["failslow"].write([
-        FaultSuspected(fault_id=f"{tenant}-f", job_id=done, tenant=tenant, node_id="n1",
-                       allocation_id="a", slowdown=2, iteration_s=2, peers_s=1, score=9, reports=3),
-    ])  # fmt: skip
-    pens["throttle"].write([
-        LlmRequestQueued(request_id=f"{tenant}-r", tenant=tenant, endpoint="llama",
-                         application="app", prompt_tokens=1, max_output_tokens=1),
-    ])  # fmt: skip
+    place = pens["placement"].write(
+        [
+            JobPlaced(
+                job_id=done,
+                tenant=tenant,
+                attempt=1,
+                allocations=(lease,),
+                waited_ms=1,
+                policy="fcfs",
+            )
+        ]
+    )
+    pens["placement"].write(
+        [
+            JobHeld(job_id=waits, tenant=tenant, reason="no_capacity", short_gpus=2),
+            AllocationReleased(
+                job_id=done,
+                tenant=tenant,
+                attempt=1,
+                allocation_id=f"{place}/0",
+                node_id="n1",
+                reason="exited",
+                exit_code=0,
+            ),
+            JobSucceeded(job_id=done, tenant=tenant, attempt=1, ran_ms=40, gpu_s=1),
+        ]
+    )
+    pens["failslow"].write(
+        [
+            FaultSuspected(
+                fault_id=f"{tenant}-f",
+                job_id=done,
+                tenant=tenant,
+                node_id="n1",
+                allocation_id="a",
+                slowdown=2,
+                iteration_s=2,
+                peers_s=1,
+                score=9,
+                reports=3,
+            )
+        ]
+    )
+    pens["throttle"].write(
+        [
+            LlmRequestQueued(
+                request_id=f"{tenant}-r",
+                tenant=tenant,
+                endpoint="llama",
+                application="app",
+                prompt_tokens=1,
+                max_output_tokens=1,
+            )
+        ]
+    )
 
 
 @pytest.fixture
@@ -158,10 +220,23 @@ async def test_a_query_that_forgot_its_where_shows_a_tenant_its_own_rows_alone(
         assert not [row for row in rows if foreign in row], name
     own_tables = {name for name, rows in found.items() if any(own in row for row in rows)}
     assert own_tables >= {
-        "job_admission", "job_placement", "job_event", "allocation", "tenant", "tenant_usage",
-        "quota", "command", "dead_letter", "fault", "llm_request", "job", "queue", "ranked_job",
-        "why_waiting", "usage_by_tenant",
-    }  # fmt: skip
+        "job_admission",
+        "job_placement",
+        "job_event",
+        "allocation",
+        "tenant",
+        "tenant_usage",
+        "quota",
+        "command",
+        "dead_letter",
+        "fault",
+        "llm_request",
+        "job",
+        "queue",
+        "ranked_job",
+        "why_waiting",
+        "usage_by_tenant",
+    }
     assert (
         found["queue_rank"] == found["audit"] == []
         and found["node"]
@@ -242,8 +317,9 @@ async def test_roles_have_no_rights_beyond_their_work(filled: str) -> None:
     conn = await connect(filled)
     rows = await conn.fetch(
         "SELECT rolname, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication AS more, "
-        "rolbypassrls FROM pg_roles WHERE rolname = ANY($1)", list(ROLES)
-    )  # fmt: skip
+        "rolbypassrls FROM pg_roles WHERE rolname = ANY($1)",
+        list(ROLES),
+    )
     await conn.close()
     assert [row["more"] for row in rows] == [False] * 4
     assert [row["rolname"] for row in rows if row["rolbypassrls"]] == [PROJECTOR]
@@ -251,12 +327,22 @@ async def test_roles_have_no_rights_beyond_their_work(filled: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["INSERT INTO tenant VALUES ('eve', 'p', 1, true, 1)", "UPDATE job_admission SET tenant = 'x'",
-     "DELETE FROM job_event", "TRUNCATE allocation", "CREATE TABLE berth.mine (a int)",
-     "CREATE SCHEMA mine", "CREATE ROLE mine", "SELECT * FROM cursor", "DROP VIEW job",
-     "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY", "SELECT * FROM schema_version",
-     "SELECT rolpassword FROM pg_authid", "COPY tenant TO PROGRAM 'cat'"],
-)  # fmt: skip
+    [
+        "INSERT INTO tenant VALUES ('eve', 'p', 1, true, 1)",
+        "UPDATE job_admission SET tenant = 'x'",
+        "DELETE FROM job_event",
+        "TRUNCATE allocation",
+        "CREATE TABLE berth.mine (a int)",
+        "CREATE SCHEMA mine",
+        "CREATE ROLE mine",
+        "SELECT * FROM cursor",
+        "DROP VIEW job",
+        "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY",
+        "SELECT * FROM schema_version",
+        "SELECT rolpassword FROM pg_authid",
+        "COPY tenant TO PROGRAM 'cat'",
+    ],
+)
 async def test_the_gateway_can_only_select(filled: str, statement: str) -> None:
     async with session(filled, GATEWAY, None) as conn:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -265,9 +351,15 @@ async def test_the_gateway_can_only_select(filled: str, statement: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["CREATE TABLE berth.mine (a int)", "CREATE SCHEMA mine", "DROP TABLE tenant",
-     "TRUNCATE tenant", "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY", "CREATE ROLE mine"],
-)  # fmt: skip
+    [
+        "CREATE TABLE berth.mine (a int)",
+        "CREATE SCHEMA mine",
+        "DROP TABLE tenant",
+        "TRUNCATE tenant",
+        "ALTER TABLE tenant DISABLE ROW LEVEL SECURITY",
+        "CREATE ROLE mine",
+    ],
+)
 async def test_the_projector_can_only_write_rows(filled: str, statement: str) -> None:
     async with session(filled, PROJECTOR, None) as conn:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -288,8 +380,13 @@ async def test_what_a_rebuild_swaps_in_is_guarded_as_before(filled: str) -> None
 async def test_tables_of_before_there_were_roles_are_taken_over(database: str) -> None:
     conn = await connect(database)
     await migrate(database)
-    tables = [r[0] for r in await conn.fetch("SELECT relname FROM pg_class WHERE relkind = 'r' "
-              "AND relnamespace = 'berth'::regnamespace")]  # fmt: skip
+    tables = [
+        r[0]
+        for r in await conn.fetch(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' "
+            "AND relnamespace = 'berth'::regnamespace"
+        )
+    ]
     for name in tables:
         await conn.execute(f"ALTER TABLE berth.{name} OWNER TO CURRENT_USER")
     await conn.close()

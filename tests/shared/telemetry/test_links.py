@@ -39,9 +39,14 @@ def succeeded() -> JobSucceeded:
 
 def migrated(reason: str = "slow_node") -> JobMigrated:
     return JobMigrated(
-        job_id="j1", tenant="vision", attempt=1, reason=reason, from_nodes=("n1",),
-        to_nodes=("n2",), target=(Allocation(rank=0, node_id="n2"),),
-    )  # type: ignore[arg-type]  # fmt: skip
+        job_id="j1",
+        tenant="vision",
+        attempt=1,
+        reason=reason,
+        from_nodes=("n1",),
+        to_nodes=("n2",),
+        target=(Allocation(rank=0, node_id="n2"),),
+    )  # type: ignore[arg-type]
 
 
 def linked(span: Span) -> list[str]:

@@ -24,13 +24,15 @@ def placement() -> Metrics:
     metrics.decisions.labels("job.placed.v1").inc(7)
     for took_s in (0.002, 0.002, 0.3):
         metrics.decision_s.observe(took_s)
-    metrics.show([
-        Figure("berth_jobs", 12, ("<b>demo", "waiting")),
-        Figure("berth_gpus", 6, ("<b>demo", "a100")),
-        Figure("berth_gpus", 2, ("<b>demo", "h100")),
-        Figure("berth_gpu_utilization_ratio", 0.75, ("<b>demo",)),
-        Figure("berth_queue_oldest_wait_seconds", 600, ("<b>demo",)),
-    ])  # fmt: skip
+    metrics.show(
+        [
+            Figure("berth_jobs", 12, ("<b>demo", "waiting")),
+            Figure("berth_gpus", 6, ("<b>demo", "a100")),
+            Figure("berth_gpus", 2, ("<b>demo", "h100")),
+            Figure("berth_gpu_utilization_ratio", 0.75, ("<b>demo",)),
+            Figure("berth_queue_oldest_wait_seconds", 600, ("<b>demo",)),
+        ]
+    )
     return metrics
 
 

@@ -10,9 +10,16 @@ OWN, ELSE = "a" * 32, "b" * 32
 def span(trace_id: str, tenant: str = "", *links: str, job: str = "j1") -> TracedSpan:
     said = {"tenant.id": tenant, "job.id": job} if tenant else {"job.id": job}
     return TracedSpan(
-        trace_id, "1" * 16, "", "place", "placement", 1, 2, dict(said),
+        trace_id,
+        "1" * 16,
+        "",
+        "place",
+        "placement",
+        1,
+        2,
+        dict(said),
         tuple(SpanLink(to, "2" * 16) for to in links),
-    )  # fmt: skip
+    )
 
 
 def test_spans_of_others_in_a_trace_that_a_tenant_chose_are_not_shown() -> None:

@@ -78,8 +78,10 @@ def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
     [resource] = sink.requests()[0].resource_spans
     said = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
     assert said == {
-        "service.name": "placement", "service.namespace": "berth", "service.instance.id": "p1"
-    }  # fmt: skip
+        "service.name": "placement",
+        "service.namespace": "berth",
+        "service.instance.id": "p1",
+    }
 
 
 def test_a_later_decision_is_a_root_with_a_link_to_its_cause(sink: Sink) -> None:
@@ -125,8 +127,10 @@ def test_a_request_is_a_span_whose_traceparent_goes_on(sink: Sink) -> None:
     assert sent.parent_span_id.hex() == caller[36:52]
     assert sent.kind == Span.SPAN_KIND_SERVER
     assert attributes(sent) == {
-        "tenant.id": "vision", "job.id": "j1", "http.response.status_code": 202
-    }  # fmt: skip
+        "tenant.id": "vision",
+        "job.id": "j1",
+        "http.response.status_code": 202,
+    }
 
 
 def test_a_request_that_raises_is_a_failed_span_and_still_raises(sink: Sink) -> None:
@@ -149,10 +153,14 @@ def test_without_an_address_nothing_happens_but_ids_are_real() -> None:
 
 def test_every_value_type_and_size_survives_the_wire(sink: Sink) -> None:
     said = {
-        "decision.reason": "ü" * 500, "decision.score": -1.5, "decision.waited_ms": -(2**40),
-        "http.response.status_code": 2**33, "error.type": "", "job.id": "x" * 115,
+        "decision.reason": "ü" * 500,
+        "decision.score": -1.5,
+        "decision.waited_ms": -(2**40),
+        "http.response.status_code": 2**33,
+        "error.type": "",
+        "job.id": "x" * 115,
         "node.id": "a\ud800b",
-    }  # fmt: skip
+    }
     spans = Spans("gateway", sink.url, "g1")
     with spans.span("submit", "", said):  # type: ignore[arg-type]
         pass
@@ -305,9 +313,11 @@ def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) 
 
 def test_a_rank_says_which_model_decided(sink: Sink) -> None:
     ranked = QueueRanked(
-        base_policy="fcfs", learned="berth", model_sha256="ab" * 32,
+        base_policy="fcfs",
+        learned="berth",
+        model_sha256="ab" * 32,
         ranked=(Ranked(job_id="j0", score=4), Ranked(job_id="j1", score=3.5)),
-    )  # fmt: skip
+    )
     spans = Spans("priority", sink.url, "r1")
     spans.waits([entry("j1", new_traceparent())])
     spans.decided([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)

@@ -24,11 +24,23 @@ def test_a_later_version_is_read_by_its_known_beginning() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        "", "00", None, 7, b"00", GOOD.upper(), GOOD + "-tail", GOOD + "\n", " " + GOOD,
-        f"ff-{TRACE}-{SPAN}-01", f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01",
-        f"00-{TRACE}-{SPAN}", f"00-{TRACE[:-1]}-{SPAN}-01", "01" + GOOD[2:] + "-" + "x" * 600,
+        "",
+        "00",
+        None,
+        7,
+        b"00",
+        GOOD.upper(),
+        GOOD + "-tail",
+        GOOD + "\n",
+        " " + GOOD,
+        f"ff-{TRACE}-{SPAN}-01",
+        f"00-{'0' * 32}-{SPAN}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"00-{TRACE}-{SPAN}",
+        f"00-{TRACE[:-1]}-{SPAN}-01",
+        "01" + GOOD[2:] + "-" + "x" * 600,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_traceparent_is_none(bad: object) -> None:
     assert parse(bad) is None
 

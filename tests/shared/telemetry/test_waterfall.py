@@ -10,9 +10,16 @@ ORIGIN_NS = 1_700_000_000_000 * MS
 
 
 def span(
-    name: str, span_id: str, parent: str, at_ms: float, took_ms: float, service: str = "placement",
-    trace_id: str = "a" * 32, links: tuple[SpanLink, ...] = (), **said: str | float,
-) -> TracedSpan:  # fmt: skip
+    name: str,
+    span_id: str,
+    parent: str,
+    at_ms: float,
+    took_ms: float,
+    service: str = "placement",
+    trace_id: str = "a" * 32,
+    links: tuple[SpanLink, ...] = (),
+    **said: str | float,
+) -> TracedSpan:
     start_ns = ORIGIN_NS + int(at_ms * MS)
     attributes = {"event.id": "x", **{f"decision.{key}": value for key, value in said.items()}}
     end_ns = start_ns + int(took_ms * MS)
@@ -28,11 +35,17 @@ JOB = [
     span("hold", "e", "c", 45, 5, reason="no_capacity", short_gpus=8.0),
     span("place", "d", "c", 60, 20, policy="best_fit"),
     span(
-        "preempt", "9", "", 42_000, 12, trace_id="b" * 32,
-        links=(SpanLink("a" * 32, "d"),), reason="higher_class",
+        "preempt",
+        "9",
+        "",
+        42_000,
+        12,
+        trace_id="b" * 32,
+        links=(SpanLink("a" * 32, "d"),),
+        reason="higher_class",
     ),
     span("finish", "8", "", 90_000, 12, trace_id="c" * 32, links=(SpanLink("d" * 32, "7"),)),
-]  # fmt: skip
+]
 
 GOLDEN = """\
 trace aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa  7 spans  100.0 ms

@@ -65,10 +65,12 @@ class World:
         self.admission = LedgerPen(self.broker, "admission")
         self.placement = LedgerPen(self.broker, "placement")
         self.published = 0
-        self.command("c1", SubmitJob(job_id="j1", tenant="red", pool="p", idempotency_key="1",
-                                     spec=SPEC))  # fmt: skip
-        self.command("c2", SubmitJob(job_id="j2", tenant="red", pool="p", idempotency_key="2",
-                                     spec=SPEC))  # fmt: skip
+        self.command(
+            "c1", SubmitJob(job_id="j1", tenant="red", pool="p", idempotency_key="1", spec=SPEC)
+        )
+        self.command(
+            "c2", SubmitJob(job_id="j2", tenant="red", pool="p", idempotency_key="2", spec=SPEC)
+        )
         self.command("c3", CancelJob(job_id="j2"))
         self.raw("commands", BAD)
         self.admit("c1", "j1")
@@ -85,20 +87,38 @@ class World:
         self.succeed("j1")
 
     def array(self, stem: str, size: int) -> None:
-        self.command("c8", SubmitJob(job_id=stem, tenant="red", pool="p", idempotency_key=stem,
-                                     array_size=size, spec=SPEC))  # fmt: skip
-        self.admission.write([
-            CommandAccepted(command_id="c8", command_type="job.submit.v1", of=stem),
-            ArrayAccepted(job_id=stem, tenant="red", array_size=size, spec=SPEC),
-        ])  # fmt: skip
+        self.command(
+            "c8",
+            SubmitJob(
+                job_id=stem,
+                tenant="red",
+                pool="p",
+                idempotency_key=stem,
+                array_size=size,
+                spec=SPEC,
+            ),
+        )
+        self.admission.write(
+            [
+                CommandAccepted(command_id="c8", command_type="job.submit.v1", of=stem),
+                ArrayAccepted(job_id=stem, tenant="red", array_size=size, spec=SPEC),
+            ]
+        )
         for index in range(size):
             self.defer(stem, index)
 
     def defer(self, stem: str, index: int) -> None:
-        self.admission.write([
-            JobDeferred(job_id=f"{stem}.{index}", tenant="red", reason="quota", spec=SPEC,
-                        array_index=index),
-        ])  # fmt: skip
+        self.admission.write(
+            [
+                JobDeferred(
+                    job_id=f"{stem}.{index}",
+                    tenant="red",
+                    reason="quota",
+                    spec=SPEC,
+                    array_index=index,
+                )
+            ]
+        )
 
     def cancel(self, command_id: str, of: str) -> None:
         self.command(command_id, CancelJob(job_id=of))
@@ -108,33 +128,51 @@ class World:
         return self.broker.append(TP(topic, 0), value)
 
     def command(self, command_id: str, command: SubmitJob | CancelJob) -> None:
-        self.raw("commands", cloudevents.encode(
-            id=command_id, source="/test", type=command.TYPE, data=encode(command)
-        ))  # fmt: skip
+        self.raw(
+            "commands",
+            cloudevents.encode(
+                id=command_id, source="/test", type=command.TYPE, data=encode(command)
+            ),
+        )
 
     def admit(self, command_id: str, job: str) -> None:
-        self.admission.write([
-            CommandAccepted(command_id=command_id, command_type="job.submit.v1", of=job),
-            JobAdmitted(job_id=job, tenant="red", submitted_at=1, spec=SPEC),
-        ])  # fmt: skip
+        self.admission.write(
+            [
+                CommandAccepted(command_id=command_id, command_type="job.submit.v1", of=job),
+                JobAdmitted(job_id=job, tenant="red", submitted_at=1, spec=SPEC),
+            ]
+        )
 
     def reject(self, offset: int, value: bytes = BAD) -> None:
         sha = hashlib.sha256(value).hexdigest()
-        self.admission.write([
-            InputRejected(topic="commands", partition=0, offset=offset, reason="bad", sha256=sha)
-        ])  # fmt: skip
+        self.admission.write(
+            [InputRejected(topic="commands", partition=0, offset=offset, reason="bad", sha256=sha)]
+        )
         self.dead(offset, value)
 
     def dead(self, offset: int, value: bytes) -> None:
-        told = {"berth-topic": b"commands", "berth-partition": b"0",
-                "berth-offset": str(offset).encode()}  # fmt: skip
+        told = {
+            "berth-topic": b"commands",
+            "berth-partition": b"0",
+            "berth-offset": str(offset).encode(),
+        }
         self.broker.append(TP("dead", 0), value, headers=tuple(told.items()))
 
     def join(self, node: str) -> None:
-        self.placement.write([
-            NodeJoined(node_id=node, incarnation="i", executor_id="e", backend="virtual",
-                       gpu_type="a100", gpus=4, cpus=8, mem_gib=64),
-        ])  # fmt: skip
+        self.placement.write(
+            [
+                NodeJoined(
+                    node_id=node,
+                    incarnation="i",
+                    executor_id="e",
+                    backend="virtual",
+                    gpu_type="a100",
+                    gpus=4,
+                    cpus=8,
+                    mem_gib=64,
+                )
+            ]
+        )
 
     def enqueue(self, job: str) -> None:
         self.placement.write([JobEnqueued(job_id=job, tenant="red", submitted_at=1, spec=SPEC)])
@@ -143,18 +181,34 @@ class World:
         self, job: str, gpus: tuple[int, ...] = (0, 1), node: str = "n1", attempt: int = 1
     ) -> str:
         lease = Allocation(rank=0, node_id=node, gpus=gpus, cpus=1, mem_gib=1)
-        place = self.placement.write([
-            JobPlaced(job_id=job, tenant="red", attempt=attempt, allocations=(lease,), waited_ms=1,
-                      policy="fcfs"),
-        ])  # fmt: skip
+        place = self.placement.write(
+            [
+                JobPlaced(
+                    job_id=job,
+                    tenant="red",
+                    attempt=attempt,
+                    allocations=(lease,),
+                    waited_ms=1,
+                    policy="fcfs",
+                )
+            ]
+        )
         self.placement.write([JobStarted(job_id=job, tenant="red", attempt=attempt)])
         return place
 
     def release(self, job: str, place: str) -> None:
-        self.placement.write([
-            AllocationReleased(job_id=job, attempt=1, allocation_id=f"{place}/0", node_id="n1",
-                               reason="exited", exit_code=0),
-        ])  # fmt: skip
+        self.placement.write(
+            [
+                AllocationReleased(
+                    job_id=job,
+                    attempt=1,
+                    allocation_id=f"{place}/0",
+                    node_id="n1",
+                    reason="exited",
+                    exit_code=0,
+                )
+            ]
+        )
 
     def succeed(self, job: str) -> None:
         self.placement.write([JobSucceeded(job_id=job, tenant="red", attempt=1, gpu_s=1.5)])
@@ -205,10 +259,12 @@ async def test_a_cancelled_array_may_wait_for_the_last_of_its_jobs() -> None:
     world = World()
     world.array("a", 2)
     world.cancel("c9", "a")
-    world.admission.write([
-        ArrayCancelRequested(job_id="a", command_id="c9"),
-        JobCancelled(job_id="a.0", tenant="red"),
-    ])  # fmt: skip
+    world.admission.write(
+        [
+            ArrayCancelRequested(job_id="a", command_id="c9"),
+            JobCancelled(job_id="a.0", tenant="red"),
+        ]
+    )
     assert (await world.judge()).violations == []
 
 
@@ -230,22 +286,33 @@ async def test_a_job_may_stop_to_go_on_elsewhere(database: str, kind: type[Event
 
 def a_move_of_a_job_that_waits(world: World) -> None:
     lease = Allocation(rank=0, node_id="n1", gpus=(0,))
-    world.placement.write([
-        JobMigrated(job_id="j2", tenant="red", attempt=1, reason="drain", from_nodes=(),
-                    to_nodes=("n1",), target=(lease,)),
-    ])  # fmt: skip
+    world.placement.write(
+        [
+            JobMigrated(
+                job_id="j2",
+                tenant="red",
+                attempt=1,
+                reason="drain",
+                from_nodes=(),
+                to_nodes=("n1",),
+                target=(lease,),
+            )
+        ]
+    )
 
 
 def no_answer(world: World) -> None:
-    world.command("c9", SubmitJob(job_id="j9", tenant="red", pool="p", idempotency_key="9",
-                                  spec=SPEC))  # fmt: skip
+    world.command(
+        "c9", SubmitJob(job_id="j9", tenant="red", pool="p", idempotency_key="9", spec=SPEC)
+    )
     world.admission.inputs = {"commands-0": 5}
     world.admission.write([])
 
 
 def two_answers(world: World) -> None:
-    world.admission.write([CommandRefused(command_id="c1", command_type="job.submit.v1",
-                                          reason="late")])  # fmt: skip
+    world.admission.write(
+        [CommandRefused(command_id="c1", command_type="job.submit.v1", reason="late")]
+    )
 
 
 def a_strangers_answer(world: World) -> None:
@@ -276,11 +343,13 @@ def a_job_made_after_the_cancel_of_its_array(world: World) -> None:
 def an_array_cancelled_before_its_jobs(world: World) -> None:
     world.array("a", 2)
     world.cancel("c9", "a")
-    world.admission.write([
-        ArrayCancelRequested(job_id="a", command_id="c9"),
-        JobCancelled(job_id="a.0", tenant="red"),
-        CommandAccepted(command_id="c9", command_type="job.cancel.v1", of="a"),
-    ])  # fmt: skip
+    world.admission.write(
+        [
+            ArrayCancelRequested(job_id="a", command_id="c9"),
+            JobCancelled(job_id="a.0", tenant="red"),
+            CommandAccepted(command_id="c9", command_type="job.cancel.v1", of="a"),
+        ]
+    )
 
 
 def an_answer_to_nothing(world: World) -> None:
@@ -371,9 +440,12 @@ def ready(world: World, allocation_id: str, job_id: str) -> None:
     said = ExecutorReported(
         executor_id="e", reports=(WorkerReady(allocation_id=allocation_id, job_id=job_id),)
     )
-    world.raw("reports", cloudevents.encode(
-        id=f"ready-{allocation_id}-{job_id}", source="/test", type=said.TYPE, data=encode(said)
-    ))  # fmt: skip
+    world.raw(
+        "reports",
+        cloudevents.encode(
+            id=f"ready-{allocation_id}-{job_id}", source="/test", type=said.TYPE, data=encode(said)
+        ),
+    )
 
 
 def a_worker_of_no_allocation(world: World) -> None:

@@ -25,28 +25,47 @@ from simulator.benchmarks.parts.stalls import bound, less
 
 RUN = "2026-11-21T12:00:00Z"
 END = {
-    "jobs_acknowledged": 4000, "jobs_ended": 3999, "all_ended": False, "verify": "failed",
+    "jobs_acknowledged": 4000,
+    "jobs_ended": 3999,
+    "all_ended": False,
+    "verify": "failed",
     "violations": ["read models equal the fold: jobs: j1 is missing"],
-    "rules": ["a", "read models equal the fold"], "counts": {"records": 5, "events": 9},
-}  # fmt: skip
+    "rules": ["a", "read models equal the fold"],
+    "counts": {"records": 5, "events": 9},
+}
 TIMES = {"count": 33, "p50": 1.5, "p99": 3.2, "max": 3.3}
 KILLS = {
-    "kills": 33, "fewest_per_service": 3, "at_once": 1,
-    "recovery_s": TIMES, "deciders_recovery_s": TIMES,
-}  # fmt: skip
+    "kills": 33,
+    "fewest_per_service": 3,
+    "at_once": 1,
+    "recovery_s": TIMES,
+    "deciders_recovery_s": TIMES,
+}
 RESULT = {
     "runs": {
-        RUN: {"command": "berth bench chaos --kills 3", "cores": 2, "load_1m": 1.5, "wall_s": 600,
-              "settings": {}, "end": END},
+        RUN: {
+            "command": "berth bench chaos --kills 3",
+            "cores": 2,
+            "load_1m": 1.5,
+            "wall_s": 600,
+            "settings": {},
+            "end": END,
+        }
     },
     "parts": {"kills": {**KILLS, "run": RUN}, "recovery": {**KILLS, "run": RUN}},
     "simulation": {
-        "seeds": 200, "jobs": 5000, "deaths": 2700, "freezes": 1500, "accidents": 5000,
-        "ignored": 7000, "virtual_h": 2.4, "wrong": [{"seed": 7, "what": []}],
+        "seeds": 200,
+        "jobs": 5000,
+        "deaths": 2700,
+        "freezes": 1500,
+        "accidents": 5000,
+        "ignored": 7000,
+        "virtual_h": 2.4,
+        "wrong": [{"seed": 7, "what": []}],
         "sabotage": {"no reader rule": True, "no gap check": False},
     },
     "checks": {"tests.replay.test_replay": {"tests": 9, "failed": 1, "skipped": 2}},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", range(len(faults.NOISE)))
@@ -59,11 +78,18 @@ def test_every_kind_of_noise_is_one_that_nobody_can_read(kind: int) -> None:
 
 def test_the_page_shows_figures_and_does_not_hide_what_went_wrong() -> None:
     text = page(RESULT, {})
-    for told in ("33 kills, at least 3 of each service", "p99 3.2 s", "1 without an end",
-                 "verify **failed** (1 violations)", "jobs: j1 is missing",
-                 "1 seeds went wrong (7)", "199 of 200 stories", "1 of 2 sabotages",
-                 "| no gap check | GREEN: not found out |",
-                 "6 of 9 passed, 2 skipped"):  # fmt: skip
+    for told in (
+        "33 kills, at least 3 of each service",
+        "p99 3.2 s",
+        "1 without an end",
+        "verify **failed** (1 violations)",
+        "jobs: j1 is missing",
+        "1 seeds went wrong (7)",
+        "199 of 200 stories",
+        "1 of 2 sabotages",
+        "| no gap check | GREEN: not found out |",
+        "6 of 9 passed, 2 skipped",
+    ):
         assert told in text
 
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 from simulator.benchmarks.scale import model, needs, page
 
 ONE_COPY: list[dict[str, object]] = [
-    {"lanes": lanes, "copies": 1, "idle_cores": 0.2 + 0.05 * lanes,
-     "memory_mib": 800 + 10 * lanes, "cpu_s_per_1000_jobs": 5.0 + lanes / 10}
+    {
+        "lanes": lanes,
+        "copies": 1,
+        "idle_cores": 0.2 + 0.05 * lanes,
+        "memory_mib": 800 + 10 * lanes,
+        "cpu_s_per_1000_jobs": 5.0 + lanes / 10,
+    }
     for lanes in (1, 2, 4)
-]  # fmt: skip
+]
 ROWS = [*ONE_COPY, {name: 9999.0 for name in ONE_COPY[0]} | {"copies": 2}]
 
 
 def test_lines_through_the_shapes_with_one_copy() -> None:
     assert model(ROWS) == {
-        "cores_fixed": 0.2, "cores_per_lane": 0.05, "memory_mib_fixed": 800.0,
-        "memory_mib_per_lane": 10.0, "cpu_s_per_job": 0.0051,
-    }  # fmt: skip
+        "cores_fixed": 0.2,
+        "cores_per_lane": 0.05,
+        "memory_mib_fixed": 800.0,
+        "memory_mib_per_lane": 10.0,
+        "cpu_s_per_job": 0.0051,
+    }
 
 
 def test_what_an_installation_needs() -> None:

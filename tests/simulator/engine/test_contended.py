@@ -45,9 +45,7 @@ def test_contended_rounds_are_solved_when_they_are_opened(
     assert (done.end_ms[done.start_ms >= 0] > 0).all() and (done.start_ms >= 0).sum() > JOBS - 5
 
 
-def test_the_same_simulation_ends_the_same(
-    twice: list[tuple[Simulation, Counter[str]]],
-) -> None:
+def test_the_same_simulation_ends_the_same(twice: list[tuple[Simulation, Counter[str]]]) -> None:
     (one, seen), (other, again) = twice
     assert seen == again
     assert (one.start_ms == other.start_ms).all() and (one.end_ms == other.end_ms).all()

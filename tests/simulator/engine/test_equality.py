@@ -41,10 +41,22 @@ def workload(seed: int, tenants: int = 1) -> list[WorkloadJob]:
         at += round(chance.expovariate(1 / 6), 3) if chance.random() < 0.8 else 0.0
         workers, gpus = chance.choice(SHAPES)
         run_s = min(max(round(chance.lognormvariate(3.0, 1.2), 3), 0.05), 300.0)
-        found.append(WorkloadJob(
-            f"k{number:03d}", f"t{chance.randrange(tenants)}", f"u{chance.randrange(3)}",
-            f"n{chance.randrange(4)}", round(at, 3), run_s, workers, float(gpus), None, 1, 1, None,
-        ))  # fmt: skip
+        found.append(
+            WorkloadJob(
+                f"k{number:03d}",
+                f"t{chance.randrange(tenants)}",
+                f"u{chance.randrange(3)}",
+                f"n{chance.randrange(4)}",
+                round(at, 3),
+                run_s,
+                workers,
+                float(gpus),
+                None,
+                1,
+                1,
+                None,
+            )
+        )
     return found
 
 
@@ -68,15 +80,27 @@ def faithful(
 ) -> tuple[Ints, Ints, int]:
     learned = policy == LEARNED
     pool = simulated_pool(
-        base_policy="fcfs" if learned else policy, learned=MODEL if learned else None,
-        queue_mode=mode, runtime=runtime, min_residency_s=RESIDENCY_S, preempt_margin=margin,
-        preemption="ranked" if ranked else "class", large_gang_share=large,
+        base_policy="fcfs" if learned else policy,
+        learned=MODEL if learned else None,
+        queue_mode=mode,
+        runtime=runtime,
+        min_residency_s=RESIDENCY_S,
+        preempt_margin=margin,
+        preemption="ranked" if ranked else "class",
+        large_gang_share=large,
         defragment_after_s=NEVER_S if after_s is None else after_s,
-    )  # fmt: skip
-    done = simulate(Scenario(
-        jobs=jobs, nodes=equal_nodes(NODES, pool=POOL), pool=pool, window_s=window_of(jobs),
-        restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S, walltime="oracle",
-    ))  # fmt: skip
+    )
+    done = simulate(
+        Scenario(
+            jobs=jobs,
+            nodes=equal_nodes(NODES, pool=POOL),
+            pool=pool,
+            window_s=window_of(jobs),
+            restart_s=RESTART_S,
+            checkpoint_s=CHECKPOINT_S,
+            walltime="oracle",
+        )
+    )
     stops = int((done.outcome.starts - 1).clip(0).sum())
     return done.start_ms - FIRST_MS, done.end_ms - FIRST_MS, stops
 
@@ -93,12 +117,20 @@ def compiled(
 ) -> tuple[Ints, Ints, int]:
     work = work_of(columns_from(jobs))
     rules = kernel.Rules(
-        policy=policy, mode=mode, runtime=runtime, preemption=ranked,  # type: ignore[arg-type]
-        min_residency_s=RESIDENCY_S, restart_s=RESTART_S, checkpoint_s=CHECKPOINT_S,
-        refresh_s=REFRESH_S, large_gang_share=large, preempt_margin=margin,
+        policy=policy,
+        mode=mode,
+        runtime=runtime,
+        preemption=ranked,  # type: ignore[arg-type]
+        min_residency_s=RESIDENCY_S,
+        restart_s=RESTART_S,
+        checkpoint_s=CHECKPOINT_S,
+        refresh_s=REFRESH_S,
+        large_gang_share=large,
+        preempt_margin=margin,
         defragment_after_s=after_s,
-        theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()), band=BAND,
-    )  # fmt: skip
+        theta=theta_of((FOLDER / f"{MODEL}.onnx").read_bytes()),
+        band=BAND,
+    )
     ran = kernel.simulate(work, np.full(NODES, 8, np.int64), rules)
     begin = work.submit_ms[0]
     start, end = (

@@ -47,11 +47,30 @@ async def rows(dsn: str, folder: Path, query: str, *given: object) -> list[dict[
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The command as a user gives it: its folder, and its one JSON object."""
     folder = tmp_path_factory.mktemp("simulated")
-    ran = CliRunner().invoke(app, [
-        "simulate", "--jobs", "60", "--nodes", "2", "--load", "1.2", "--last-share", "1",
-        "--policy", "srsf", "--preemption", "ranked", "--large-gang-share", "1",
-        "--out", str(folder), "--verify", "--json",
-    ])  # fmt: skip
+    ran = CliRunner().invoke(
+        app,
+        [
+            "simulate",
+            "--jobs",
+            "60",
+            "--nodes",
+            "2",
+            "--load",
+            "1.2",
+            "--last-share",
+            "1",
+            "--policy",
+            "srsf",
+            "--preemption",
+            "ranked",
+            "--large-gang-share",
+            "1",
+            "--out",
+            str(folder),
+            "--verify",
+            "--json",
+        ],
+    )
     assert ran.exit_code == 0, ran.output
     return folder, json.loads(ran.stdout)
 

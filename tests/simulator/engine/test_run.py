@@ -38,11 +38,15 @@ def played(rows: list[Row], nodes: int = 1, ledgers: bool = False, **options: ob
     }
     return simulate(
         Scenario(
-            jobs=jobs, nodes=equal_nodes(nodes, pool=POOL), pool=simulated_pool(**options),  # type: ignore[arg-type]
-            window_s=window_of(jobs, 1.0), walltime="oracle", **own,  # type: ignore[arg-type]
+            jobs=jobs,
+            nodes=equal_nodes(nodes, pool=POOL),
+            pool=simulated_pool(**options),  # type: ignore[arg-type]
+            window_s=window_of(jobs, 1.0),
+            walltime="oracle",
+            **own,  # type: ignore[arg-type]
         ),
         ledgers=ledgers,
-    )  # fmt: skip
+    )
 
 
 def starts_s(done: Simulation) -> list[float]:
@@ -56,11 +60,7 @@ HEADED = [(0.0, 100.0, 1, 4.0), (1.0, 50.0, 1, 8.0), (2.0, 40.0, 1, 4.0), (3.0, 
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
-    [
-        ("strict", [0, 100, 150, 150]),
-        ("skip", [0, 242, 2, 42]),
-        ("easy", [0, 100, 2, 150]),
-    ],
+    [("strict", [0, 100, 150, 150]), ("skip", [0, 242, 2, 42]), ("easy", [0, 100, 2, 150])],
 )
 def test_a_small_trace_by_hand_in_each_mode(mode: str, expected: list[float]) -> None:
     """Skipping lets both past the head; EASY only the one that is over when the head can start."""
@@ -78,9 +78,14 @@ def test_a_job_that_never_fits_is_a_failure_and_holds_nobody_up() -> None:
 def test_a_stopped_job_keeps_its_checkpoint_and_pays_its_restart() -> None:
     """100 s of work, stopped at 30 s: 20 s are kept, 10 lost; 80 left and 5 for the restart."""
     done = played(
-        [(0.0, 100.0, 1, 8.0), (25.0, 10.0, 1, 8.0)], base_policy="srtf", runtime="oracle",
-        preemption="ranked", min_residency_s=30.0, checkpoint_s=20.0, restart_s=5.0,
-    )  # fmt: skip
+        [(0.0, 100.0, 1, 8.0), (25.0, 10.0, 1, 8.0)],
+        base_policy="srtf",
+        runtime="oracle",
+        preemption="ranked",
+        min_residency_s=30.0,
+        checkpoint_s=20.0,
+        restart_s=5.0,
+    )
     assert starts_s(done) == [0, 30]
     assert done.outcome.end_s.tolist() == pytest.approx([40 + 80 + 5, 40], abs=0.02)
     assert done.outcome.lost_s.tolist() == pytest.approx([15, 0], abs=0.02)
@@ -119,9 +124,14 @@ DAY = [(float(n % 7 * 40), 60.0 + 37 * (n % 5), 1 + n % 3, float(1 << n % 4)) fo
 DAY.sort()
 FALLS = (Failure("n1", 50.0, 400.0), Failure("n0", 300.0, 310.0))
 RANKED = {
-    "base_policy": "srsf", "runtime": "oracle", "preemption": "ranked", "min_residency_s": 20.0,
-    "checkpoint_s": 30.0, "restart_s": 5.0, "failures": FALLS,
-}  # fmt: skip
+    "base_policy": "srsf",
+    "runtime": "oracle",
+    "preemption": "ranked",
+    "min_residency_s": 20.0,
+    "checkpoint_s": 30.0,
+    "restart_s": 5.0,
+    "failures": FALLS,
+}
 
 
 async def test_every_rule_of_verify_holds_over_preemptions_and_node_failures(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -154,8 +164,13 @@ def test_a_job_runs_as_fast_as_the_gpus_that_it_got() -> None:
     jobs = jobs_of([(0.0, 100.0, 1, 8.0), (1.0, 100.0, 1, 8.0), (300.0, 100.0, 2, 8.0)])
     nodes = equal_nodes(2, pool=POOL, gpu_type="old")
     nodes["n0"] = replace(nodes["n0"], gpu_type="new")
-    done = simulate(Scenario(
-        jobs=jobs, nodes=nodes, pool=simulated_pool(), window_s=window_of(jobs, 1.0),
-        gpu_speeds={"new": 4.0, "old": 0.5},
-    ))  # fmt: skip
+    done = simulate(
+        Scenario(
+            jobs=jobs,
+            nodes=nodes,
+            pool=simulated_pool(),
+            window_s=window_of(jobs, 1.0),
+            gpu_speeds={"new": 4.0, "old": 0.5},
+        )
+    )
     assert ((done.end_ms - done.start_ms) / 1000).tolist() == [25.0, 200.0, 200.0]

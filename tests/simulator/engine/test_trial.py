@@ -32,18 +32,32 @@ def mixed() -> Iterator[WorkloadJob]:
         long = n % 10 == 0
         tenant, gpus, run_s = ("red", 8.0, 9_000.0) if long else ("blue", 1.0, 300.0)
         yield WorkloadJob(
-            f"k{n:03d}", tenant, f"{tenant}-1", "train", 400.0 * n, run_s + draw.randrange(60),
-            1, gpus, None, 1, 1, True,
-        )  # fmt: skip
+            f"k{n:03d}",
+            tenant,
+            f"{tenant}-1",
+            "train",
+            400.0 * n,
+            run_s + draw.randrange(60),
+            1,
+            gpus,
+            None,
+            1,
+            1,
+            True,
+        )
 
 
 def recorded() -> tuple[Simulation, list[WorkloadJob]]:
     jobs = list(mixed())
     pool = simulated_pool(time_scale=60.0, base_policy="fcfs", runtime="history", queue_mode="skip")
     scenario = Scenario(
-        jobs=jobs, nodes=equal_nodes(2, pool=POOL), pool=pool, window_s=window_of(jobs, 1.0),
-        restart_s=60.0, checkpoint_s=300.0,
-    )  # fmt: skip
+        jobs=jobs,
+        nodes=equal_nodes(2, pool=POOL),
+        pool=pool,
+        window_s=window_of(jobs, 1.0),
+        restart_s=60.0,
+        checkpoint_s=300.0,
+    )
     return simulate(scenario, ledgers=True), jobs
 
 
@@ -110,9 +124,15 @@ def test_the_first_is_taken_unless_the_past_shows_regret(waits: list[float], bes
 
 def test_what_is_set_is_what_was_tried_and_nothing_else() -> None:
     pool = PoolConfigured(
-        partition=3, pool="p", base_policy="wfp3", learned="berth", preemption="ranked",
-        runtime="user", rank_ms=77, reserve_after_s=9.0,
-    )  # fmt: skip
+        partition=3,
+        pool="p",
+        base_policy="wfp3",
+        learned="berth",
+        preemption="ranked",
+        runtime="user",
+        rank_ms=77,
+        reserve_after_s=9.0,
+    )
     *_, base = candidates(pool)
     assert base.name == "wfp3"
     assert wish(pool, base) == ConfigurePool(

@@ -77,8 +77,19 @@ def test_keys_are_those_of_the_live_policies() -> None:
     work = work_of(columns_from(mixed(40, 6)))
     now = int(work.submit_ms[-1]) + 5000
     first = int(work.submit_ms[0])
-    for policy in ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multifactor",
-                   "las", "srtf", "srsf"):  # fmt: skip
+    for policy in (
+        "fcfs",
+        "smallest_first",
+        "sjf",
+        "saf",
+        "f1",
+        "wfp3",
+        "unicep",
+        "multifactor",
+        "las",
+        "srtf",
+        "srsf",
+    ):
         rules = record_of(Rules(policy, runtime="oracle"), (0, 1), first, 32)
         sim = begin(work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0)
         found = np.zeros(len(work))
@@ -104,8 +115,18 @@ def test_keys_are_those_of_the_live_policies() -> None:
 
 
 @njit
-def learned_scores(jobs: Any, p: Any, context: Any, capacity: float, theta: Any, hidden: Any,
-                   outlooks: Any, running: Any, restarts: Any, found: Any) -> None:  # fmt: skip
+def learned_scores(
+    jobs: Any,
+    p: Any,
+    context: Any,
+    capacity: float,
+    theta: Any,
+    hidden: Any,
+    outlooks: Any,
+    running: Any,
+    restarts: Any,
+    found: Any,
+) -> None:
     learned.weigh(theta, hidden, context[0], context[1], context[2], context[3])
     for j in range(len(jobs)):
         learned.meet(jobs[j], p[j], capacity)
@@ -139,18 +160,39 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     restarts = random.integers(0, 3, count)
     nothing = np.zeros(count)
     view = QueueView.given(
-        now_s=0.0, capacity_gpus=64.0, used_gpus=40.0, waiting=waiting, job_ids=np.arange(count),
-        running=running, tenant=np.zeros(count, np.intp), tier=nothing, submit_s=nothing,
-        wait_s=nothing, gpus=gpus, workers=nothing, preemptible=nothing, restart_s=nothing,
-        checkpoint_interval_s=nothing, since_go_s=attained_s, kept_s=nothing,
-        attained_s=attained_s, ran_s=nothing, restarts=restarts.astype(float),
-        walltime_s=nothing, duration_s=nothing,
-        p10_s=np.array([history.quantile_s(q, 0.1) for q in p]), p50_s=nothing,
-        p90_s=np.array([history.quantile_s(q, 0.9) for q in p]), mean_s=nothing, samples=nothing,
+        now_s=0.0,
+        capacity_gpus=64.0,
+        used_gpus=40.0,
+        waiting=waiting,
+        job_ids=np.arange(count),
+        running=running,
+        tenant=np.zeros(count, np.intp),
+        tier=nothing,
+        submit_s=nothing,
+        wait_s=nothing,
+        gpus=gpus,
+        workers=nothing,
+        preemptible=nothing,
+        restart_s=nothing,
+        checkpoint_interval_s=nothing,
+        since_go_s=attained_s,
+        kept_s=nothing,
+        attained_s=attained_s,
+        ran_s=nothing,
+        restarts=restarts.astype(float),
+        walltime_s=nothing,
+        duration_s=nothing,
+        p10_s=np.array([history.quantile_s(q, 0.1) for q in p]),
+        p50_s=nothing,
+        p90_s=np.array([history.quantile_s(q, 0.9) for q in p]),
+        mean_s=nothing,
+        samples=nothing,
         left_kept_s=np.array([history.mean_left_s(q, 0.0) for q in p]),
         gittins_kept_s=np.array([history.gittins_s(q, 0.0) for q in p]),
-        base_score=nothing, rows=np.arange(count), distributions=p,
-    )  # fmt: skip
+        base_score=nothing,
+        rows=np.arange(count),
+        distributions=p,
+    )
     x, context = features(view)
     model = MODEL.read_bytes()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -161,9 +203,16 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     outlooks, found = state.table(state.Outlook, count), np.zeros(count)
     look_at_all(p, attained_s, outlooks)
     learned_scores(
-        jobs, p, context.astype(np.float64), 64.0, theta,
-        np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN), outlooks, running.astype(float),
-        restarts, found,
-    )  # fmt: skip
+        jobs,
+        p,
+        context.astype(np.float64),
+        64.0,
+        theta,
+        np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
+        outlooks,
+        running.astype(float),
+        restarts,
+        found,
+    )
     assert np.ptp(found) > 1
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

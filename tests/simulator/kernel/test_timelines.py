@@ -37,25 +37,36 @@ def test_easy_fills_what_ends_by_the_shadow_and_no_more() -> None:
     jobs = work((0, 100, 1, 6), (10, 30, 1, 8), (20, 50, 1, 2), (80, 200, 1, 2))
     outcome = simulate(jobs, ONE_NODE, Rules("fcfs", "easy", runtime="oracle")).outcome
     assert times(outcome) == [
-        (0.001, 100.001), (100.002, 130.002), (20.001, 70.001), (130.003, 330.003)
-    ]  # fmt: skip
+        (0.001, 100.001),
+        (100.002, 130.002),
+        (20.001, 70.001),
+        (130.003, 330.003),
+    ]
 
 
 def test_easy_fills_off_the_heads_nodes_whatever_it_takes() -> None:
     jobs = work((0, 100, 1, 8), (1, 500, 1, 4), (10, 30, 1, 8), (20, 900, 1, 4))
     outcome = simulate(jobs, np.full(2, 8, np.int64), Rules("fcfs", "easy")).outcome
     assert times(outcome) == [
-        (0.001, 100.001), (1.001, 501.001), (100.002, 130.002), (20.001, 920.001)
-    ]  # fmt: skip
+        (0.001, 100.001),
+        (1.001, 501.001),
+        (100.002, 130.002),
+        (20.001, 920.001),
+    ]
 
 
 @pytest.mark.parametrize(("residency_s", "stopped_ms"), [(0.0, 100_001), (200.0, 200_002)])
 def test_rank_stops_who_has_more_left(residency_s: float, stopped_ms: int) -> None:
     jobs = work((0, 1000, 1, 8), (100, 10, 1, 8))
     rules = Rules(
-        "srsf", runtime="oracle", preemption=True, min_residency_s=residency_s,
-        large_gang_share=1.0, restart_s=60.0, checkpoint_s=60.0,
-    )  # fmt: skip
+        "srsf",
+        runtime="oracle",
+        preemption=True,
+        min_residency_s=residency_s,
+        large_gang_share=1.0,
+        restart_s=60.0,
+        checkpoint_s=60.0,
+    )
     ran = simulate(jobs, ONE_NODE, rules)
     ran_ms = stopped_ms - 1
     kept_ms = ran_ms // 60_000 * 60_000

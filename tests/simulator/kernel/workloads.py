@@ -15,7 +15,7 @@ def job(at: int, row: Row, user: str = "u", name: str = "n") -> WorkloadJob:
     submit_s, duration_s, workers, gpus = row
     return WorkloadJob(
         f"k{at:05d}", "t", user, name, submit_s, duration_s, workers, float(gpus), None, 1, 1, None
-    )  # fmt: skip
+    )
 
 
 def work(*rows: Row) -> Work:

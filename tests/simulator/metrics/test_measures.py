@@ -67,11 +67,17 @@ def test_quantiles_are_those_of_the_window() -> None:
     many = 101
     plain = replace(
         outcome(),
-        submit_s=np.full(many, 500.0), start_s=500.0 + np.arange(many),
-        end_s=600.0 + np.arange(many), duration_s=np.full(many, 100.0), gpus=np.ones(many),
-        tenant=np.zeros(many, np.int64), starts=np.ones(many, np.int64),
-        held_s=np.full(many, 100.0), lost_s=np.zeros(many), fits=np.ones(many, np.bool_),
-    )  # fmt: skip
+        submit_s=np.full(many, 500.0),
+        start_s=500.0 + np.arange(many),
+        end_s=600.0 + np.arange(many),
+        duration_s=np.full(many, 100.0),
+        gpus=np.ones(many),
+        tenant=np.zeros(many, np.int64),
+        starts=np.ones(many, np.int64),
+        held_s=np.full(many, 100.0),
+        lost_s=np.zeros(many),
+        fits=np.ones(many, np.bool_),
+    )
     wait = measure(plain).window.wait_s
     assert (wait.mean, wait.median, wait.p90, wait.p99) == (50.0, 50.0, 90.0, 99.0)
 

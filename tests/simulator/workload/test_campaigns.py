@@ -89,8 +89,10 @@ def test_the_quantiles_of_a_workload_are_near_the_published_ones(name: str) -> N
     _, columns = made(name)
     classes = PROFILES[name].classes
     bounds = [-1.0, *(found.gpus for found in classes)]
-    members = [(columns.gpus > low) & (columns.gpus <= high)
-               for low, high in zip(bounds[:-1], bounds[1:], strict=True)]  # fmt: skip
+    members = [
+        (columns.gpus > low) & (columns.gpus <= high)
+        for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
     common = max(range(len(classes)), key=lambda place: members[place].sum())
     durations_s = columns.duration_s[members[common]]
     for share in (0.1, 0.25, 0.5, 0.75, 0.9):
@@ -152,8 +154,10 @@ def test_the_runs_of_a_name_are_more_alike_than_those_of_others(name: str) -> No
     assert sum(map(len, recurring)) > 0.5 * JOBS
     within = fmean(pvariance(logs) for logs in recurring)
     assert within < 0.4 * pvariance([float(np.log(job.duration_s)) for job in jobs])
-    assert all(len({job.gpus for job in jobs if job.name == found[2] and job.user == found[1]}) == 1
-               for found in list(by_name)[:20])  # fmt: skip
+    assert all(
+        len({job.gpus for job in jobs if job.name == found[2] and job.user == found[1]}) == 1
+        for found in list(by_name)[:20]
+    )
 
 
 def test_users_ask_for_round_walltimes_that_are_mostly_too_long() -> None:

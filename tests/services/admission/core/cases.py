@@ -83,10 +83,16 @@ def placed(event: Event, at: int = NOW) -> Input:
 def joined(name: str, gpus: int = 8) -> Input:
     return placed(
         NodeJoined(
-            node_id=name, incarnation="i", executor_id="e", backend="virtual",
-            gpu_type="h100", gpus=gpus, cpus=64, mem_gib=512,
+            node_id=name,
+            incarnation="i",
+            executor_id="e",
+            backend="virtual",
+            gpu_type="h100",
+            gpus=gpus,
+            cpus=64,
+            mem_gib=512,
         )
-    )  # fmt: skip
+    )
 
 
 def lost(name: str, reason: Any = "left") -> Input:

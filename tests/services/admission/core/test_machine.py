@@ -89,9 +89,14 @@ class AdmissionMachine(RuleBasedStateMachine):
             self.feed(*(joined(node.node_id) for node in NODES.joined))
 
     @rule(
-        data=st.data(), tenant=TENANTS, gpus=GPUS, workers=st.integers(1, 3), spot=st.booleans(),
-        size=st.sampled_from([1, 1, 1, 3]), many=st.integers(1, 3),
-    )  # fmt: skip
+        data=st.data(),
+        tenant=TENANTS,
+        gpus=GPUS,
+        workers=st.integers(1, 3),
+        spot=st.booleans(),
+        size=st.sampled_from([1, 1, 1, 3]),
+        many=st.integers(1, 3),
+    )
     def submitted(self, data: Any, many: int, **fields: Any) -> None:
         tenant = fields["tenant"]
         mine = [j for j in self.account.phase if self.account.tenant[j] == tenant]
@@ -145,12 +150,17 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.feed(
             placed(
                 JobResized(
-                    job_id=job_id, tenant="acme", attempt=1, reason="grow", from_workers=1,
-                    to_workers=workers, target=target,
+                    job_id=job_id,
+                    tenant="acme",
+                    attempt=1,
+                    reason="grow",
+                    from_workers=1,
+                    to_workers=workers,
+                    target=target,
                 ),
                 self.now,
             )
-        )  # fmt: skip
+        )
 
     @rule(data=st.data(), end=st.sampled_from([JobSucceeded, JobFailed, JobCancelled]))
     def ended(self, data: Any, end: Any) -> None:
@@ -175,9 +185,7 @@ class AdmissionMachine(RuleBasedStateMachine):
             )
             self.feed(placed(failed, self.now))
 
-    @rule(
-        tenant=TENANTS, guaranteed=BOUND, borrow=st.none() | BOUND, spot=st.none() | BOUND
-    )  # fmt: skip
+    @rule(tenant=TENANTS, guaranteed=BOUND, borrow=st.none() | BOUND, spot=st.none() | BOUND)
     def quota_set(self, tenant: str, guaranteed: float, borrow: Any, spot: Any) -> None:
         wish = SetQuota(
             tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot

@@ -192,8 +192,12 @@ def test_a_deferral_says_the_numbers_and_keeps_the_spec() -> None:
     _, job = when(pool(quota(2)), submit("j1", gpus=3.0))
     assert isinstance(job, JobDeferred)
     assert job.detail == {
-        "asked_gpus": 3, "used_gpus": 0, "ahead": 0, "bound_gpus": 2, "guaranteed_gpus": 2,
-    }  # fmt: skip
+        "asked_gpus": 3,
+        "used_gpus": 0,
+        "ahead": 0,
+        "bound_gpus": 2,
+        "guaranteed_gpus": 2,
+    }
     assert job.spec is not None
 
 

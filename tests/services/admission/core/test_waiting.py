@@ -80,10 +80,7 @@ def test_nobody_overtakes_the_first_in_its_tenants_line() -> None:
     state = pool(quota(4))
     when(state, submit("j1", gpus=3), submit("j2", gpus=2))
     assert jobs_told(when(state, submit("j3", gpus=1))) == ["job.deferred j3 quota"]
-    assert jobs_told(when(state, placed(succeeded("j1")))) == [
-        "job.admitted j2",
-        "job.admitted j3",
-    ]
+    assert jobs_told(when(state, placed(succeeded("j1")))) == ["job.admitted j2", "job.admitted j3"]
 
 
 def test_a_job_larger_than_the_whole_bound_stands_in_nobodys_way() -> None:
@@ -233,11 +230,7 @@ def test_a_dependency_that_fails_takes_those_behind_it_along(end: Event) -> None
 
 @pytest.mark.parametrize(
     ("dependency", "reason"),
-    [
-        ("ghost", "dependency_missing"),
-        ("theirs", "dependency_missing"),
-        ("me", "dependency_cycle"),
-    ],
+    [("ghost", "dependency_missing"), ("theirs", "dependency_missing"), ("me", "dependency_cycle")],
 )
 def test_a_dependency_that_can_never_be_met_is_refused(dependency: str, reason: str) -> None:
     state = pool()

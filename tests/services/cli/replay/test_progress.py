@@ -31,24 +31,37 @@ def enqueued(job_id: str) -> Fact:
 
 
 def joined(node_id: str) -> Fact:
-    return fact(NodeJoined(
-        node_id=node_id, incarnation="i", executor_id="e", backend="virtual", gpu_type="a100",
-        gpus=8, cpus=8, mem_gib=8,
-    ))  # fmt: skip
+    return fact(
+        NodeJoined(
+            node_id=node_id,
+            incarnation="i",
+            executor_id="e",
+            backend="virtual",
+            gpu_type="a100",
+            gpus=8,
+            cpus=8,
+            mem_gib=8,
+        )
+    )
 
 
 def placed(job_id: str, node_id: str, seq: int, at: int) -> Fact:
     leases = (Allocation(rank=0, node_id=node_id, gpus=(0, 1)),)
     return fact(
-        JobPlaced(job_id=job_id, tenant="t", attempt=1, allocations=leases, waited_ms=500,
-                  policy="p"), seq=seq, at=at,
-    )  # fmt: skip
+        JobPlaced(
+            job_id=job_id, tenant="t", attempt=1, allocations=leases, waited_ms=500, policy="p"
+        ),
+        seq=seq,
+        at=at,
+    )
 
 
 def released(job_id: str, seq: int) -> Fact:
-    return fact(AllocationReleased(
-        job_id=job_id, attempt=1, allocation_id=f"0/{seq}/0/0", node_id="n1", reason="exited"
-    ))  # fmt: skip
+    return fact(
+        AllocationReleased(
+            job_id=job_id, attempt=1, allocation_id=f"0/{seq}/0/0", node_id="n1", reason="exited"
+        )
+    )
 
 
 def succeeded(job_id: str) -> Fact:

@@ -17,8 +17,10 @@ def text(**more: object) -> str:
 def test_a_range_names_all_its_nodes_with_equal_width() -> None:
     nodes = parse(text(count=16))
     assert [nodes[0].node_id, nodes[9].node_id, nodes[15].node_id] == [
-        "a100-00", "a100-09", "a100-15",
-    ]  # fmt: skip
+        "a100-00",
+        "a100-09",
+        "a100-15",
+    ]
     assert nodes[0].backend == "virtual" and nodes[0].gpus == 8
 
 

@@ -241,14 +241,24 @@ def test_a_job_that_moves_or_changes_size_stops_with_its_grace_and_keeps_its_wor
     target = (Allocation(rank=0, node_id="n1", gpus=(0,)),)
     event = {
         "migrated": JobMigrated(
-            job_id="j1", tenant="ada", attempt=1, reason="drain", from_nodes=("n1",),
-            to_nodes=("n2",), target=target,
-        ),
-        "resized": JobResized(
-            job_id="j1", tenant="ada", attempt=1, reason="grow", from_workers=1, to_workers=2,
+            job_id="j1",
+            tenant="ada",
+            attempt=1,
+            reason="drain",
+            from_nodes=("n1",),
+            to_nodes=("n2",),
             target=target,
         ),
-    }[kind]  # fmt: skip
+        "resized": JobResized(
+            job_id="j1",
+            tenant="ada",
+            attempt=1,
+            reason="grow",
+            from_workers=1,
+            to_workers=2,
+            target=target,
+        ),
+    }[kind]
     assert script.when(event, at=AT + 65_000) == [Stop(first, 7)]
     script.hear(Ended(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))

@@ -109,11 +109,20 @@ async def test_the_environment_is_built_never_inherited(
     await bench.end("0/7/1/3")
     seen = dict(line.split("=", 1) for line in bench.output(order).splitlines())
     wanted = {
-        "CUDA_VISIBLE_DEVICES": "2,5", "BERTH_RANK": "3", "RANK": "3", "BERTH_LOCAL_RANK": "1",
-        "BERTH_WORLD_SIZE": "4", "WORLD_SIZE": "4", "MASTER_ADDR": "10.1.2.3",
-        "BERTH_JOB_ID": order.job_id, "BERTH_ATTEMPT": "2", "BERTH_ARRAY_INDEX": "17",
-        "LR": "0.1", "PATH": "/job/bin", "HOME": str(bench.home(order)),
-    }  # fmt: skip
+        "CUDA_VISIBLE_DEVICES": "2,5",
+        "BERTH_RANK": "3",
+        "RANK": "3",
+        "BERTH_LOCAL_RANK": "1",
+        "BERTH_WORLD_SIZE": "4",
+        "WORLD_SIZE": "4",
+        "MASTER_ADDR": "10.1.2.3",
+        "BERTH_JOB_ID": order.job_id,
+        "BERTH_ATTEMPT": "2",
+        "BERTH_ARRAY_INDEX": "17",
+        "LR": "0.1",
+        "PATH": "/job/bin",
+        "HOME": str(bench.home(order)),
+    }
     assert {name: seen.get(name) for name in wanted} == wanted
     assert "CANARY" not in seen and "BERTH_KAFKA" not in seen
     assert 20000 <= int(seen["MASTER_PORT"]) < 30000

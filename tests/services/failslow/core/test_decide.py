@@ -67,9 +67,7 @@ def test_one_note_tells_of_all_gangs_of_a_batch() -> None:
     state = pool(watched(gang("old")))
     ended = an_input(JobSucceeded(job_id="old", tenant="acme", attempt=1), "placement")
     events = run(FAILSLOW, state, [placed("a"), ended, placed("b")])
-    assert events == [
-        GangsNoted(pool="main", started=(gang("a"), gang("b")), ended=("old",)),
-    ]
+    assert events == [GangsNoted(pool="main", started=(gang("a"), gang("b")), ended=("old",))]
     assert sorted(state.gangs) == ["a", "b"]
 
 

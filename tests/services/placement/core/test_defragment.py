@@ -16,9 +16,12 @@ AFTER_MS = 1_000_000
 def scattered(*nodes: str, **settings: object) -> Lane:
     """A pool in which the small jobs of a node move once they ran for `AFTER_S`."""
     fields: dict[str, object] = {
-        "preemption": "ranked", "rank_ms": 0, "settle_ms": 1, "min_residency_s": 300.0,
+        "preemption": "ranked",
+        "rank_ms": 0,
+        "settle_ms": 1,
+        "min_residency_s": 300.0,
         "defragment_after_s": AFTER_S,
-    }  # fmt: skip
+    }
     return lane(*nodes, round_ms=1, **{**fields, **settings})
 
 
@@ -84,12 +87,7 @@ def test_nobody_moves_before_its_time_nor_without_the_setting() -> None:
         assert not moves(asked(pool, job("large", 8)))
 
 
-@pytest.mark.parametrize(
-    "wish",
-    [
-        {"preemptible": False}, {"guaranteed_s": 2000.0},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("wish", [{"preemptible": False}, {"guaranteed_s": 2000.0}])
 def test_who_may_not_be_stopped_stays(wish: dict[str, object]) -> None:
     pool = scattered("a", "b")
     begin(pool, ("x", 6))

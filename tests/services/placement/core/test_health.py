@@ -17,9 +17,16 @@ from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> list[Event]:
     fault_id = fault or f"j/1/0/{node}"
     found = FaultSuspected(
-        fault_id=fault_id, job_id="j", node_id=node, allocation_id="x", slowdown=slowdown,
-        iteration_s=slowdown, peers_s=1, score=9, reports=3,
-    )  # fmt: skip
+        fault_id=fault_id,
+        job_id="j",
+        node_id=node,
+        allocation_id="x",
+        slowdown=slowdown,
+        iteration_s=slowdown,
+        peers_s=1,
+        score=9,
+        reports=3,
+    )
     return pool.feed(pool.an("failslow", found))
 
 

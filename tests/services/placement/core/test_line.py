@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from services.placement.core.board import Draft
 from services.placement.core.greedy import GREEDY, Round, plan, rank
-from services.placement.core.line import (
-    NO_ESTIMATE,
-    Entry,
-    Kin,
-    Line,
-    Walk,
-    bucket_of,
-    least_ms,
-)
+from services.placement.core.line import NO_ESTIMATE, Entry, Kin, Line, Walk, bucket_of, least_ms
 from services.placement.core.state import Job, Pool
 from services.placement.core.view import Plan, View, view_of
 from shared.contracts.jobs import PRIORITY_CLASSES

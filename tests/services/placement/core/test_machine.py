@@ -188,10 +188,15 @@ class PoolMachine(RuleBasedStateMachine):
     )
     def begin(self, mode: str, preemption: str, settle_ms: int) -> None:
         self.lane.pool(
-            time_scale=TIME_SCALE, lease_s=5.0, start_timeout_s=10.0, queue_mode=mode,
-            preemption=preemption, min_residency_s=RESIDENCY_S, preempt_margin=MARGIN,
+            time_scale=TIME_SCALE,
+            lease_s=5.0,
+            start_timeout_s=10.0,
+            queue_mode=mode,
+            preemption=preemption,
+            min_residency_s=RESIDENCY_S,
+            preempt_margin=MARGIN,
             settle_ms=settle_ms,
-        )  # fmt: skip
+        )
         for name in NODES:
             self.join(name)
 
@@ -476,9 +481,14 @@ def one_step(day: PoolMachine, draw: Random) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "preemption"),
-    [("skip", "class"), ("skip", "ranked"), ("strict", "class"), ("easy", "class"),
-     ("easy", "ranked")],
-)  # fmt: skip
+    [
+        ("skip", "class"),
+        ("skip", "ranked"),
+        ("strict", "class"),
+        ("easy", "class"),
+        ("easy", "ranked"),
+    ],
+)
 def test_a_busy_day_ends_well(mode: str, preemption: str) -> None:
     day, draw = PoolMachine(), Random(f"{mode} {preemption} 1")
     day.begin(mode, preemption, 1)

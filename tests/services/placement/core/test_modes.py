@@ -37,8 +37,10 @@ def test_strict_nobody_passes_the_first_that_does_not_fit() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4))
     assert line(pool, job("a", 2), job("big", 4), job("small", 1)) == {
-        "a": "placed", "big": "no_capacity", "small": "behind_head",
-    }  # fmt: skip
+        "a": "placed",
+        "big": "no_capacity",
+        "small": "behind_head",
+    }
     (held,) = [e for e in pool.facts if e.event.subject == "small" and type(e.event) is JobHeld]
     assert held.event.detail["head"] == "big"  # type: ignore[attr-defined]
 
@@ -78,8 +80,10 @@ def test_nobody_waits_behind_a_job_that_could_never_fit() -> None:
     easy = simulated("easy", "n1")
     begin(easy, job("x", 4, walltime_s=100.0))
     assert line(easy, job("huge", 16), job("head", 8), job("b", 1)) == {
-        "huge": "no_node_fits", "head": "no_capacity", "b": "reserved_for_head",
-    }  # fmt: skip
+        "huge": "no_node_fits",
+        "head": "no_capacity",
+        "b": "reserved_for_head",
+    }
 
 
 # ---- EASY -----------------------------------------------------------------------------------
@@ -120,8 +124,10 @@ def test_easy_another_node_is_free_for_all() -> None:
     begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
     assert pool.nodes_of("x") == ("n1",)
     assert line(pool, job("head", 8), job("long", 2), job("long2", 2)) == {
-        "head": "no_capacity", "long": "placed", "long2": "reserved_for_head",
-    }  # fmt: skip
+        "head": "no_capacity",
+        "long": "placed",
+        "long2": "reserved_for_head",
+    }
     assert pool.nodes_of("long") == ("n2",), "n1 is the head's from 100 s on"
 
 
@@ -162,8 +168,10 @@ def test_easy_jobs_without_an_estimate_never_free_anything_for_the_head() -> Non
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 6), job("y", 6, walltime_s=500.0))
     assert line(pool, job("head", 8), job("b", 2, walltime_s=400.0), job("c", 2)) == {
-        "head": "no_capacity", "b": "placed", "c": "reserved_for_head",
-    }  # fmt: skip
+        "head": "no_capacity",
+        "b": "placed",
+        "c": "reserved_for_head",
+    }
     assert pool.nodes_of("b") == ("n1",)
 
 
@@ -201,8 +209,10 @@ def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
     pool = simulated("easy", "n1", gpus=1)
     begin(pool, job("x", 0.5, walltime_s=100.0))
     assert line(pool, job("head", 0.8), job("b", 0.2, walltime_s=98.0), job("c", 0.2)) == {
-        "head": "no_capacity", "b": "placed", "c": "reserved_for_head",
-    }  # fmt: skip
+        "head": "no_capacity",
+        "b": "placed",
+        "c": "reserved_for_head",
+    }
 
 
 def test_easy_a_head_that_makes_others_stop_needs_no_other_reservation() -> None:

@@ -80,10 +80,16 @@ def succeeded(job: str, at: int = AT) -> Input:
 def node(name: str, gpus: int) -> Input:
     return said(
         NodeJoined(
-            node_id=name, incarnation="1", executor_id="e", backend="virtual", gpu_type="a100",
-            gpus=gpus, cpus=1, mem_gib=1,
+            node_id=name,
+            incarnation="1",
+            executor_id="e",
+            backend="virtual",
+            gpu_type="a100",
+            gpus=gpus,
+            cpus=1,
+            mem_gib=1,
         )
-    )  # fmt: skip
+    )
 
 
 def said(event: Event, at: int = AT) -> Input:

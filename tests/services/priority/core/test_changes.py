@@ -51,9 +51,13 @@ def test_attained_time_counts_over_attempts_and_kept_work_by_checkpoints() -> No
     run(PRIORITY, state, stopped("a", AT + 21_000), AT + 21_000)
     # 200 cluster s of work: three whole minutes are kept, 18 s of the wall.
     assert shown(state, "a") == {
-        "kept_ms": 18_000, "ran_ms": 20_000, "restarts": 1, "go_ms": 0, "since_ms": 0,
+        "kept_ms": 18_000,
+        "ran_ms": 20_000,
+        "restarts": 1,
+        "go_ms": 0,
+        "since_ms": 0,
         "held_gpus": 0,
-    }  # fmt: skip
+    }
     run(PRIORITY, state, running("a", at=AT + 30_000), AT + 30_000)
     view = state.view(AT + 31_000)
     assert (view.kept_s[0], view.since_go_s[0], view.attained_s[0]) == (180.0, 10.0, 190.0)
@@ -70,9 +74,14 @@ def test_a_job_that_moves_keeps_its_work_like_one_that_is_stopped() -> None:
     state = given(PRIORITY, pool())
     run(PRIORITY, state, [admitted("a", **SAVES), *running("a")])
     move = JobMigrated(
-        job_id="a", tenant="red", attempt=1, reason="balance", from_nodes=("n",), to_nodes=("m",),
+        job_id="a",
+        tenant="red",
+        attempt=1,
+        reason="balance",
+        from_nodes=("n",),
+        to_nodes=("m",),
         target=(Allocation(rank=0, node_id="m", gpus=(0,)),),
-    )  # fmt: skip
+    )
     again = JobRequeued(job_id="a", tenant="red", attempt=2, reason="migrated")
     run(PRIORITY, state, [said(move, AT + 130_000)], AT + 130_000)
     run(PRIORITY, state, [said(again, AT + 133_000)], AT + 133_000)
@@ -103,8 +112,10 @@ def test_history_learns_useful_work_of_every_end_that_ran() -> None:
     note = only(run(PRIORITY, state, ends, at), QueueChanged)
     # a: 120 s kept, then 50 s less the restart of 20.
     assert [(end.job_id, end.ran_s, end.succeeded) for end in note.finished] == [
-        ("a", 150.0, True), ("b", 250.0, False), ("c", 250.0, False),
-    ]  # fmt: skip
+        ("a", 150.0, True),
+        ("b", 250.0, False),
+        ("c", 250.0, False),
+    ]
     assert state.accuracy.samples == 3
 
 

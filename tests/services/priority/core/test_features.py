@@ -67,10 +67,15 @@ def a_day(random: Random) -> Iterator[Event]:
 
 def entry(name: str, step: int, random: Random) -> QueueEntry:
     return QueueEntry(
-        job_id=name, tenant="t", user=f"u{random.randrange(3)}", name="train",
-        gpus=2.0 ** (step % 4), workers=1, submitted_at=step * 1000,
+        job_id=name,
+        tenant="t",
+        user=f"u{random.randrange(3)}",
+        name="train",
+        gpus=2.0 ** (step % 4),
+        workers=1,
+        submitted_at=step * 1000,
         walltime_s=random.choice([None, 60.0, 1e5]),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("by_history", [True, False])

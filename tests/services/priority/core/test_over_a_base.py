@@ -16,14 +16,7 @@ from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import QueueRanked
 from shared.testing.decider import AT, given, run
-from tests.services.priority.core.lane import (
-    admitted,
-    node,
-    only,
-    pool,
-    running,
-    succeeded,
-)
+from tests.services.priority.core.lane import admitted, node, only, pool, running, succeeded
 from tests.services.priority.core.networks import manifest, network, weights
 
 AGING = {"wfp3", "unicep", "multifactor"}
@@ -123,12 +116,19 @@ def after_short_jobs() -> Queue:
         run(decider, state, [admitted(f"p{n}", gpus=1), *running(f"p{n}", at=AT)], AT)
         run(decider, state, [succeeded(f"p{n}", AT + 10_000)], AT + 10_000)
     later = AT + 100_000
-    run(decider, state, [
-        admitted("plain", gpus=1, at=later),
-        admitted("short", gpus=1, at=later, walltime_s=60.0),
-        admitted("busy", gpus=1, at=later), *running("busy", at=later),
-        admitted("over", gpus=1, at=later, walltime_s=30.0), *running("over", at=later),
-    ], later)  # fmt: skip
+    run(
+        decider,
+        state,
+        [
+            admitted("plain", gpus=1, at=later),
+            admitted("short", gpus=1, at=later, walltime_s=60.0),
+            admitted("busy", gpus=1, at=later),
+            *running("busy", at=later),
+            admitted("over", gpus=1, at=later, walltime_s=30.0),
+            *running("over", at=later),
+        ],
+        later,
+    )
     return state
 
 

@@ -76,8 +76,10 @@ def test_wfp3_lets_the_long_waiting_short_job_go() -> None:
     ]
     run(PRIORITY, state, jobs, AT + 90_000)
     assert scores(state, AT + 100_000) == {
-        "a": pytest.approx(8), "b": pytest.approx(4), "c": pytest.approx(0.064),
-    }  # fmt: skip
+        "a": pytest.approx(8),
+        "b": pytest.approx(4),
+        "c": pytest.approx(0.064),
+    }
 
 
 def test_unicep_divides_the_wait_by_time_and_by_the_logarithm_of_the_gpus() -> None:
@@ -86,8 +88,9 @@ def test_unicep_divides_the_wait_by_time_and_by_the_logarithm_of_the_gpus() -> N
     jobs = [admitted("b", walltime_s=300, gpus=2), admitted("a", walltime_s=100, gpus=4)]
     run(PRIORITY, state, jobs)
     assert scores(state, AT + 600_000) == {
-        "a": pytest.approx(3, abs=1e-5), "b": pytest.approx(2, abs=1e-5),
-    }  # fmt: skip
+        "a": pytest.approx(3, abs=1e-5),
+        "b": pytest.approx(2, abs=1e-5),
+    }
 
 
 def test_multifactor_adds_real_waits_size_and_fair_share() -> None:
@@ -359,9 +362,22 @@ def scalar_key(policy: str, view: QueueView, source: RuntimeSource, i: int) -> f
 @pytest.mark.parametrize("source", ["user", "history", "oracle"])
 @pytest.mark.parametrize(
     "policy",
-    ["fcfs", "priority_class", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "qssf",
-     "las", "gittins", "srtf", "srsf"],
-)  # fmt: skip
+    [
+        "fcfs",
+        "priority_class",
+        "smallest_first",
+        "sjf",
+        "saf",
+        "f1",
+        "wfp3",
+        "unicep",
+        "qssf",
+        "las",
+        "gittins",
+        "srtf",
+        "srsf",
+    ],
+)
 def test_the_arrays_say_bit_for_bit_what_the_scalar_functions_say(
     policy: str, source: RuntimeSource
 ) -> None:

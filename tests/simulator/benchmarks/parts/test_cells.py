@@ -6,9 +6,14 @@ import pytest
 from simulator.benchmarks.parts.cells import METRICS, USE, Side, compared
 
 WHERE: dict[str, object] = {
-    "trace": "t", "protocol": "p", "load": None, "mode": "strict", "base": "fcfs", "knows": "blind",
+    "trace": "t",
+    "protocol": "p",
+    "load": None,
+    "mode": "strict",
+    "base": "fcfs",
+    "knows": "blind",
     "policy": "ours",
-}  # fmt: skip
+}
 
 
 def side(times: float, use: float) -> Side:

@@ -79,5 +79,8 @@ def test_a_stack_that_is_being_started_is_stopped_as_well(tmp_path: Path) -> Non
         running.communicate(timeout=60)
     assert running.returncode == 143
     assert not supervise.is_running(tmp_path)
-    assert not [each for each in psutil.process_iter(["cmdline"])
-                if str(tmp_path) in " ".join(each.info["cmdline"] or ())]  # fmt: skip
+    assert not [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if str(tmp_path) in " ".join(each.info["cmdline"] or ())
+    ]

@@ -36,7 +36,7 @@ def pool(seed: int) -> Instance | None:
     workers = chance.randint(1, 3)
     made.submit(
         job("one", gpus=chance.randint(1, 4), workers=workers), job("next", gpus=8, workers=9)
-    )  # fmt: skip
+    )
     return ask(made.state) if wanted(made.state) else None
 
 

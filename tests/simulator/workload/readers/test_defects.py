@@ -91,7 +91,7 @@ def written(folder: Path, name: str, content: bytes) -> TraceError:
         ("cluster_job_log", '"Killed",', '"Killed"', None, 1, "is not readable JSON"),
         ("cluster_job_log", '"u1u1u1"\n  },', '"u1u1u1"\n  }', None, 1, "a comma"),
     ],
-)  # fmt: skip
+)
 def test_a_defect_is_named_by_its_place(
     tmp_path: Path, name: str, old: str, new: str, column: str | None, row: int | None, rule: str
 ) -> None:

@@ -257,6 +257,8 @@ def test_philly_is_read_in_chunks_that_cut_anything(
 
 def test_a_users_jobs_stay_with_one_tenant() -> None:
     trace = load(str(FIXTURES / "pai2020"))
-    tenants = {job.user: {other.tenant for other in trace.jobs if other.user == job.user}
-               for job in trace.jobs}  # fmt: skip
+    tenants = {
+        job.user: {other.tenant for other in trace.jobs if other.user == job.user}
+        for job in trace.jobs
+    }
     assert all(len(found) == 1 for found in tenants.values())
