@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	&& command -v "$$p" && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
-OURS := services shared simulator training infra
+OURS := benchmarks cli infra services shared simulator training
 
 help: ## Say what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -76,7 +76,7 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 	$(BIN)/berth bench ranking --json > docs/results/ranking.json
 
-CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/test_kafka_security.py tests/e2e/test_observed.py
+CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/test_kafka_security.py tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
 
 chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=
@@ -109,20 +109,20 @@ zipkin: install ## Fetch Zipkin into the cache (needs Java and Maven).
 	$(BIN)/python -m infra.tracing --fetch
 
 kafka: install ## Fetch Apache Kafka into the cache (needs Java and Maven).
-	$(BIN)/python -m infra.kafka --fetch
+	$(BIN)/python -m infra.broker.kafka --fetch
 
 certificates: install ## Make or renew the private CA and the certificates of its servers: OUT= HOST=
-	$(BIN)/python -m infra.certificates --out "$(or $(OUT),.berth/certificates)" \
+	$(BIN)/python -m infra.security.certificates --out "$(or $(OUT),.berth/certificates)" \
 		$(foreach host,$(HOST),--host "$(host)")
 
 audit: dev ## Ask the advisory service for every locked package; what was not asked is no pass.
-	@$(BIN)/python -m infra.supply_chain audit
+	@$(BIN)/python -m infra.security.supply_chain audit
 
 sbom: dev ## Write build/sbom.cdx.json (CycloneDX): every locked package with its hashes.
-	@$(BIN)/python -m infra.supply_chain sbom
+	@$(BIN)/python -m infra.security.supply_chain sbom
 
 secrets: install ## Make the secrets of docker-compose.yml, once.
-	$(BIN)/python -m infra.compose_secrets .berth/secrets
+	$(BIN)/python -m infra.compose.secrets .berth/secrets
 
 compose-up: install ## Start docker-compose.yml, with stand-ins where no image registry answers.
 	@$(BIN)/python -m infra.compose up

@@ -10,7 +10,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from infra import postgres
+from infra.postgres import server as postgres
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("services", "shared", "simulator", "infra")
+PACKAGES = ("benchmarks", "cli", "infra", "services", "shared", "simulator", "training")
 BROKEN = [
     ("core", "services/priority/core/broken_clock.py", "time"),
     ("core", "services/priority/core/broken_broker.py", "aiokafka"),
     ("core", "services/priority/core/broken_bus.py", "shared.bus.kafka"),
     ("core", "shared/contracts/broken_log.py", "logging"),
     ("independence", "services/publisher/broken_peer.py", "services.gateway.settings"),
-    ("shared", "shared/telemetry/broken_service.py", "services.gateway.settings"),
-    ("shared", "shared/bus/broken_infra.py", "infra.stack"),
+    ("layers", "shared/telemetry/broken_service.py", "services.gateway.settings"),
+    ("layers", "shared/bus/broken_infra.py", "infra.supervisor.stack"),
+    ("layers", "infra/broken_layer.py", "services.gateway.settings"),
+    ("layers", "services/publisher/broken_layer.py", "cli.target"),
+    ("layers", "simulator/broken_layer.py", "benchmarks.spine"),
+    ("core", "shared/ledger/broken_clock.py", "time"),
     ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
-    ("shells", "infra/broken_shell.py", "services.gateway.settings"),
     ("faust", "shared/telemetry/broken_faust.py", "faust"),
     ("faust", "services/priority/core/broken_faust.py", "faust"),
     ("asyncpg", "services/publisher/broken_sql.py", "asyncpg"),

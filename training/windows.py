@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.benchmarks.parts.windows import NODES, Batch, batches, side_of
-from simulator.benchmarks.parts.windows import run as run_batch
+from simulator.kernel.batches import NODES, Batch, batches, side_of
+from simulator.kernel.batches import run as run_batch
 from simulator.kernel.run import Rules, simulate
 from simulator.kernel.work import Ints, Work, work_of
 from simulator.workload.rows import NODE_GPUS

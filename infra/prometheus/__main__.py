@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from infra.running import RunningStack, load
+from infra.supervisor.running import RunningStack, load
 
 FOLDER = Path(__file__).parent
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.process import DidNotStart
+from infra.machine.process import DidNotStart
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "python-is-python3", "python3", "python3-venv")

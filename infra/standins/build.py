@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra import kafka
-from infra.process import DidNotStart
+from infra.broker import kafka
+from infra.machine.process import DidNotStart
 from infra.standins.base import PACKAGES, import_base, output
 from infra.tracing import zipkin
 
@@ -32,7 +32,7 @@ CODE = (
         f"infra/tracing/{name}.py"
         for name in ("__main__", "forward", "otlp_http", "zipkin", "zipkin_spans")
     ),
-    "infra/process.py",
+    "infra/machine/process.py",
     *(f"shared/telemetry/{name}.py" for name in ("names", "traced", "otlp_decode")),
 )
 """Our own files that a stand-in runs; the folders are namespace packages there."""

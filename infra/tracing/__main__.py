@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.process import tied
+from infra.machine.process import tied
 from infra.tracing import zipkin
 from infra.tracing.forward import Forward
 from infra.tracing.otlp_http import Take, receiver

@@ -8,7 +8,7 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-from infra.process import DidNotStart
+from infra.machine.process import DidNotStart
 
 ARTIFACT = "io.zipkin:zipkin-server:3.6.1:jar:exec"
 HEAP_MIB = 256

@@ -11,8 +11,8 @@ from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
 from services.executor.core.state import Lane
 from services.executor.reporter import Reporter
-from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
+from shared.ledger.decider import Fact
 
 
 class Agent:

@@ -17,9 +17,10 @@ from services.executor.process.launch import Place, unreachable
 from services.executor.process.orphans import reap
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
-from shared.bus.log import TP, Log
+from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.reports import LogLines
+from shared.ledger.partition import TP
 from shared.settings import BadSettings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.probe import lag_probe

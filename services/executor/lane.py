@@ -18,14 +18,15 @@ from services.executor.core.orders import Ended
 from services.executor.core.react import acts_on
 from services.executor.core.state import Lane
 from services.executor.lease import Lease
-from shared.bus.decider import Fact
-from shared.bus.errors import OutcomeUnknown
-from shared.bus.log import TP, Log
-from shared.bus.reader import Accepted
+from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import decode_event
+from shared.ledger.decider import Fact
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
 from shared.telemetry.metrics import Metrics
 
 LEDGER = "placement"

@@ -21,9 +21,10 @@ from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
 from services.executor.virtual import VirtualBackend
 from shared.bus.clock import now_ms
-from shared.bus.log import TP, Log
+from shared.bus.log import Log
 from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Heartbeats, TelemetryReported
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 
 HEARTBEAT_S = 1.0

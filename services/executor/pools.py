@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from shared.bus.decider import Fact
-from shared.bus.log import TP
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
+from shared.ledger.decider import Fact
+from shared.ledger.partition import TP
 
 
 class PoolWatch:

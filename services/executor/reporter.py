@@ -6,13 +6,14 @@ import asyncio
 from collections import deque
 from uuid import uuid4
 
-from shared.bus import cloudevents
 from shared.bus.clock import now_ms
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.log import TP, Log
+from shared.bus.log import Log
 from shared.contracts.codec import encode
 from shared.contracts.reports import ExecutorReported, Report
+from shared.ledger import cloudevents
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 
 MAX_REPORTS = 500
 """In one record, which must stay below the broker's limit."""

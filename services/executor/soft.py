@@ -6,12 +6,13 @@ import asyncio
 from collections import deque
 from uuid import uuid4
 
-from shared.bus import cloudevents
 from shared.bus.clock import now_ms
-from shared.bus.errors import OutcomeUnknown
-from shared.bus.log import TP, Log
+from shared.bus.log import Log
 from shared.contracts.codec import encode
 from shared.contracts.reports import Heartbeats, LogLines, TelemetryReported
+from shared.ledger import cloudevents
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 
 WAITING = 500
 """Records that may wait; the oldest are dropped first."""

@@ -12,13 +12,14 @@ from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import Watch
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
-from shared.bus import cloudevents
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP, Entry, Log
+from shared.bus.log import Entry, Log
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import TelemetryReported
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for

@@ -10,10 +10,10 @@ from services.gateway.tokens import Tokens, is_token
 from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
 from shared.bus.log import Log
-from shared.bus.reader import Accepted
 from shared.contracts.access import Role
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.registry import Bearer
+from shared.ledger.reader import Accepted
 
 
 class Access(AccessFollower):

@@ -11,8 +11,9 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from services.gateway.core.vector import encode_vector
-from shared.bus.errors import BusError
-from shared.bus.log import TP, Entry, Feed, Log
+from shared.bus.log import Entry, Feed, Log
+from shared.ledger.errors import BusError
+from shared.ledger.partition import TP
 
 TOPIC = "events"
 POLL_S = 2.0

@@ -17,9 +17,9 @@ from services.gateway.core.submission import (
     known_pool,
     submit_job,
 )
-from shared.bus.cloudevents import CloudEvent, Malformed, decode
 from shared.contracts.identity import command_id_of
 from shared.contracts.jobs import CancelJob, RejectSubmission, SubmitJob
+from shared.ledger.cloudevents import CloudEvent, Malformed, decode
 
 LIMIT_BYTES = 64 * 1024
 PREFIX = "submissions."

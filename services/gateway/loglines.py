@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import msgspec
 
 from services.gateway.sse import ALIVE, HELLO, end_frame
-from shared.bus.cloudevents import Malformed, decode
-from shared.bus.log import TP, Entry, Feed, Log
+from shared.bus.log import Entry, Feed, Log
+from shared.ledger.cloudevents import Malformed, decode
+from shared.ledger.partition import TP
 
 TOPIC = "logs"
 LOOK_BACK = 20_000

@@ -12,11 +12,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from services.gateway.problem import Refusal, unavailable
-from shared.bus import cloudevents
 from shared.bus.clock import now_ms
 from shared.bus.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
+from shared.ledger import cloudevents
 
 SOURCE = "/berth/gateway"
 QUEUE_WITHIN_S = 1.5

@@ -7,7 +7,7 @@ from time import monotonic
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from shared.bus.errors import Stalled
+from shared.ledger.errors import Stalled
 
 LOOK_EVERY_S = 5.0
 STALLED_S = 15.0

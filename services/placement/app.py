@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from services.placement.core.decide import Placement
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from services.placement.heartbeats import watch
 from services.placement.settings import PlacementSettings
 from services.placement.solver.process import Solver
 from services.placement.solving import Rounds, follow
-from shared.bus.decider import Fact
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported
+from shared.ledger.decider import Fact
 from shared.telemetry.probe import probe
 from shared.telemetry.setup import telemetry_for
 from shared.telemetry.shell import observer, serve

@@ -6,13 +6,14 @@ import time
 
 from pydantic import ValidationError
 
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
 from services.placement.silence import Silence, chunks
-from shared.bus import cloudevents
 from shared.bus.domain import Domain
-from shared.bus.log import TP, Entry, Log
+from shared.bus.log import Entry, Log
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import Heartbeats, NodesSilent
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
 
 LOOK_S = 0.5
 RECORDS_PER_LOOK = 5_000

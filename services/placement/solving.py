@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from services.placement.core.contended import answer, ask, wanted, without_plan, work_limit
-from services.placement.core.state import Open, Pool
+from services.placement.core.pool.state import Open, Pool
+from services.placement.core.solver.contended import answer, ask, wanted, without_plan, work_limit
 from services.placement.solver.process import Solver, SolverDied
 from shared.bus.clock import now_ms
-from shared.bus.decider import Fact
 from shared.bus.domain import Domain
 from shared.contracts.access import PoolConfigured
 from shared.contracts.placement import PlanReady, RoundOpened
+from shared.ledger.decider import Fact
 
 SEARCH_SHARE = 0.8
 """Of the time that is left; the rest is for the way there and back."""

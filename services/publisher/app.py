@@ -17,13 +17,14 @@ from services.publisher.resume import places_in
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Outgoing, Shipper
 from shared.bus.clock import now_ms
-from shared.bus.cloudevents import CONTENT_TYPE
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.log import TP, Log
-from shared.bus.reader import Accepted
+from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS, tenant_events
+from shared.ledger.cloudevents import CONTENT_TYPE
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
 from shared.telemetry.metrics import CaughtUp, Metrics
 
 EVENTS = "events"

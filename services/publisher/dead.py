@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import msgspec
 
 from services.publisher.core.lane import Published
-from shared.bus.errors import TailLost
-from shared.bus.log import TP, Feed, Log
+from shared.bus.log import Feed, Log
+from shared.ledger.errors import TailLost
+from shared.ledger.partition import TP
 
 LONGEST_BYTES = 900 * 1024
 MOST_FEEDS = 16

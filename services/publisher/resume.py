@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from services.publisher.core.place import HEADER, Places, decode
-from shared.bus.log import TP, Entry, Log
+from shared.bus.log import Entry, Log
+from shared.ledger.partition import TP
 
 SLOW_S = 1.0
 QUIET_S = 0.3

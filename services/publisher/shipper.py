@@ -10,8 +10,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from shared.bus.connection import Connection
-from shared.bus.errors import OutcomeUnknown, TooLarge
-from shared.bus.log import TP, Headers
+from shared.bus.log import Headers
+from shared.ledger.errors import OutcomeUnknown, TooLarge
+from shared.ledger.partition import TP
 
 BATCH_BYTES = 512 * 1024
 MAX_REQUEST_BYTES = 1_048_576

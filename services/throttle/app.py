@@ -19,7 +19,6 @@ from services.throttle.followers import Followers
 from services.throttle.proxy import Proxy
 from services.throttle.settings import ThrottleSettings
 from shared.bus.access import AccessFollower
-from shared.bus.decider import Fact
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
@@ -28,6 +27,7 @@ from shared.bus.log import Log
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
+from shared.ledger.decider import Fact
 from shared.listening import server_tls
 from shared.telemetry.probe import probe
 from shared.telemetry.setup import Telemetry, telemetry_for

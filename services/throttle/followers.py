@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from shared.bus.decider import Fact
 from shared.contracts.llm import (
     LlmRequestFinished,
     LlmRequestRejected,
@@ -15,6 +14,7 @@ from shared.contracts.llm import (
     TokensCharged,
     TokensMade,
 )
+from shared.ledger.decider import Fact
 
 
 @dataclass(slots=True, eq=False)

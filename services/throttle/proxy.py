@@ -21,13 +21,13 @@ from services.throttle.followers import Followers, Progress
 from services.throttle.openai import Answer, Ask, BadBody, Kind, read
 from services.throttle.problem import Problem, elsewhere, of_rejection
 from shared.bus.access import CATCH_UP_S, AccessFollower
-from shared.bus.decider import Fact, Input
 from shared.bus.domain import Domain
-from shared.bus.errors import Busy, LaneLost
-from shared.bus.record import new_id
+from shared.bus.ids import new_id
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.identity import BERTH
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
+from shared.ledger.decider import Fact, Input
+from shared.ledger.errors import Busy, LaneLost
 from shared.telemetry.spans import OpenSpan, Spans
 
 LONGEST_BODY = 16 * 1024 * 1024

@@ -12,8 +12,9 @@ from typing import BinaryIO, Self
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.bus.log import TP, Entry
+from shared.bus.log import Entry
 from shared.contracts.topics import submissions
+from shared.ledger.partition import TP
 
 MANIFEST = "manifest.json"
 SUBMISSIONS = submissions("").name

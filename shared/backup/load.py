@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.backup.files import BadBackup, Manifest, entries, open_backup
-from shared.bus.log import TP, Entry, Log
+from shared.bus.log import Entry, Log
+from shared.ledger.partition import TP
 
 BATCH = 1_000
 

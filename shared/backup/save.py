@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from shared.backup.files import BadBackup, Manifest, Writer, finish
-from shared.bus.log import TP, Entry, Log
-from shared.bus.reader import Reader
-from shared.bus.record import next_of
+from shared.bus.log import Entry, Log
 from shared.contracts.topics import LEDGERS, TOPICS, submissions
+from shared.ledger.partition import TP
+from shared.ledger.reader import Reader
+from shared.ledger.record import next_of
 
 WAIT_S = 1.0
 SILENT_POLLS = 30

@@ -10,7 +10,8 @@ from aiokafka import AIOKafkaProducer
 
 from shared.bus.connection import Connection
 from shared.bus.kafka import MAX_REQUEST_BYTES
-from shared.bus.log import TP, Entry
+from shared.bus.log import Entry
+from shared.ledger.partition import TP
 
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 5

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from aiokafka.errors import KafkaError
 
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.inbox import ACCESS
 from shared.bus.log import Log
-from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
 from shared.contracts.registry import AccessView, Bearer
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.reader import Accepted
 
 RETRY_S = 1.0
 CATCH_UP_S = 2.0

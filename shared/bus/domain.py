@@ -16,18 +16,20 @@ from typing import Generic, TypeVar
 import msgspec
 
 from shared.bus.clock import now_ms
-from shared.bus.decider import Decider, Decision, Fact, Input
-from shared.bus.errors import Busy, LaneLost, NotAccepted, OutcomeUnknown, TooLarge
 from shared.bus.failpoints import Failpoints
 from shared.bus.fold import Fold
+from shared.bus.ids import new_id
 from shared.bus.inbox import Fed, Inbox, Waiting
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP, Log
-from shared.bus.reader import Accepted, Cursor, Reader
-from shared.bus.record import LIMIT_BYTES, Record, StoredEvent, encode, new_id, pack
+from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.contracts.base import Command, Event, Model
 from shared.contracts.codec import encode_event
+from shared.ledger.decider import Decider, Decision, Fact, Input
+from shared.ledger.errors import Busy, LaneLost, NotAccepted, OutcomeUnknown, TooLarge
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor, Reader
+from shared.ledger.record import LIMIT_BYTES, Record, StoredEvent, encode, pack
 from shared.telemetry.trace_ids import for_event
 
 S = TypeVar("S")

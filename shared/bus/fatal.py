@@ -8,7 +8,7 @@ import os
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
-from shared.bus.errors import BusError, ProtocolViolation
+from shared.ledger.errors import BusError, ProtocolViolation
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71

@@ -18,7 +18,7 @@ from faust.tables.manager import TableManager
 from shared.bus.fatal import die, supervise
 from shared.bus.faust_transport import Desk, transport
 from shared.bus.lanes import Lanes
-from shared.bus.log import TP
+from shared.ledger.partition import TP
 from shared.settings import Settings
 
 SEEK_BACK_EVERY_S = 2.0

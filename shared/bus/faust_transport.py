@@ -10,7 +10,7 @@ from typing import Any
 import faust.transport.drivers.aiokafka as driver
 
 from shared.bus.kafka import Pace
-from shared.bus.log import TP
+from shared.ledger.partition import TP
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from shared.bus.decider import Decider
-from shared.bus.errors import TailLost
-from shared.bus.log import TP, Entry, Feed, Log
-from shared.bus.reader import Accepted, Cursor, Reader
-from shared.bus.record import decode
+from shared.bus.log import Entry, Feed, Log
 from shared.bus.snapshots import Snapshot, Snapshots
+from shared.ledger.decider import Decider
+from shared.ledger.errors import TailLost
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor, Reader
+from shared.ledger.record import decode
 
 S = TypeVar("S")
 POLL_S = 0.5

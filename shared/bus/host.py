@@ -6,17 +6,17 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from shared.bus.decider import Decider
 from shared.bus.domain import Domain, DomainSettings, OnAccepted
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
 from shared.bus.inbox import ACCESS
-from shared.bus.inputs import Decode, InputDecoder, commands_only
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes, OnLane
-from shared.bus.log import TP
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS
+from shared.ledger.decider import Decider
+from shared.ledger.inputs import Decode, InputDecoder, commands_only
+from shared.ledger.partition import TP
 from shared.settings import Settings
 
 S = TypeVar("S")

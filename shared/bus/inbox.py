@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from shared.bus.decider import Input
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
-from shared.bus.reader import Cursor, Reader
-from shared.bus.record import Position, next_of
 from shared.contracts.topics import LEDGERS
+from shared.ledger.decider import Input
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
+from shared.ledger.reader import Cursor, Reader
+from shared.ledger.record import Position, next_of
 
 Fed = Literal["ok", "old", "gap"]
 

@@ -15,11 +15,12 @@ from aiokafka.errors import (
 )
 
 from shared.bus.connection import Connection
-from shared.bus.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
 from shared.bus.hang_up import hang_up
-from shared.bus.log import TP, Entry, Feed, Headers
+from shared.bus.log import Entry, Feed, Headers
 from shared.bus.patience import patiently
 from shared.bus.refused import NOT_ALLOWED, check_let_in
+from shared.ledger.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
+from shared.ledger.partition import TP
 
 MAX_REQUEST_BYTES = 1_048_576
 FETCH_BYTES = 4 * 1024 * 1024

@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from shared.bus.domain import Domain
-from shared.bus.errors import Stalled, TailLost
 from shared.bus.fatal import supervise
 from shared.bus.inbox import ACCESS, Fed
-from shared.bus.log import TP, Feed, Log
+from shared.bus.log import Feed, Log
+from shared.ledger.errors import Stalled, TailLost
+from shared.ledger.partition import TP
 
 S = TypeVar("S")
 

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from shared.bus.errors import OutcomeUnknown
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 
-__all__ = ["TP", "Entry", "Feed", "Headers", "Log", "OutcomeUnknown", "fetch"]
+__all__ = ["Entry", "Feed", "Headers", "Log", "OutcomeUnknown", "fetch"]
 
 Headers = Sequence[tuple[str, bytes]]
-
-
-class TP(NamedTuple):
-    topic: str
-    partition: int
-
-    @property
-    def key(self) -> str:
-        """Its name in an input vector."""
-        return f"{self.topic}-{self.partition}"
 
 
 class Entry(NamedTuple):

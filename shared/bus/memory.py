@@ -6,8 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 
-from shared.bus.errors import TailLost
-from shared.bus.log import TP, Entry, Feed, Headers
+from shared.bus.log import Entry, Feed, Headers
+from shared.ledger.errors import TailLost
+from shared.ledger.partition import TP
 
 
 class MemoryBroker:

@@ -10,10 +10,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from shared.bus.connection import Connection
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.kafka import MAX_REQUEST_BYTES
 from shared.bus.log import Headers
 from shared.contracts.topics import LEDGERS
+from shared.ledger.errors import OutcomeUnknown
 
 DELIVERY_MS = 10_000
 

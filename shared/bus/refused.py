@@ -17,7 +17,7 @@ from aiokafka.errors import (
 )
 
 from shared.bus.connection import Connection
-from shared.bus.errors import Forbidden
+from shared.ledger.errors import Forbidden
 
 WITHIN_S = 5.0
 NOT_ALLOWED = (
@@ -25,7 +25,7 @@ NOT_ALLOWED = (
     GroupAuthorizationFailedError,
     TopicAuthorizationFailedError,
 )
-"""The ACLs of `infra.acls` do not grant it."""
+"""The ACLs of `infra.security.acls` do not grant it."""
 NOT_LET_IN = (
     AuthenticationFailedError,
     AuthenticationMethodNotSupported,

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.reader import Cursor
+from shared.ledger.reader import Cursor
 
 S = TypeVar("S")
 KEEP = 2

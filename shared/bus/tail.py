@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from shared.bus.errors import TailLost
-from shared.bus.log import TP, Entry, Feed, Log
-from shared.bus.reader import Accepted, Cursor, Reader
-from shared.bus.record import decode
+from shared.bus.log import Entry, Feed, Log
+from shared.ledger.errors import TailLost
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor, Reader
+from shared.ledger.record import decode
 
 WAIT_S = 1.0
 MAX_RECORDS = 1_000

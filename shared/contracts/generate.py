@@ -110,7 +110,7 @@ def channel(topic: str) -> Json:
 
 
 def operations() -> Json:
-    """Who writes and who reads each topic: what `infra.acls` lets the broker enforce."""
+    """Who writes and who reads each topic: what `infra.security.acls` lets the broker enforce."""
     found: Json = {}
     for topic, service in WRITER.items():
         found[f"{service}.writes.{topic}"] = operation("send", topic)

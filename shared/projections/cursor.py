@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncpg import Connection
 
-from shared.bus.reader import Cursor
+from shared.ledger.reader import Cursor
 from shared.projections.facts import Batch
 
 READ = "SELECT ledger, partition, state FROM cursor"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shared.bus.reader import Accepted, Cursor
+from shared.ledger.reader import Accepted, Cursor
 
 Payload = dict[str, Any]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from asyncpg import Connection
 
 from shared.bus.log import Log
-from shared.bus.reader import Cursor
+from shared.ledger.reader import Cursor
 from shared.projections import cursor
 from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate

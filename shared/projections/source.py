@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from shared.bus.log import TP, Log
-from shared.bus.reader import Accepted, Cursor
+from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor
 from shared.projections.facts import Batch, lines_of
 
 Place = tuple[str, int]

@@ -11,8 +11,8 @@ from shared.contracts.placement import JobPlaced
 from shared.telemetry.names import AttributeKey, AttributeValue
 
 if TYPE_CHECKING:
-    from shared.bus.decider import Fact
     from shared.contracts.base import Event
+    from shared.ledger.decider import Fact
 
 _FIELDS: tuple[tuple[AttributeKey, str], ...] = (
     ("job.id", "job_id"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.bus.decider import Fact
 from shared.contracts.jobs import JobsReleased
 from shared.contracts.topics import JOB_ENDS
+from shared.ledger.decider import Fact
 from shared.telemetry.names import BOOKKEEPING, continues_trace, span_of
 
 MOST_JOBS = 100_000

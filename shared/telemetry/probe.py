@@ -11,10 +11,10 @@ from aiokafka.errors import KafkaError
 
 from shared.bus.clock import now_ms
 from shared.bus.domain import Domain
-from shared.bus.errors import BusError
 from shared.bus.lanes import Lanes
-from shared.bus.log import TP
 from shared.contracts.base import Millis
+from shared.ledger.errors import BusError
+from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.upkeep import upkeep

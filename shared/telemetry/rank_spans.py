@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shared.bus.decider import Fact
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked
+from shared.ledger.decider import Fact
 from shared.telemetry.event_attributes import Attributes, attributes_of
 from shared.telemetry.span_sink import SpanSink
 from shared.telemetry.trace_ids import child_of

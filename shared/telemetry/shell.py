@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from shared.bus.decider import Fact
 from shared.contracts.rejected import InputRejected
+from shared.ledger.decider import Fact
 from shared.settings import Settings
 from shared.telemetry.endpoint import Health, Pages
 from shared.telemetry.metrics import CaughtUp, Metrics

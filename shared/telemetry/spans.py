@@ -15,8 +15,8 @@ from shared.telemetry.sampling import ALL
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
-    from shared.bus.decider import Fact
     from shared.contracts.ranking import QueueEntry
+    from shared.ledger.decider import Fact
     from shared.telemetry.rank_spans import RankSpans
     from shared.telemetry.span_sink import SpanSink
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from shared.bus.decider import Decider, Decision, Fact, Input, Undecodable
 from shared.contracts.base import Event, Model
+from shared.ledger.decider import Decider, Decision, Fact, Input, Undecodable
 
 S = TypeVar("S")
 

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
-from shared.bus.errors import OutcomeUnknown
-from shared.bus.log import TP, Feed, Headers, Log
+from shared.bus.log import Feed, Headers, Log
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 
 Accident = Literal["none", "lost_request", "lost_ack", "late", "duplicate", "wrong_offset"]
 """What becomes of one append: `late` fails, and lands before this client's next one."""

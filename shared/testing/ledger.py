@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shared.bus import cloudevents
-from shared.bus.decider import Decision, Fact, Input, Undecodable
-from shared.bus.log import TP, Entry
-from shared.bus.reader import Accepted, Reader
+from shared.bus.log import Entry
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
 from shared.contracts.jobs import CancelJob, CommandAccepted
 from shared.contracts.rejected import InputRejected
+from shared.ledger import cloudevents
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Reader
 
 SILENT = "silent"
 BURST = "burst "

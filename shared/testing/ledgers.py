@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import Position, Record, StoredEvent, encode, pack
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
+from shared.ledger.partition import TP
+from shared.ledger.record import Position, Record, StoredEvent, encode, pack
 
 
 class LedgerPen:

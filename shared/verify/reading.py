@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shared.bus import cloudevents
-from shared.bus.inputs import refuse_misplaced
-from shared.bus.log import TP, Entry, Log
-from shared.bus.reader import Accepted, Cursor
-from shared.bus.record import Position, next_of
+from shared.bus.log import Entry, Log
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.base import EVENTS, UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.contracts.topics import CUSTODIAN, TOPICS
+from shared.ledger import cloudevents
+from shared.ledger.inputs import refuse_misplaced
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor
+from shared.ledger.record import Position, next_of
 from shared.projections.source import after, places
 from shared.verify.commands import Asked, Poison
 from shared.verify.workers import MadeReady

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from asyncpg import Connection
 
-from shared.bus.errors import ProtocolViolation
-from shared.bus.reader import Cursor
 from shared.contracts.topics import INPUTS
+from shared.ledger.errors import ProtocolViolation
+from shared.ledger.reader import Cursor
 from shared.projections.facts import lines_of
 from shared.projections.source import Place, places
 from shared.verify import reading

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.bus.decider import Decider, Decision, Fact, Input
-from shared.bus.record import Position
 from shared.contracts.topics import INPUTS, LEDGERS
+from shared.ledger.decider import Decider, Decision, Fact, Input
+from shared.ledger.record import Position
 
 LANE = 0
 

@@ -12,9 +12,9 @@ from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
 from services.executor.core.state import Lane
 from services.executor.core.virtual import VirtualWorkers
-from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Report
+from shared.ledger.decider import Fact
 from simulator.engine.cell import LANE
 
 HALF_MS = 0.0005

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shared.bus import cloudevents
-from shared.bus.decider import Fact, Input
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import Position, Record, StoredEvent, encode, pack
 from shared.contracts.base import Event, Model
 from shared.contracts.codec import encode as encode_message
 from shared.contracts.codec import encode_event
+from shared.ledger import cloudevents
+from shared.ledger.decider import Fact, Input
+from shared.ledger.partition import TP
+from shared.ledger.record import Position, Record, StoredEvent, encode, pack
 from simulator.engine.cell import LANE
 
 SOURCE = "/berth/simulator"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from services.publisher.core.lane import Lane
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.reader import Reader
 from shared.contracts.topics import LEDGERS
+from shared.ledger.partition import TP
+from shared.ledger.reader import Reader
 from shared.verify.reading import Logs
 from shared.verify.run import Report, verify
 from simulator.engine.cell import LANE

@@ -9,10 +9,10 @@ import numpy as np
 
 from services.executor.core.inventory import Node
 from shared.bus.log import Log
-from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
+from shared.ledger.reader import Accepted
 from simulator.engine.cell import LANE
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.scenario import LEASE_S, START_TIMEOUT_S, Scenario

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shared.bus import cloudevents
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import decode
 from shared.contracts.topics import LEDGERS
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
+from shared.ledger.record import decode
 from simulator.engine.cell import LANE
 
 TOPICS = (*LEDGERS, "commands", "reports", "events")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from services.placement.core.contended import answered_now
+from services.placement.core.solver.contended import answered_now
 from shared.bus.memory import MemoryBroker
 from simulator.engine.models import models_of
 from simulator.engine.scenario import Scenario, submission

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from shared.bus.decider import Fact
 from shared.contracts.jobs import JobRejected
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
@@ -21,6 +20,7 @@ from shared.contracts.placement import (
     JobStarted,
     JobSucceeded,
 )
+from shared.ledger.decider import Fact
 from simulator.engine.scenario import Scenario, duration_s, job_id
 from simulator.engine.world import BEGIN
 from simulator.metrics.outcome import Floats, Ints, Outcome

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
 from services.executor.core.react import acts_on
-from services.placement.core.contended import answered_now, wanted
 from services.placement.core.decide import Placement
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
+from services.placement.core.solver.contended import answered_now, wanted
 from services.priority.core.decide import Priority
 from services.priority.core.learned import Models
-from shared.bus.decider import Decider, Fact, Input
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Command, Event
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
 from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.ledger.decider import Decider, Fact, Input
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from simulator.engine.cell import LANE, Cell
 from simulator.engine.executor import VirtualExecutor
 from simulator.engine.ledgers import Ledgers, position

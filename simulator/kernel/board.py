@@ -1,4 +1,4 @@
-"""Free GPUs per node, indexed by their number; best fit as `services.placement.core.fit` does it.
+"""Free GPUs per node, indexed by their number; best fit as in `services.placement.core.round.fit`.
 
 `free` [m] are GPUs, `levels[f]` counts the nodes with f free ones. Nodes are as healthy as each
 other and named in the order of their numbers (rule 4).

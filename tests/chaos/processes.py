@@ -26,16 +26,17 @@ from services.placement.heartbeats import watch
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
-from shared.bus.decider import Decider
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.errors import OutcomeUnknown, TailLost
 from shared.bus.inbox import ACCESS
-from shared.bus.inputs import InputDecoder, commands_only
 from shared.bus.lanes import Lanes
-from shared.bus.log import TP, Feed, Headers
+from shared.bus.log import Feed, Headers
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS
+from shared.ledger.decider import Decider
+from shared.ledger.errors import OutcomeUnknown, TailLost
+from shared.ledger.inputs import InputDecoder, commands_only
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.chaos.virtual_time import AHEAD_S
 

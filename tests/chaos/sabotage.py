@@ -17,11 +17,11 @@ import services.executor.lane  # noqa: F401
 from services.publisher import app as publisher_app
 from shared.bus.domain import Domain
 from shared.bus.inbox import Channel, Inbox
-from shared.bus.log import TP
-from shared.bus.reader import Accepted, Cursor, Reader
-from shared.bus.record import Record
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor, Reader
+from shared.ledger.record import Record
 
 Patch = tuple[object, str, object]
 

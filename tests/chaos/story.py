@@ -16,16 +16,16 @@ from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
-from shared.bus import cloudevents
 from shared.bus.clock import now_ms
-from shared.bus.errors import ProtocolViolation
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.reader import Accepted, Reader
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.codec import encode
 from shared.contracts.jobs import CancelJob, Gang, JobSpec, Retry, Simulated, SubmitJob
 from shared.contracts.placement import JobPlaced
+from shared.ledger import cloudevents
+from shared.ledger.errors import ProtocolViolation
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Reader
 from shared.testing.ledgers import LedgerPen
 from shared.verify.reading import Logs
 from shared.verify.run import verify

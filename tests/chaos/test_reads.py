@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from infra.proxy import Mode, Proxy
+from infra.drills.proxy import Mode, Proxy
 from services.gateway import database as gateway
 from services.gateway.database import Database
 from services.gateway.problem import Refusal

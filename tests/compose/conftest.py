@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra import compose
-from infra.running import OPERATOR_KEY, load
+from infra.compose import containers as compose
+from infra.supervisor.running import OPERATOR_KEY, load
 from tests.compose.project import Project, cli
 from tests.e2e.stand import Stand, eventually
 

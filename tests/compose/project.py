@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra import compose
-from infra.crash import kill_all
+from infra.compose import containers as compose
+from infra.drills.crash import kill_all
 from tests.e2e.stand import Json, Stand, a_wish, eventually
 
 WELL_S = 240.0
@@ -60,7 +60,7 @@ def docker(*words: str) -> str:
 def cli(*words: str) -> Json:
     """The berth command, as a person at this machine uses it."""
     done = subprocess.run(
-        [sys.executable, "-m", "services.cli", *words, "--json", "--data", str(compose.FOLDER)],
+        [sys.executable, "-m", "cli", *words, "--json", "--data", str(compose.FOLDER)],
         capture_output=True,
         text=True,
         timeout=240,

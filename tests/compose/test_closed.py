@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from infra import compose
-from infra.compose_secrets import PASSWORD
-from infra.stack import PARTS, SERVICES, STEPS
+from infra.compose import containers as compose
+from infra.compose.secrets import PASSWORD
+from infra.supervisor.stack import PARTS, SERVICES, STEPS
 from tests.compose.project import Project, docker
 
 pytestmark = pytest.mark.compose

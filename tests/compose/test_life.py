@@ -15,13 +15,13 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from infra import compose
-from infra.stack import SERVICES
+from infra.compose import containers as compose
 from infra.standins.build import label
-from shared.bus.errors import Forbidden
+from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
 from shared.contracts.identity import job_id_of
+from shared.ledger.errors import Forbidden
+from shared.ledger.partition import TP
 from tests.compose.project import WELL_S, Project, cli, docker
 from tests.e2e.stand import eventually, trust
 
@@ -194,7 +194,7 @@ def test_the_load_profile_submits_a_workload(project: Project) -> None:
             "load",
             "python",
             "-m",
-            "services.cli",
+            "cli",
             "replay",
             "synthetic",
             "--jobs",

@@ -19,13 +19,12 @@ from uuid import uuid4
 
 import msgspec
 
-from infra import supervise
-from infra.running import RunningStack
-from infra.stack import SERVICES
-from services.cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
-from services.cli.machine import inventory
-from services.cli.verifying import Verified, verified
-from shared.bus import cloudevents
+from cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
+from cli.machine import inventory
+from cli.verifying import Verified, verified
+from infra.supervisor import supervise
+from infra.supervisor.running import RunningStack
+from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.contracts.access import ConfigurePool
@@ -33,6 +32,7 @@ from shared.contracts.base import Model
 from shared.contracts.codec import encode
 from shared.contracts.identity import job_id_of
 from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.ledger import cloudevents
 from shared.verify import reading
 
 POOL, LOCAL_POOL = "virtual", "local"

@@ -497,7 +497,7 @@ def test_a_trace_without_a_column_is_named_before_anything_starts(
     path = tmp_path / "short.parquet"
     pq.write_table(pa.table({"job_id": ["a"], "submit_s": [0.0], "gpus": [1.0]}), path)
     done = subprocess.run(
-        [sys.executable, "-m", "services.cli", *command, str(path)],
+        [sys.executable, "-m", "cli", *command, str(path)],
         capture_output=True,
         text=True,
         timeout=PROMPT_S,

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from infra import control
-from infra.stack import SERVICES
+from infra.supervisor import control
+from infra.supervisor.stack import SERVICES
 from infra.tracing import zipkin
 from tests.e2e.stand import Stand, a_stand, eventually
 

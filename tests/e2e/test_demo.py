@@ -19,7 +19,7 @@ LIMIT_S = 240
 
 
 def command(data: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "services.cli", "demo", "--data", str(data), *more]
+    return [sys.executable, "-m", "cli", "demo", "--data", str(data), *more]
 
 
 def left_behind(data: Path) -> list[str]:

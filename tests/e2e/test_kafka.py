@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from infra import kafka
-from infra.running import load
-from infra.stack import SERVICES
-from shared.bus import cloudevents
+from infra.broker import kafka
+from infra.supervisor.running import load
+from infra.supervisor.stack import SERVICES
 from shared.bus.connection import Connection
-from shared.bus.errors import Forbidden
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
 from shared.bus.tail import TopicTail
+from shared.ledger import cloudevents
+from shared.ledger.errors import Forbidden
+from shared.ledger.partition import TP
 from tests.patience import all_hung_up
 
 pytestmark = [
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
     done = subprocess.run(
-        [sys.executable, "-m", "services.cli", *words, "--data", str(data)],
+        [sys.executable, "-m", "cli", *words, "--data", str(data)],
         capture_output=True,
         text=True,
         timeout=timeout_s,

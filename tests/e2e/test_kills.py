@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import pytest
 
-from infra import supervise
-from infra.stack import SERVICES
+from infra.supervisor import supervise
+from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import job_id_of

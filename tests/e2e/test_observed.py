@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from infra.grafana.boards import BOARDS, OVERVIEW
-from infra.process import free_ports, spawn
+from infra.machine.process import free_ports, spawn
 from infra.prometheus.__main__ import local
-from infra.stack import SERVICES
+from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild

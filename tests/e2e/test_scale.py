@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from infra import control, kafka, stack, supervise
-from infra.compose import ask
-from infra.running import RunningStack
-from infra.topics import connect
-from services.cli.bring_up import open_up
-from services.cli.verifying import verified
+from cli.bring_up import open_up
+from cli.verifying import verified
+from infra.broker import kafka
+from infra.broker.topics import connect
+from infra.compose.containers import ask
+from infra.supervisor import control, stack, supervise
+from infra.supervisor.running import RunningStack
 from shared.contracts.access import ConfigurePool
 from tests.e2e.stand import ENDS, eventually
 

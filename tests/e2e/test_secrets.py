@@ -23,10 +23,11 @@ import asyncpg
 import psutil
 import pytest
 
-from infra import postgres, supervise
+from infra.postgres import server as postgres
+from infra.supervisor import supervise
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
 from shared.contracts.topics import TOPICS, submissions, tenant_events
+from shared.ledger.partition import TP
 from shared.projections.database import connect
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
 
@@ -273,7 +274,7 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
         [
             sys.executable,
             "-m",
-            "services.cli",
+            "cli",
             "audit",
             "--action",
             "key.revoke.v1",

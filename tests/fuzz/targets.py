@@ -31,12 +31,7 @@ from services.gateway.tokens import BadToken, TokenRules, verified
 from services.placement.heartbeats import decoded as decode_heartbeat
 from services.publisher.core.place import decode as decode_place
 from services.throttle.openai import Answer, BadBody, Kind, read
-from shared.bus import cloudevents, record
-from shared.bus.decider import Input, Undecodable
-from shared.bus.errors import ProtocolViolation
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP, Entry
-from shared.bus.reader import Cursor, Reader
+from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import RejectSubmission
@@ -44,6 +39,12 @@ from shared.contracts.keys import compose, parse, sha256_of
 from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.reports import ExecutorReported
 from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.ledger import cloudevents, record
+from shared.ledger.decider import Input, Undecodable
+from shared.ledger.errors import ProtocolViolation
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
+from shared.ledger.reader import Cursor, Reader
 from shared.telemetry import trace_ids
 from shared.telemetry.ring import OtlpRing
 from tests.services.gateway.identity import AUDIENCE, ISSUER, new_ec, public

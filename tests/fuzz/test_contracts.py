@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from shared.bus.decider import Undecodable
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
 from shared.contracts.base import COMMANDS, EVENTS, Model, UnknownType
 from shared.contracts.codec import decode_command, decode_event, encode
 from shared.contracts.generate import command_topic, schema, wire_models
 from shared.contracts.topics import CUSTODIAN
 from shared.contracts.upcast import UPCASTERS, NotLifted, upcast
+from shared.ledger.decider import Undecodable
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from tests.fuzz.corpus import HOSTILE, envelope
 from tests.fuzz.schemas import HOSTILE_JSON, dumped, hostile, valid
 from tests.fuzz.tally import tally

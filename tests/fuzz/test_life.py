@@ -24,8 +24,7 @@ from hypothesis.stateful import (
 )
 
 from services.executor.core.inventory import Node
-from services.placement.core.shape import GPU
-from shared.bus.log import TP
+from services.placement.core.pool.shape import GPU
 from shared.bus.memory import MemoryLog
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import (
@@ -39,6 +38,7 @@ from shared.contracts.jobs import (
     SubmitJob,
 )
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.ledger.partition import TP
 from shared.verify.reading import Logs
 from shared.verify.run import verify
 from simulator.engine.public import publish

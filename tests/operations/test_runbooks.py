@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka, supervise
+from infra.broker import kafka
+from infra.supervisor import supervise
 
 PAGES = Path(__file__).parents[2] / "docs" / "operations"
 ORDER = ("deploy", "poison-record", "stuck-consumer", "lost-postgres", "backup", "lost-broker-disk")

@@ -17,24 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from infra.compose import ask
-from infra.running import RunningStack, load
+from infra.compose.containers import ask
+from infra.supervisor.running import RunningStack, load
 
 ROOT = Path(__file__).parents[2]
-PREVIOUS = "0ddd002"
+PREVIOUS = "bc96cadc4f0af3f5446887d3e0b8357f18d57024"
 """The last commit of the release before this one."""
-CODE = ("services", "shared", "simulator", "infra", "training")
+PREVIOUS_CODE = ("services", "shared", "simulator", "infra", "training")
+CODE = ("benchmarks", "cli", *PREVIOUS_CODE)
 EVERY_S = 0.25
-ROLL = """
-import sys
-from pathlib import Path
-from infra import supervise
-folder = Path(sys.argv[1])
-for name in reversed(supervise.load(folder).ports):
-    supervise.restart(folder, name)
-    supervise.wait_ready(folder, (name,), 120)
-"""
-"""`berth restart`, which the release before this one did not have yet."""
 TENANT = "ada"
 
 pytestmark = pytest.mark.stack
@@ -46,7 +37,7 @@ def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
 
 def _previous() -> bytes:
     """Its code, as a tar; nothing where this clone does not reach so far back."""
-    return _git("archive", PREVIOUS, *CODE).stdout
+    return _git("archive", PREVIOUS, *PREVIOUS_CODE).stdout
 
 
 class Site:
@@ -82,14 +73,15 @@ class Site:
         return done.stdout
 
     def berth(self, *words: str) -> str:
-        return self.run("-m", "services.cli", *words, "--data", str(self.data))
+        main = "cli" if (self.code / "cli").is_dir() else "services.cli"
+        return self.run("-m", main, *words, "--data", str(self.data))
 
     def migrate(self) -> None:
         dsn = json.loads((self.data / "stack.json").read_text())["postgres"]
         self.run("-m", "shared.projections.migrate", BERTH_POSTGRES=dsn)
 
     def roll(self) -> None:
-        self.run("-c", ROLL, str(self.data))
+        self.berth("restart")
 
 
 class Traffic:

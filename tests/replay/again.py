@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from shared.bus.decider import Decider, Decision
+from shared.ledger.decider import Decider, Decision
 from tests.replay.cluster import DECIDERS, LANE, Call
 from tests.replay.golden import compared, path_of, read, state_hash
 

@@ -9,8 +9,8 @@ from services.admission.core.decide import Admission
 from services.executor.core.inventory import Node
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
-from shared.bus.decider import Decider
 from shared.contracts.access import PoolConfigured
+from shared.ledger.decider import Decider
 from simulator.engine.cell import LANE, Call
 from simulator.engine.world import World
 

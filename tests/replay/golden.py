@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 from pydantic import BaseModel
 
-from shared.bus.decider import Decision, Input, Undecodable
 from shared.contracts.base import Command, Event
 from shared.contracts.codec import decode_command, decode_event, encode
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
+from shared.ledger.decider import Decision, Input, Undecodable
 from tests.replay.cluster import Call
 
 TEXT = "detail"

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from shared.bus.decider import Decider
-from shared.bus.log import TP
 from shared.bus.memory import MemoryLog
-from shared.bus.reader import Reader
 from shared.contracts.base import EVENTS
 from shared.contracts.topics import LEDGERS
+from shared.ledger.decider import Decider
+from shared.ledger.partition import TP
+from shared.ledger.reader import Reader
 from shared.verify.reading import Logs
 from shared.verify.run import verify
 from tests.replay.again import replayed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from infra import certificates
+from infra.security import certificates
 from services.gateway.settings import GatewaySettings
 from services.throttle.settings import ThrottleSettings
 from shared.listening import Listening, is_loopback, server_tls

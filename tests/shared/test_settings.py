@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from infra import certificates
+from infra.security import certificates
 from shared.settings import BadSettings, Settings, read
 
 GIVEN = {"BERTH_KAFKA": "127.0.0.1:9092", "BERTH_DATA": "data", "PATH": "/usr/bin"}

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from services.access.core.state import Installation
 from services.access.core.wishes import Granted, outcome
-from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LANES = 4
 """Pools and endpoints an installation can have when its settings do not say otherwise."""

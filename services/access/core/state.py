@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shared.contracts.answered import Answered
 from shared.contracts.registry import AccessView
+from shared.ledger.answers import Answered
 
 
 @dataclass(slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from services.admission.core.ended import Outcome
-from shared.bus.decider import Decision, Input
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
 from shared.contracts.made import made
+from shared.ledger.decider import Decision, Input
 
 
 def accepted(

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from services.admission.core.answers import accepted, end_told, refused
 from services.admission.core.dependencies import standing
 from services.admission.core.state import Pool
-from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import ArrayCancelRequested, CancelJob, CancelRequested
 from shared.contracts.placement import JobCancelled
+from shared.ledger.decider import Decision, Input
 
 ANSWERS_MOST = 200
 """In one call: a record has its bounds, the next one goes on."""

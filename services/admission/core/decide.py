@@ -12,11 +12,11 @@ from services.admission.core.restate import restate
 from services.admission.core.settle import BUDGET_BYTES, due, settle
 from services.admission.core.state import Pool
 from services.admission.core.submit import submit
-from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
 class Admission:

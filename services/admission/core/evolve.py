@@ -8,7 +8,6 @@ from services.admission.core import arrays, waits
 from services.admission.core.ended import Ended, Outcome
 from services.admission.core.need import GPU, gang_milli, need_of, shape_of
 from services.admission.core.state import Admitted, Array, Backoff, Job, Pool, Used
-from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import (
     ArrayAccepted,
@@ -28,6 +27,7 @@ from shared.contracts.jobs import (
     TenantNoted,
 )
 from shared.contracts.placement import JobCancelled
+from shared.ledger.decider import Fact
 
 SETTLE_MS = 5_000
 """Nodes of a starting or restarting executor join one after another: for so long after the last

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 from services.admission.core.answers import end_told
 from services.admission.core.state import Pool
-from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import (
     AttemptNoted,
     CapacityNoted,
@@ -26,6 +25,7 @@ from shared.contracts.placement import (
     JobResized,
     JobSucceeded,
 )
+from shared.ledger.decider import Decision, Input
 
 EndOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.admission.core.state import Pool
-from shared.bus.decider import Decision, Input
 from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
 from shared.contracts.jobs import TenantNoted
+from shared.ledger.decider import Decision, Input
 
 
 def restate(state: Pool, inputs: Sequence[Input]) -> Iterator[Decision]:

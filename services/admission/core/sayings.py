@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from services.admission.core.state import Job
 from services.admission.core.verdict import Admit, Defer, Reject, Verdict
-from shared.bus.decider import Decision
 from shared.contracts.base import Event
 from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
 from shared.contracts.made import made
+from shared.ledger.decider import Decision
 
 
 def say(job: Job, found: Verdict) -> Decision:

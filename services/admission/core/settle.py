@@ -11,8 +11,8 @@ from services.admission.core.quota import next_in_line
 from services.admission.core.sayings import say
 from services.admission.core.state import Job, Pool
 from services.admission.core.verdict import verdict
-from shared.bus.decider import Decision
 from shared.contracts.jobs import JobReadmitted
+from shared.ledger.decider import Decision
 
 BUDGET_BYTES = 96 * 1024
 """Of events in one call: the rest comes in the next record, at once."""

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 from services.admission.core.ended import EndedJobs, Outcome
 from services.admission.core.need import Need, Shape
 from shared.contracts.access import PoolConfigured
-from shared.contracts.answered import Answered
 from shared.contracts.jobs import DeferReason, JobSpec, NodeShape, QuotaChanged, TenantNoted
+from shared.ledger.answers import Answered
 
 Line = OrderedDict[str, None]
 """Job ids, first come first; unlike a dict it gives its first one away in no time."""

@@ -13,8 +13,8 @@ from services.admission.core.rules import broken_rule
 from services.admission.core.sayings import say
 from services.admission.core.state import Job, Pool
 from services.admission.core.verdict import Reject, verdict
-from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import ArrayAccepted, SubmitJob
+from shared.ledger.decider import Decision, Input
 
 
 def submit(state: Pool, item: Input, wish: SubmitJob, now: int) -> Iterator[Decision]:

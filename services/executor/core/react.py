@@ -9,7 +9,6 @@ from services.executor.core.membership import on_joined, on_lost
 from services.executor.core.orders import Effect, Forget, Go, Order, Prepare, Say, Stop
 from services.executor.core.state import Job, Lane, Phase, Worker
 from services.executor.core.stopping import stop
-from shared.bus.decider import Fact
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.nodes import NodeJoined, NodeLost
@@ -29,6 +28,7 @@ from shared.contracts.placement import (
     JobSucceeded,
 )
 from shared.contracts.reports import WorkerRefused, WorkerStopped
+from shared.ledger.decider import Fact
 
 ACTED_ON = frozenset(
     cls.TYPE.rpartition(".")[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.failslow.core.state import Fault, Watch
-from shared.bus.decider import Decision, Input
 from shared.contracts.base import Command, Event
 from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
 from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.ledger.decider import Decision, Input
 
 
 def answer(state: Watch, item: Input, command: Command) -> Iterator[Decision]:

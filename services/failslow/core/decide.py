@@ -9,13 +9,13 @@ from services.failslow.core.evidence import is_new, windows_of
 from services.failslow.core.gangs import Changes, apply, noted
 from services.failslow.core.peers import Slow, Thresholds, judge
 from services.failslow.core.state import Fault, Gang, Watch
-from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
 class FailSlow:

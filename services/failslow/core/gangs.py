@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.failslow.core.state import Gang, Watch
-from shared.bus.decider import Input
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -20,6 +19,7 @@ from shared.contracts.placement import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.ledger.decider import Input
 
 ENDS = (
     JobPreempted,

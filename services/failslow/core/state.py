@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from shared.contracts.access import PoolConfigured
-from shared.contracts.answered import Answered
 from shared.contracts.faults import GangWorker
+from shared.ledger.answers import Answered
 
 CLOSED_KEPT = 10_000
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core import gangs, migrate, rounds
-from services.placement.core.greedy import GREEDY, plan
-from services.placement.core.leases import slot_of
-from services.placement.core.state import Job, Pool
-from services.placement.core.view import Eviction, Moving, Plan, View, view_of
-from shared.bus.decider import Decision
+from services.placement.core import rounds
+from services.placement.core.lifecycle import gangs
+from services.placement.core.moves import migrate
+from services.placement.core.pool.allocations import slot_of
+from services.placement.core.pool.state import Job, Pool
+from services.placement.core.round.greedy import GREEDY, plan
+from services.placement.core.round.view import Eviction, Moving, Plan, View, view_of
 from shared.contracts.placement import JobPlaced, PlannedStart, PlannedStop, PlanReady
+from shared.ledger.decider import Decision
 
 POLICY = "cpsat"
 

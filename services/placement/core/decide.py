@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.placement.core import gangs, health, jobs, nodes, ranks, rounds
+from services.placement.core import rounds
 from services.placement.core.answered import answered
-from services.placement.core.evolve import fold
-from services.placement.core.state import Pool
-from shared.bus.decider import Decision, Fact, Input, Undecodable
+from services.placement.core.lifecycle import gangs, health, jobs, nodes, ranks
+from services.placement.core.pool.evolve import fold
+from services.placement.core.pool.state import Pool
 from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
@@ -27,6 +27,7 @@ from shared.contracts.reports import (
     WorkerStopped,
 )
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
 class Placement:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core import contended, gangs, migrate, resize
-from services.placement.core.greedy import GREEDY, plan
-from services.placement.core.leases import allocations_of
-from services.placement.core.shape import GPU
-from services.placement.core.state import Job, Pool
-from services.placement.core.view import Eviction, Held, Placing, Plan, View, view_of
-from shared.bus.decider import Decision
+from services.placement.core.lifecycle import gangs
+from services.placement.core.moves import migrate, resize
+from services.placement.core.pool.allocations import allocations_of
+from services.placement.core.pool.shape import GPU
+from services.placement.core.pool.state import Job, Pool
+from services.placement.core.round.greedy import GREEDY, plan
+from services.placement.core.round.view import Eviction, Held, Placing, Plan, View, view_of
+from services.placement.core.solver import contended
 from shared.contracts.made import made
 from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded, SolverStatus
+from shared.ledger.decider import Decision
 
 SETTLE_MOST = 10
 """Changes may push a round off for so many times its `settle_ms`, counted from the first."""

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import BinaryIO
 
-from services.placement.core.solve import solve
+from services.placement.core.solver.solve import solve
 from services.placement.solver.frames import HEAD_BYTES, Answer, ask_of, length, pack
 from shared.telemetry.json_logs import log_json, log_what_nobody_caught
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from services.placement.core.instance import Instance, SolvedPlan
+from services.placement.core.solver.instance import Instance, SolvedPlan
 
 HEAD_BYTES = 4
 

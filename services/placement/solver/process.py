@@ -9,7 +9,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 
-from services.placement.core.instance import Instance
+from services.placement.core.solver.instance import Instance
 from services.placement.solver.frames import HEAD_BYTES, Answer, Ask, answer_of, length, pack
 
 PROGRAM = (sys.executable, "-m", "services.placement.solver")

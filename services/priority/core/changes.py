@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from services.priority.core.state import Queue
-from shared.bus.decider import Input
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, wall_ms
 from shared.contracts.jobs import JobAdmitted
@@ -34,6 +33,7 @@ from shared.contracts.ranking import (
     Stopped,
     UsageDelta,
 )
+from shared.ledger.decider import Input
 
 ENDS = JobSucceeded | JobFailed | JobCancelled
 

@@ -10,12 +10,12 @@ from services.priority.core.learned import Models
 from services.priority.core.policies import holds_alone
 from services.priority.core.ranking import fold_ranking, key_of, rank
 from services.priority.core.state import Queue
-from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.jobs import TenantNoted
 from shared.contracts.ranking import QueueChanged
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 HEAD_MS = 250
 """A changed queue is ranked sooner than the pool's `rank_ms` when the job that led it is gone."""

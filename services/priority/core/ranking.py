@@ -26,7 +26,6 @@ from services.priority.core.sorting import first_of, lowest_running
 from services.priority.core.standing import Place, Standing
 from services.priority.core.state import Queue
 from services.priority.core.table import RUNNING, Floats
-from shared.bus.decider import Decision
 from shared.contracts.access import PoolConfigured, RuntimeSource
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import wall_ms
@@ -42,6 +41,7 @@ from shared.contracts.ranking import (
     Ranked,
     ShadowRanked,
 )
+from shared.ledger.decider import Decision
 
 SHADOW_MS = 10_000
 """Shadows are recorded at most once per this, in wall ms."""

@@ -9,12 +9,12 @@ import msgspec
 
 from services.publisher.core.place import Place, Places, after, encode
 from services.publisher.core.private import PRIVATE, strip
-from shared.bus import cloudevents
-from shared.bus.reader import Accepted, RawFact
 from shared.contracts.access import EndpointConfigured, PoolConfigured
 from shared.contracts.base import EVENTS
 from shared.contracts.rejected import InputRejected
 from shared.contracts.upcast import upcast
+from shared.ledger import cloudevents
+from shared.ledger.reader import Accepted, RawFact
 
 
 class Peek(msgspec.Struct):

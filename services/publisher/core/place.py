@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shared.bus.reader import Accepted, Cursor
+from shared.ledger.reader import Accepted, Cursor
 
 HEADER = "berth-cursor"
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from services.throttle.core.estimate import wait_of
 from services.throttle.core.evolve import known_as
 from services.throttle.core.state import Lane, Request
-from shared.bus.decider import Decision, Input
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
+from shared.ledger.decider import Decision, Input
 
 TOPIC = "llm.requests"
 """What comes from there is a command and gets an answer; a local input gets its facts only."""

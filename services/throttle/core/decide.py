@@ -8,7 +8,6 @@ from services.throttle.core.admit import admit
 from services.throttle.core.evolve import evolve
 from services.throttle.core.state import Lane, Request
 from services.throttle.core.vtc import fits, next_up, prompt_charge
-from shared.bus.decider import Decision, Fact, Input, Undecodable
 from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
 from shared.contracts.jobs import TenantNoted
 from shared.contracts.llm import (
@@ -21,6 +20,7 @@ from shared.contracts.llm import (
     TokensMade,
 )
 from shared.contracts.topics import HEARS
+from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LINE = 200
 

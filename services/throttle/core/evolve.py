@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from services.throttle.core.state import Account, Lane, Request
 from services.throttle.core.vtc import joining_counter, output_charge
-from shared.bus.decider import Fact
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.jobs import CommandAccepted, CommandRefused, TenantNoted
 from shared.contracts.llm import (
@@ -14,6 +13,7 @@ from shared.contracts.llm import (
     LlmRequestStarted,
     TokensCharged,
 )
+from shared.ledger.decider import Fact
 
 
 def evolve(lane: Lane, fact: Fact) -> None:

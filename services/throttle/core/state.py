@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.contracts.access import EndpointConfigured
-from shared.contracts.answered import Answered
+from shared.ledger.answers import Answered
 
 INPUT_PRICE = 1.0
 OUTPUT_PRICE = 2.0

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from infra import tansu, topics
-from infra.process import Running, free_ports, spawn
-from shared.bus import cloudevents
+from infra.broker import tansu, topics
+from infra.machine.process import Running, free_ports, spawn
 from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
@@ -21,6 +20,7 @@ from shared.contracts.access import ConfigurePool, RegisterTenant
 from shared.contracts.base import Command, Event
 from shared.contracts.codec import encode
 from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob, TenantNoted
+from shared.ledger import cloudevents
 from tests.services.admission.core.cases import told
 
 ROOT = Path(__file__).parents[3]

@@ -10,11 +10,11 @@ from services.executor.core.orders import Effect, Ended, Order, Outcome, Ready, 
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
 from services.executor.core.state import Lane
-from shared.bus.decider import Fact
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import Gang, JobSpec, Simulated
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, JobStarted
+from shared.ledger.decider import Fact
 
 AT = 1_700_000_000_000
 

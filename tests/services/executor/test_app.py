@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.executor.app import Executor
-from shared.bus.errors import OutcomeUnknown
-from shared.bus.log import TP, Headers
+from shared.bus.log import Headers
 from shared.bus.memory import MemoryLog
 from shared.contracts.jobs import JobSpec
 from shared.contracts.nodes import NodeLost
@@ -25,6 +24,8 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 from shared.telemetry import probe
 from tests.services.executor.facts import a_node, a_spec, enqueued, placed, started
 from tests.services.executor.twin import Twin

@@ -14,13 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from infra import tansu, topics
+from infra.broker import tansu, topics
 from services.executor.process.group import status
-from shared.bus import cloudevents
 from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
-from shared.bus.record import Record, encode, new_id, pack
 from shared.bus.tail import TopicTail
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -35,6 +32,9 @@ from shared.contracts.reports import (
     WorkerReady,
     WorkerStopped,
 )
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
+from shared.ledger.record import Record, encode, new_id, pack
 from shared.testing.ledgers import stored
 from tests.services.executor.facts import enqueued, placed, started
 

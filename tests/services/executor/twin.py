@@ -10,13 +10,13 @@ from typing import TypeVar
 from services.executor.app import Executor
 from services.executor.core.inventory import Node
 from services.executor.settings import ExecutorSettings
-from shared.bus import cloudevents
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.nodes import NodeJoined
 from shared.contracts.reports import ExecutorReported, NodeRegistered
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledgers import LedgerPen
 

@@ -10,13 +10,13 @@ from services.failslow.app import Follower
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import Watch
-from shared.bus import cloudevents
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
 from shared.contracts.reports import TelemetryReported
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledger import accepted
 from shared.testing.ledgers import LedgerPen

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from infra import postgres
+from infra.postgres import server as postgres
 from shared.projections.migrate import migrate
 from shared.projections.roles import GATEWAY
 from tests.services.gateway.stack import (

@@ -16,8 +16,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from infra import certificates
-from tests.services.cli.serving import Quiet, serving
+from infra.security import certificates
+from tests.cli.serving import Quiet, serving
 
 ISSUER, AUDIENCE = "https://idp.example", "berth"
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey

@@ -16,11 +16,11 @@ from typing import Any
 import aiohttp
 import asyncpg
 
-from infra import tansu, topics
-from infra.process import Running, free_ports, is_open, spawn
+from infra.broker import tansu, topics
+from infra.machine.process import Running, free_ports, is_open, spawn
 from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP, Entry
+from shared.bus.log import Entry
 from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,
@@ -32,6 +32,7 @@ from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.contracts.keys import sha256_of
 from shared.contracts.topics import TOPICS, submissions
+from shared.ledger.partition import TP
 from shared.projections.facts import Line
 from shared.projections.project import write
 from tests.services.publisher.ledgers import Ledgers

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from infra import kafka, topics
-from infra.process import free_ports, is_open, spawn
+from infra.broker import kafka, topics
+from infra.machine.process import free_ports, is_open, spawn
 from services.gateway.core.rate import Rate
 from services.gateway.ingress import Ingress
 from shared.bus.connection import Connection
-from shared.bus.errors import OutcomeUnknown
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
 from shared.contracts.topics import submissions
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.patience import all_hung_up
 

@@ -7,12 +7,12 @@ import hashlib
 import json
 from typing import Any
 
-from infra import topics
-from shared.bus import cloudevents
+from infra.broker import topics
 from shared.bus.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.identity import command_id_of, job_id_of
 from shared.contracts.topics import submissions
+from shared.ledger import cloudevents
 from tests.services.gateway.stack import LANES, Stack
 
 

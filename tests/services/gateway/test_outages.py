@@ -8,8 +8,8 @@ import os
 import signal
 from pathlib import Path
 
-from shared.bus import cloudevents
 from shared.contracts.identity import command_id_of
+from shared.ledger import cloudevents
 from tests.patience import LOADED
 from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from infra.process import free_ports
+from infra.machine.process import free_ports
 from shared.contracts.base import Name
 from shared.telemetry.scrape import scrape
 from tests.services.gateway.stack import (

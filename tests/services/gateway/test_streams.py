@@ -12,11 +12,11 @@ import aiohttp
 
 from services.gateway.hub import Hub, Listener
 from services.gateway.sse import live
-from shared.bus import cloudevents
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.jobs import JobAdmitted, JobSpec
 from shared.contracts.keys import sha256_of
+from shared.ledger import cloudevents
 from tests.services.gateway.stack import KEYS, Stack
 
 Frame = dict[str, str]
@@ -146,7 +146,7 @@ async def drain(listener: Listener, heard: list[bytes]) -> None:
 
 
 def hub_place() -> Any:
-    from shared.bus.log import TP
+    from shared.ledger.partition import TP
 
     return TP("events", 0)
 

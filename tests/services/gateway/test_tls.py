@@ -13,10 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from infra import certificates
-from services.cli.errors import BadInput, Unreachable
-from services.cli.http_api import Api
-from services.cli.target import Target
+from cli.errors import BadInput, Unreachable
+from cli.http_api import Api
+from cli.target import Target
+from infra.security import certificates
 from tests.patience import all_hung_up
 from tests.services.gateway.stack import KEYS, Stack, as_gateway, ready, start_gateway
 
@@ -56,7 +56,7 @@ def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path
     with pytest.raises(BadInput, match="No such file"):
         Api(Target(url, key, str(folder / "absent"))).get("/health")
     said = subprocess.run(
-        [sys.executable, "-m", "services.cli", "--ca", str(folder / "ca.crt"), "queue", "--json"],
+        [sys.executable, "-m", "cli", "--ca", str(folder / "ca.crt"), "queue", "--json"],
         env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key},
         capture_output=True,
         text=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from shared.telemetry.metric_names import METRICS
 from tests.services.placement.core.lane import Lane, job, lane

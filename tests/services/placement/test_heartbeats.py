@@ -6,18 +6,18 @@ import asyncio
 
 from services.placement.app import decode_report
 from services.placement.core.decide import Placement
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
 from services.placement.heartbeats import decoded, watch
-from shared.bus import cloudevents
 from shared.bus.clock import now_ms
-from shared.bus.decider import Input
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Model
 from shared.contracts.reports import ExecutorReported, Heartbeats, NodeRegistered
+from shared.ledger import cloudevents
+from shared.ledger.decider import Input
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from tests.services.placement.core.lane import registered
 
 LEASE_S = 1.5

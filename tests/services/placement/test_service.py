@@ -14,21 +14,21 @@ from typing import TypeVar
 import psutil
 import pytest
 
-from infra import tansu, topics
-from infra.process import free_ports
-from shared.bus import cloudevents
+from infra.broker import tansu, topics
+from infra.machine.process import free_ports
 from shared.bus.clock import now_ms
 from shared.bus.connection import Connection
-from shared.bus.decider import Fact
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP
-from shared.bus.record import Record, encode, new_id, pack
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import JobPlaced, JobStarted, JobSucceeded
 from shared.contracts.reports import ExecutorReported, Heartbeats, Report
+from shared.ledger import cloudevents
+from shared.ledger.decider import Fact
+from shared.ledger.partition import TP
+from shared.ledger.record import Record, encode, new_id, pack
 from shared.testing.ledgers import stored
 from tests.services.placement.core.lane import exited, job, ready, registered
 

@@ -15,11 +15,12 @@ from services.publisher.app import Publisher
 from services.publisher.core.place import HEADER
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
-from shared.bus.errors import OutcomeUnknown
-from shared.bus.log import TP, Entry
+from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.jobs import JobsReleased
 from shared.contracts.rejected import InputRejected
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from tests.services.publisher.ledgers import Ledgers, accepted, admitted, pool, preempted, succeeded
 from tests.services.publisher.shipping import LogShipper

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from infra import tansu, topics
-from infra.process import Running, free_ports, spawn
+from infra.broker import tansu, topics
+from infra.machine.process import Running, free_ports, spawn
 from services.publisher.shipper import KafkaShipper, Outgoing
 from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP, Entry
-from shared.bus.record import Record, encode, new_id
+from shared.bus.log import Entry
 from shared.contracts.topics import TOPICS, tenant_events
+from shared.ledger.partition import TP
+from shared.ledger.record import Record, encode, new_id
 from tests.services.publisher.ledgers import _packed, accepted, admitted, succeeded
 
 RECORDS = 400

@@ -7,11 +7,11 @@ from typing import Any
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
-from shared.bus.decider import Input
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import Event
 from shared.contracts.jobs import TenantNoted
 from shared.contracts.llm import EngineAdvanced, ServeLlmRequest, TokensMade
+from shared.ledger.decider import Input
 from shared.testing.decider import an_input, given
 
 BATCH = 1000

@@ -16,11 +16,11 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
 from services.throttle.settings import ThrottleSettings
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import EndpointConfigured, KeyCreated, TenantRegistered
 from shared.contracts.base import Event
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans

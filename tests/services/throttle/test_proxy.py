@@ -12,11 +12,11 @@ import pytest
 
 from services.throttle.engine import answer_tokens
 from services.throttle.openai import FINGERPRINT, filler
-from shared.bus import cloudevents
-from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import KeyRevoked, TenantRegistered
 from shared.contracts.codec import encode
+from shared.ledger import cloudevents
+from shared.ledger.reader import Accepted
 from tests.patience import until
 from tests.services.throttle.llm import wish
 from tests.services.throttle.shell import REQUESTS, Stack, chat, key

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from infra import certificates
+from infra.security import certificates
 from tests.patience import all_hung_up
 from tests.services.throttle.shell import KEY, Stack, chat
 

@@ -12,10 +12,11 @@ import pytest
 from shared.backup.files import MANIFEST, BadBackup, entries, open_backup
 from shared.backup.load import load
 from shared.backup.save import kept_topics, save
-from shared.bus.log import TP, Entry, Feed
+from shared.bus.log import Entry, Feed
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.placement import JobCancelled
 from shared.contracts.topics import TOPICS
+from shared.ledger.partition import TP
 from shared.testing.ledgers import LedgerPen
 
 TOPICS_OF_TWO = kept_topics(1, ["ada"])

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka, tansu, topics
-from infra.process import free_ports
+from infra.broker import kafka, tansu, topics
+from infra.machine.process import free_ports
 from shared.bus.connection import Connection
-from shared.bus.decider import Fact
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.inputs import InputDecoder
 from shared.bus.kafka import KafkaLog
-from shared.bus.log import TP, Entry, Log, fetch
+from shared.bus.log import Entry, Log, fetch
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import TOPICS
+from shared.ledger.decider import Fact
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
 from shared.testing.flaky_log import FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, fold
 from tests.patience import all_hung_up

@@ -10,10 +10,10 @@ from aiokafka.errors import KafkaConnectionError
 
 from shared.bus.access import AccessFollower
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.reader import Accepted
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.keys import sha256_of
+from shared.ledger.reader import Accepted
 from shared.testing.ledgers import LedgerPen
 from tests.patience import until
 

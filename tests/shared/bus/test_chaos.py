@@ -11,11 +11,12 @@ import pytest
 
 from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.errors import ProtocolViolation
-from shared.bus.log import TP, Entry
+from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker
-from shared.bus.reader import Accepted
-from shared.bus.record import decode
+from shared.ledger.errors import ProtocolViolation
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
+from shared.ledger.record import decode
 from shared.testing.flaky_log import Accident, FlakyLog
 from shared.testing.ledger import SeatDecider, Seats, accepted, command
 from tests.shared.bus.conftest import Bench, Broker

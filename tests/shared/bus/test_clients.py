@@ -65,7 +65,7 @@ def test_work_that_is_cancelled_by_nobody_ends_the_process() -> None:
 def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook() -> None:
     done = ends(
         "import asyncio\n"
-        "from shared.bus.errors import TailLost\n"
+        "from shared.ledger.errors import TailLost\n"
         "from shared.bus.fatal import run_to_end\n"
         "async def main():\n"
         "    async with asyncio.TaskGroup() as group:\n"
@@ -82,7 +82,7 @@ def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook()
 def test_a_ledger_that_breaks_in_a_group_of_tasks_ends_the_process_as_broken() -> None:
     done = ends(
         "import asyncio\n"
-        "from shared.bus.errors import TailLost\n"
+        "from shared.ledger.errors import TailLost\n"
         "from shared.bus.fatal import supervise\n"
         "async def reads():\n"
         "    raise TailLost('placement-0 ends at 3: tail lost')\n"

@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from shared.bus.domain import MAX_SILENT, DomainSettings
-from shared.bus.log import TP, fetch
-from shared.bus.reader import Cursor
-from shared.bus.record import LIMIT_BYTES, Record, StoredEvent, encode, new_id, next_of, pack
+from shared.bus.ids import new_id
+from shared.bus.log import fetch
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
 from shared.contracts.jobs import CancelJob
 from shared.contracts.nodes import NodeUncordoned
+from shared.ledger.partition import TP
+from shared.ledger.reader import Cursor
+from shared.ledger.record import LIMIT_BYTES, Record, StoredEvent, encode, next_of, pack
 from shared.testing.flaky_log import Accident
 from shared.testing.ledger import accepted, command
 from tests.shared.bus.conftest import Bench

@@ -7,7 +7,7 @@ import faust
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from infra import certificates
+from infra.security import certificates
 from shared.bus.connection import BadConnection, Connection
 
 SECRET = "a-password-that-nobody-may-see"

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from shared.bus.domain import Domain, DomainSettings
-from shared.bus.errors import Busy, LaneLost, TailLost, TooLarge
 from shared.bus.inbox import LIMIT_INPUTS
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import Record, decode, encode, pack
 from shared.contracts.base import UnknownType
 from shared.contracts.jobs import CancelJob
+from shared.ledger.errors import Busy, LaneLost, TailLost, TooLarge
+from shared.ledger.record import Record, decode, encode, pack
 from shared.testing.ledger import ALARM, Seats, command
 from tests.shared.bus.conftest import Bench
 

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from infra import kafka, kafka_users, tansu, topics
-from infra.process import Running, free_ports, spawn
-from infra.supervise import STOP_S
+from infra.broker import kafka, tansu, topics
+from infra.machine.process import Running, free_ports, spawn
+from infra.security import kafka_users
+from infra.supervisor.supervise import STOP_S
 from shared.bus.connection import Connection
-from shared.bus.decider import Fact
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
+from shared.ledger.decider import Fact
 from shared.testing.ledger import SeatDecider, Seats, command
 from tests.patience import all_hung_up
 

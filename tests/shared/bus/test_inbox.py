@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from shared.bus.inbox import ACCESS, LIMIT_INPUTS, Inbox
-from shared.bus.inputs import InputDecoder
-from shared.bus.log import TP
-from shared.bus.record import Position, Record, encode, pack
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
+from shared.ledger.record import Position, Record, encode, pack
 from shared.testing.ledger import command
 
 COMMANDS, PLACEMENT = TP("commands", 0), TP("placement", 0)

@@ -9,14 +9,15 @@ import msgspec
 import pytest
 
 from shared.bus.domain import Domain
-from shared.bus.errors import Stalled, TailLost
+from shared.bus.ids import new_id
 from shared.bus.inbox import ACCESS
 from shared.bus.lanes import Lanes
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.bus.record import Record, StoredEvent, encode, new_id, pack
 from shared.contracts.access import TenantRetired
 from shared.contracts.codec import encode_event
+from shared.ledger.errors import Stalled, TailLost
+from shared.ledger.partition import TP
+from shared.ledger.record import Record, StoredEvent, encode, pack
 from shared.testing.ledger import SeatDecider, Seats, command
 from tests.shared.bus.conftest import QUICK
 

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from shared.bus.decider import Fact
 from shared.contracts.placement import Allocation, JobHeld, JobPlaced
+from shared.ledger.decider import Fact
 from shared.telemetry.json_logs import log_json
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
-from infra.process import free_ports
+from infra.machine.process import free_ports
 from shared.telemetry.flood_gate import EVERY_S, MOST_KINDS, FloodGate
 from shared.telemetry.json_logs import JsonFormatter
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from shared.bus.decider import Fact
 from shared.contracts.base import Event
 from shared.contracts.jobs import (
     AttemptNoted,
@@ -16,6 +15,7 @@ from shared.contracts.jobs import (
 )
 from shared.contracts.nodes import NodeHealthNoted
 from shared.contracts.placement import Allocation, JobMigrated, JobPreempted, JobSucceeded
+from shared.ledger.decider import Fact
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent

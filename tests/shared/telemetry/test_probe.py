@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from shared.bus.log import TP
 from shared.contracts.base import Millis
+from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.probe import Looks, probe

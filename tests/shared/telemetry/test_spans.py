@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from infra import certificates
-from shared.bus.decider import Fact
+from infra.security import certificates
 from shared.contracts.ranking import QueueChanged, QueueEntry, QueueRanked, Ranked, Running
+from shared.ledger.decider import Fact
 from shared.telemetry import span_sink
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.ring import OtlpRing

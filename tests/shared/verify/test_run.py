@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from shared.bus import cloudevents
-from shared.bus.log import TP
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import EVENTS, Event
 from shared.contracts.codec import encode, encode_event
@@ -40,6 +38,8 @@ from shared.contracts.placement import (
 )
 from shared.contracts.rejected import InputRejected
 from shared.contracts.reports import ExecutorReported, WorkerReady
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.migrate import migrate

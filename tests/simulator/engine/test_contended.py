@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from services.placement.core.contended import answered_now
-from services.placement.core.state import Pool
+from services.placement.core.pool.state import Pool
+from services.placement.core.solver.contended import answered_now
 from shared.contracts.placement import PlanReady
 from simulator.engine.options import Options, scenario_of
 from simulator.engine.run import Simulation, simulate

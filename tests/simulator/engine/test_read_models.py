@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from services.cli.main import app
+from cli.main import app
 from services.gateway import queries
 from shared.bus.memory import MemoryLog
 from shared.projections import cursor

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shared.bus.memory import MemoryBroker
-from shared.bus.record import decode
+from shared.ledger.record import decode
 from simulator.engine.options import Options, scenario_of
 from simulator.engine.public import publish, verified
 from simulator.engine.recording import MANIFEST, NotRecorded, opened, record, values

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from typer.testing import CliRunner
 
-from services.cli.main import app
+from cli.main import app
 from shared.bus.memory import MemoryLog
 from shared.contracts.access import ConfigurePool, PoolConfigured
 from simulator.engine.recorded import NothingRecorded, Past, past_of, scenario_of

@@ -12,9 +12,9 @@ import onnxruntime
 import pytest
 from numba import njit
 
-from services.placement.core import fit
-from services.placement.core.board import Board, Draft, Kind, Node
-from services.placement.core.shape import GPU, Shape
+from services.placement.core.pool.board import Board, Draft, Kind, Node
+from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.round import fit
 from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import features

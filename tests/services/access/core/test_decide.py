@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from services.access.core.decide import Access
-from shared.bus.decider import Undecodable
 from shared.contracts.access import (
     ConfigureEndpoint,
     ConfigurePool,
@@ -24,6 +23,7 @@ from shared.contracts.base import Command, Event
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
 from shared.contracts.keys import sha256_of
 from shared.contracts.rejected import InputRejected
+from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input, fold, given, run, run_facts
 
 TOPIC = "access.commands"

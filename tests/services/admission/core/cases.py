@@ -8,7 +8,6 @@ from typing import Any
 from services.admission.core.decide import Admission
 from services.admission.core.evolve import SETTLE_MS
 from services.admission.core.state import Pool
-from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import (
@@ -22,6 +21,7 @@ from shared.contracts.jobs import (
     TenantNoted,
 )
 from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, given, run
 
 ADMISSION = Admission()

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from shared.bus.decider import Undecodable
 from shared.contracts.jobs import CommandAccepted, RejectSubmission
 from shared.contracts.nodes import CordonNode
 from shared.contracts.rejected import InputRejected
+from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input
 from tests.services.admission.core.cases import command, pool, when
 

@@ -6,7 +6,6 @@ import pytest
 
 from services.admission.core.settle import BUDGET_BYTES
 from services.admission.core.state import Pool
-from shared.bus.decider import Fact
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.contracts.jobs import (
@@ -16,6 +15,7 @@ from shared.contracts.jobs import (
     CommandRefused,
 )
 from shared.contracts.placement import JobCancelled, JobFailed, JobSucceeded
+from shared.ledger.decider import Fact
 from shared.testing.decider import run_facts, wake
 from tests.services.admission.core.cases import (
     ADMISSION,

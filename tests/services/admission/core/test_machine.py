@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from services.admission.core.evolve import SETTLE_MS
-from shared.bus.decider import Fact, Input
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.jobs import CancelJob, QuotaChanged, SetQuota
@@ -23,6 +22,7 @@ from shared.contracts.placement import (
     JobResized,
     JobSucceeded,
 )
+from shared.ledger.decider import Fact, Input
 from shared.testing.decider import an_input, run_facts
 from tests.services.admission.core.cases import (
     ACME,

@@ -77,7 +77,7 @@ def test_the_go_starts_what_is_ready_and_nothing_twice() -> None:
 
 def test_the_same_placement_heard_twice_is_prepared_once() -> None:
     from services.executor.core.react import react
-    from shared.bus.decider import Fact
+    from shared.ledger.decider import Fact
 
     script = at_work()
     script.when(enqueued())

@@ -5,7 +5,6 @@ import pytest
 from services.failslow.core import state as state_module
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.state import Watch
-from shared.bus.decider import Fact, Undecodable
 from shared.contracts.base import Event
 from shared.contracts.faults import (
     DismissFault,
@@ -26,6 +25,7 @@ from shared.contracts.placement import (
     JobStopRequested,
     JobSucceeded,
 )
+from shared.ledger.decider import Fact, Undecodable
 from shared.testing.decider import an_input, given, run
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.failslow.gangs import POOL, gang, iterated, placed, watched

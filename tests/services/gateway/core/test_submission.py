@@ -22,9 +22,9 @@ from services.gateway.core.submission import (
 )
 from services.gateway.core.vector import decode_vector, encode_vector
 from services.gateway.inbound import Arrived, parcel
-from shared.bus import cloudevents
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.ledger import cloudevents
 
 ADA = Sender("ada", "main")
 POOLS = {"main": 1, "side": 2}

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from services.placement.core.decide import Placement
-from services.placement.core.state import Job, Pool
-from shared.bus.decider import Fact, Input
+from services.placement.core.pool.state import Job, Pool
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import CancelRequested, Gang, JobAdmitted, JobReadmitted, JobSpec
@@ -24,6 +23,7 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
+from shared.ledger.decider import Fact, Input
 
 START = 1_700_000_000_000
 ORDER = count(START)

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from services.placement.core.contended import ask
-from services.placement.core.export import instance_of
-from services.placement.core.instance import Instance
-from services.placement.core.solve import solve
-from services.placement.core.view import view_of
+from services.placement.core.round.view import view_of
+from services.placement.core.solver.contended import ask
+from services.placement.core.solver.export import instance_of
+from services.placement.core.solver.instance import Instance
+from services.placement.core.solver.solve import solve
 from services.placement.solver.frames import Answer, Ask, answer_of, ask_of, pack
 from services.placement.solver.process import PROGRAM, Solver, SolverDied
 from tests.services.placement.core.lane import job, lane

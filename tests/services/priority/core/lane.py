@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from services.priority.core.decide import Priority
 from services.priority.core.state import Queue
-from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.jobs import Gang, JobAdmitted, JobSpec
@@ -20,6 +19,7 @@ from shared.contracts.placement import (
     JobSucceeded,
 )
 from shared.contracts.ranking import QueueRanked
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, run
 
 PRIORITY = Priority()

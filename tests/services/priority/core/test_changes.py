@@ -8,7 +8,6 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from services.priority.core.state import Queue
-from shared.bus.decider import Input
 from shared.contracts.nodes import NodeLost
 from shared.contracts.placement import (
     Allocation,
@@ -19,6 +18,7 @@ from shared.contracts.placement import (
     JobRequeued,
 )
 from shared.contracts.ranking import QueueChanged
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, given, run
 from tests.services.priority.core.lane import (
     PRIORITY,

@@ -6,11 +6,11 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from services.priority.core.decide import HEAD_MS, REFRESH_MS
-from shared.bus.decider import Input
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.jobs import JobSpec
 from shared.contracts.placement import JobAttemptFailed, JobEnqueued, JobRequeued, JobSucceeded
 from shared.contracts.ranking import RANKED_MOST, QueueChanged, QueueRanked
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, fold, given, run, wake
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.priority.core.lane import PRIORITY, admitted, order, placed, pool, said, started

@@ -13,7 +13,6 @@ from services.priority.core.decide import Priority
 from services.priority.core.features import features
 from services.priority.core.sights import STALE
 from services.priority.core.state import Queue
-from shared.bus.decider import Fact
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.ranking import (
@@ -25,6 +24,7 @@ from shared.contracts.ranking import (
     Started,
     Stopped,
 )
+from shared.ledger.decider import Fact
 
 STEPS = 250
 

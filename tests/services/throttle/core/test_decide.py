@@ -6,7 +6,6 @@ import pytest
 
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
-from shared.bus.decider import Input, Undecodable
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused, TenantNoted
@@ -18,6 +17,7 @@ from shared.contracts.llm import (
     TokensCharged,
     TokensMade,
 )
+from shared.ledger.decider import Input, Undecodable
 from shared.testing.decider import AT, an_input, given, run, run_facts
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
 from tests.services.throttle.llm import BATCH, ENDPOINT, asked, command, lane, made, wish

@@ -15,9 +15,9 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
 from services.throttle.core.vtc import fits, next_up
 from services.throttle.engine import EmulatedEngine
-from shared.bus.decider import Input
 from shared.contracts.base import Event
 from shared.contracts.llm import EngineAdvanced, LlmRequestQueued, LlmRequestStarted, TokensCharged
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, run
 from tests.services.throttle.llm import BATCH, asked, lane
 

@@ -1,0 +1,165 @@
+"""One placement round of 1,250 nodes x 8 GPUs with 1,000 waiting jobs, beside its floors."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from services.placement.core.decide import Placement
+from services.placement.core.pool.board import Draft
+from services.placement.core.pool.state import Pool
+from services.placement.core.round.greedy import GREEDY, plan
+from services.placement.core.round.view import Plan, View, view_of
+from services.placement.core.solver.export import instance_of
+from services.placement.core.solver.solve import solve
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
+from shared.contracts.jobs import Gang, JobSpec
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, RanksNoted
+from shared.contracts.ranking import Ranked
+from shared.ledger.decider import Fact
+from simulator.workload.rows import gang
+from simulator.workload.synthetic import GPU_SHARES
+
+Json = dict[str, object]
+
+NODES, GPUS, WAITING = 1250, 8, 1000
+BUSY = 0.95
+"""Share of the GPUs that running jobs hold."""
+RANKED = 512
+TIMES = 7
+AT = 1_700_000_000_000
+
+
+def big_round(work: float, seed: int = 0) -> Json:
+    """CPU ms, the median of some; what CP-SAT adds to greedy's plan within its limit. Its floor is
+    making the model and reading greedy's plan back from it, without a search."""
+    pool = crowded(seed)
+    view = view_of(pool, AT)
+    proposal = plan(view, GREEDY)
+    greedy_ms = median_ms(lambda: plan(view_of(pool, AT), GREEDY))
+    floor_ms = median_ms(lambda: taken(view, proposal))
+    export_ms = median_ms(lambda: instance_of(view, proposal))
+    instance = instance_of(view, proposal)
+    began_s = time.process_time()
+    solved = solve(instance, work)
+    cpsat_ms = (time.process_time() - began_s) * 1000
+    return {
+        "nodes": NODES,
+        "gpus": NODES * GPUS,
+        "waiting": WAITING,
+        "free_gpus": sum(pool.board.free_gpus.values()),
+        "started_by_greedy": len(proposal.places),
+        "greedy_ms": greedy_ms,
+        "greedy_floor_ms": floor_ms,
+        "export_ms": export_ms,
+        "wishes": len(instance.wishes),
+        "classes": len(instance.classes),
+        "cpsat_ms": round(cpsat_ms, 1),
+        "cpsat_floor_ms": median_ms(lambda: solve(instance, 0.0), 3),
+        "status": solved.status,
+        "improvement": round((solved.objective - solved.greedy) / max(solved.greedy, 1), 6),
+        "gap_to_bound": round((solved.bound - solved.objective) / max(solved.bound, 1), 6),
+        "more_jobs_started": len(solved.plan.starts) - len(instance.greedy.starts),
+    }
+
+
+def median_ms(work: Callable[[], object], times: int = TIMES) -> float:
+    took = []
+    for _ in range(times):
+        began_s = time.process_time()
+        work()
+        took.append((time.process_time() - began_s) * 1000)
+    return round(sorted(took)[times // 2], 2)
+
+
+def taken(view: View, proposal: Plan) -> None:
+    """The floor of greedy: the line is walked once, and what was found is taken, unsearched."""
+    draft = Draft(view.board)
+    found = {placing.job.job_id: placing.slots for placing in proposal.places}
+    for job in GREEDY.rank(view):
+        draft.take(found.get(job.job_id, ()))
+    draft.rollback()
+
+
+def crowded(seed: int) -> Pool:
+    """A pool whose free GPUs lie scattered, and a line of Venus's sizes."""
+    chance = random.Random(seed)
+    maker = Maker()
+    maker.say(PoolConfigured(partition=0, pool="p", solver="cpsat"))
+    for number in range(NODES):
+        maker.say(joined(number))
+    for number in range(NODES):
+        maker.fill(number, chance)
+    for number in range(WAITING):
+        maker.submit(f"wait-{number:04d}", chance)
+    ranked = tuple(Ranked(job_id=f"wait-{n:04d}", score=float(-n)) for n in range(RANKED))
+    maker.say(RanksNoted(pool="p", base_policy="sjf", ranked_at=AT, ranked=ranked))
+    return maker.pool
+
+
+def joined(number: int) -> NodeJoined:
+    return NodeJoined(
+        node_id=f"n{number:04d}",
+        incarnation="i",
+        executor_id="e",
+        backend="virtual",
+        gpu_type="a100",
+        gpus=GPUS,
+        cpus=128,
+        mem_gib=1024,
+        rack=f"r{number // 32}",
+    )
+
+
+class Maker:
+    """Facts of a ledger, folded as they are said."""
+
+    def __init__(self) -> None:
+        self.decider = Placement()
+        self.pool = self.decider.initial(0)
+        self.seq = 0
+
+    def say(self, event: Event) -> None:
+        self.seq += 1
+        self.decider.evolve(self.pool, Fact(event, "placement", 0, self.seq, 0, AT))
+
+    def fill(self, number: int, chance: random.Random) -> None:
+        """Jobs of 1 to 8 GPUs until the node is as busy as the pool is to be, on average."""
+        at = 0
+        while at < GPUS and chance.random() < BUSY:
+            size = min(chance.choice((1, 1, 2, 4, 8)), GPUS - at)
+            job_id = f"run-{number:04d}-{at}"
+            self.say(enqueued(job_id, 1, size))
+            lease = Allocation(
+                rank=0,
+                node_id=f"n{number:04d}",
+                gpus=tuple(range(at, at + size)),
+                cpus=size,
+                mem_gib=size,
+            )
+            self.say(
+                JobPlaced(
+                    job_id=job_id,
+                    tenant="t",
+                    attempt=1,
+                    allocations=(lease,),
+                    waited_ms=0,
+                    policy="bench",
+                )
+            )
+            at += size
+
+    def submit(self, job_id: str, chance: random.Random) -> None:
+        sizes = tuple(GPU_SHARES)
+        gpus = chance.choices(sizes, weights=[GPU_SHARES[size] for size in sizes])[0]
+        shape = gang(gpus)
+        self.say(enqueued(job_id, shape.workers, shape.gpus_per_worker))
+
+
+def enqueued(job_id: str, workers: int, gpus: float) -> JobEnqueued:
+    shape = Gang(workers=workers, gpus_per_worker=gpus)
+    spec = JobSpec(name="job", gang=shape)
+    return JobEnqueued(job_id=job_id, tenant="t", submitted_at=AT, spec=spec)

@@ -1,0 +1,169 @@
+"""Long continuous replay: the first 60 % of a trace's time warms the pool up, the rest counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from benchmarks.parts.rules import Named
+from simulator.engine.sizing import Offered
+from simulator.engine.trial import chosen
+from simulator.kernel.run import Rules, simulate
+from simulator.kernel.work import Ints, Work, work_of
+from simulator.metrics.bootstrap import days
+from simulator.metrics.measures import utilisation
+from simulator.metrics.outcome import Outcome
+from simulator.metrics.side import Side
+from simulator.workload.errors import TraceError
+from simulator.workload.locate import locate
+from simulator.workload.rows import NODE_GPUS
+from simulator.workload.source import read_columns
+
+WARM_UP = 0.6
+VALIDATED_FROM = 0.3
+"""What a deployed policy may be chosen by: the last half of the warm-up, before anything that
+counts. A shorter window is too noisy to tell: where gangs are large, weeks decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A trace, or one cluster of it, on 8-GPU nodes of its own."""
+
+    name: str
+    work: Work
+    sizes: Ints
+    load: float
+    """Offered in the window that counts, by the jobs that the pool can hold."""
+
+    @property
+    def capacity_gpus(self) -> int:
+        return int(self.sizes.sum())
+
+    def window_ms(self, low: float = WARM_UP, high: float = 1.0) -> tuple[int, int]:
+        first, last = int(self.work.submit_ms[0]), int(self.work.submit_ms[-1])
+        return first + int(low * (last - first)), first + int(high * (last - first)) + 1
+
+    def run(self, rules: Rules) -> Outcome:
+        return simulate(self.work, self.sizes, rules, self.window_ms()).outcome
+
+
+@cache
+def work_named(name: str) -> tuple[Work, tuple[str, ...]]:
+    columns = read_columns(name)
+    return work_of(columns), columns.tenants
+
+
+def replay(name: str, load: float, cluster: str | None = None) -> Replay:
+    """The whole trace, or the jobs of the tenant `cluster`, at that offered load."""
+    work, tenants = work_named(name)
+    if cluster is not None:
+        work = work.part(work.tenant == tenants.index(cluster))
+    label = name.rsplit("/", 1)[-1].removesuffix(".parquet") + (f"/{cluster}" if cluster else "")
+    sizes, reached = nodes_for(work, load)
+    return Replay(label, work, sizes, reached)
+
+
+def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
+    """The number of nodes that comes nearest to the load, at least what holds the largest gang."""
+    first, last = work.submit_ms[0] / 1000, work.submit_ms[-1] / 1000
+    window = (first + WARM_UP * (last - first), float(np.nextafter(last, np.inf)))
+    offered = Offered(
+        work.submit_ms / 1000,
+        work.duration_ms / 1000,
+        work.gang.astype(np.float64),
+        np.ceil(work.gang / NODE_GPUS),
+        NODE_GPUS,
+        window,
+    )
+    nodes = offered.nodes_for(load)
+    return np.full(nodes, NODE_GPUS, np.int64), offered.load(nodes)
+
+
+def carried(replays: list[Replay], rules: Rules) -> tuple[float, float]:
+    """Work that waits or is half done when the window begins and when it ends, as shares of what
+    the window's GPUs could do. The window's use is its load, plus the first, less the second."""
+    begins = ends = capacity_gpu_s = 0.0
+    for each in replays:
+        low, high = each.window_ms()
+        begins += unfinished_gpu_s(each, rules, low)
+        ends += unfinished_gpu_s(each, rules, high)
+        capacity_gpu_s += each.capacity_gpus * (high - low) / 1000
+    return begins / capacity_gpu_s, ends / capacity_gpu_s
+
+
+def unfinished_gpu_s(replay: Replay, rules: Rules, until_ms: int) -> float:
+    """GPU-seconds that came before then, less those that were used before then."""
+    work, first = replay.work, int(replay.work.submit_ms[0])
+    outcome = simulate(work, replay.sizes, rules, (first, until_ms)).outcome
+    came = (work.submit_ms < until_ms) & outcome.fits
+    brought = float((work.gang * work.duration_ms)[came].sum()) / 1000
+    return brought - outcome.busy_gpu_s
+
+
+def side_of(outcomes: list[Outcome]) -> Side:
+    """The jobs that count, of clusters replayed apart; their days are blocks of their own."""
+    parts = [counted(outcome) for outcome in outcomes]
+    offset, blocks = 0, []
+    for part in parts:
+        blocks.append(part.block + offset)
+        offset += int(part.block.max()) + 1 if len(part.block) else 0
+    return Side(
+        np.concatenate([part.delay_s for part in parts]),
+        np.concatenate([part.jct_s for part in parts]),
+        np.concatenate([part.slowdown for part in parts]),
+        np.concatenate(blocks),
+        np.array([use_of(outcomes)]),
+    )
+
+
+def counted(outcome: Outcome) -> Side:
+    chosen = outcome.in_window & outcome.fits
+    return Side(
+        (outcome.jct_s - outcome.duration_s)[chosen],
+        outcome.jct_s[chosen],
+        outcome.slowdown[chosen],
+        days(outcome.submit_s)[chosen],
+        np.array([utilisation(outcome)]),
+    )
+
+
+def mean_delay_s(outcome: Outcome, window_s: tuple[float, float]) -> float:
+    chosen = (outcome.submit_s >= window_s[0]) & (outcome.submit_s < window_s[1]) & outcome.fits
+    if not chosen.any():
+        return 0.0
+    return float((outcome.jct_s - outcome.duration_s)[chosen].mean())
+
+
+def use_of(outcomes: list[Outcome]) -> float:
+    """Of all clusters together."""
+    capacity = sum(outcome.capacity_gpus for outcome in outcomes)
+    return float(sum(utilisation(o) * o.capacity_gpus for o in outcomes) / capacity)
+
+
+def chosen_by_validation(replays: list[Replay], candidates: list[Named], worse: float) -> Named:
+    """The first candidate unless the warm-up showed regret: a later one that was better by `worse`.
+
+    Only jobs that were submitted before the window that counts are looked at, in a run that ends
+    with them; so the choice knows nothing of what it is judged by.
+    """
+    delays = []
+    for named in candidates:
+        delay = 0.0
+        for each in replays:
+            low, high = each.window_ms(VALIDATED_FROM, WARM_UP)
+            past = each.work.part(each.work.submit_ms < high)
+            outcome = simulate(past, each.sizes, named.rules).outcome
+            delay += mean_delay_s(outcome, (low / 1000, high / 1000)) * len(past)
+        delays.append(delay)
+    return candidates[chosen(delays, worse)]
+
+
+def is_shared(name: str) -> bool:
+    """Does this machine have the shared trace of that name?"""
+    try:
+        locate(name)
+    except TraceError:
+        return False
+    return True

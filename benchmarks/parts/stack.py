@@ -1,0 +1,153 @@
+"""A stack of its own for one measurement: the real services, an empty log, one pool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from infra.supervisor import stack, supervise, usage
+from infra.supervisor.running import Broker, RunningStack
+from infra.supervisor.stack import SERVICES
+from shared.bus.kafka import KafkaLog
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import ConfigurePool, RegisterTenant
+from shared.contracts.base import Command
+from shared.contracts.codec import encode
+from shared.ledger import cloudevents
+from shared.ledger.partition import TP
+
+POOL, LOCAL, TENANT = "virtual", "local", "bench"
+LANE = 0
+PARTITIONS = 4
+AWAITED = tuple(s.name for s in SERVICES if not s.inventory)
+"""An executor is ready only once its pool is configured."""
+Say = Callable[[str], None]
+
+
+def as_record(command: Command, command_id: str = "", traceparent: str = "") -> bytes:
+    """The command as the gateway would append it."""
+    return cloudevents.encode(
+        id=command_id or str(uuid4()),
+        source="/berth/bench",
+        type=command.TYPE,
+        data=encode(command),
+        at_ms=int(time.time() * 1000),
+        traceparent=traceparent,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A running stack with a pool, its nodes and a tenant."""
+
+    stack: RunningStack
+
+    def log(self, client: str = "bench") -> KafkaLog:
+        return KafkaLog(self.stack.connection("operator"), client=client)
+
+    def cpu_s(self) -> dict[str, float]:
+        """CPU seconds used so far, per process of the stack, children included."""
+        return usage.cpu_s(self.stack.data_dir)
+
+    def pss_mib(self) -> dict[str, float]:
+        """Proportional memory where the kernel says it: shared pages count once."""
+        found = usage.memory(self.stack.data_dir)
+        return {name: round(each.pss_mib, 1) for name, each in found.items()}
+
+
+@asynccontextmanager
+async def bench_stack(
+    broker: Broker, say: Say, *, partitions: int = PARTITIONS, pools: int = 1, copies: int = 1
+) -> AsyncIterator[Bench]:
+    """Everything of `make demo`, on an empty log; gone afterwards. Pool n is lane n, with the
+    nodes of the demo each; the pool of real processes takes one lane more."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        options = supervise.StackOptions(
+            data_dir=folder,
+            broker=broker,
+            partitions=partitions,
+            awaited=AWAITED,
+            services=stack.copies(copies),
+            env={"executor-virtual": _inventory(folder, pools)},
+        )
+        async with started(options, say) as bench:
+            await prepare(bench, say, pools)
+            yield bench
+
+
+@asynccontextmanager
+async def started(options: supervise.StackOptions, say: Say) -> AsyncIterator[Bench]:
+    """Stopped afterwards. Who is ended during the start waits for it: its thread hears nothing."""
+    starting = asyncio.ensure_future(asyncio.to_thread(supervise.up, options, say))
+    try:
+        yield Bench(await asyncio.shield(starting))
+    finally:
+        await asyncio.wait([starting])
+        await asyncio.to_thread(supervise.down, options.data_dir)
+
+
+def pool_of(lane: int) -> str:
+    """The pool of that lane: they are configured in this order."""
+    return POOL if lane == LANE else f"{POOL}-{lane}"
+
+
+def _inventory(folder: Path, pools: int) -> dict[str, str]:
+    """The executor's variable, and its file: the demo's nodes in every pool."""
+    shape = json.loads((stack.NODES / "virtual.json").read_text())
+    path = folder / "nodes.json"
+    path.write_text(
+        json.dumps(
+            [
+                {
+                    **shape,
+                    "pool": pool_of(lane),
+                    "nodes": [group | {"id": f"p{lane}-{group['id']}"} for group in shape["nodes"]],
+                }
+                for lane in range(pools)
+            ]
+        )
+    )
+    return {"BERTH_NODES": str(path)}
+
+
+async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
+    log = bench.log()
+    await log.start()
+    try:
+        for command in (
+            *(ConfigurePool(pool=pool_of(n), base_policy="fair_share") for n in range(pools)),
+            # Kept off the lanes that are measured, where there is one to spare.
+            *(
+                [ConfigurePool(pool=LOCAL, backends=("process",))]
+                * (bench.stack.partitions > pools)
+            ),
+            RegisterTenant(tenant=TENANT, default_pool=POOL),
+        ):
+            await log.append(TP("access.commands", 0), as_record(command))
+        say("waiting for the nodes to join")
+        for lane in range(pools):
+            await until_joined(bench, nodes=32, lane=lane)
+    finally:
+        await log.stop()
+
+
+async def until_joined(bench: Bench, nodes: int, lane: int = LANE, timeout_s: float = 60.0) -> None:
+    tail = LedgerTail(bench.log(), {"placement": [lane]})
+    await tail.start()
+    joined: set[str] = set()
+    try:
+        async with asyncio.timeout(timeout_s):
+            while len(joined) < nodes:
+                for accepted in await tail.poll(0.5):
+                    joined |= {r.subject for r in accepted.raw() if r.type == "node.joined.v1"}
+    finally:
+        await tail.stop()

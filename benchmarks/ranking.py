@@ -1,0 +1,221 @@
+"""Ranking 10,000 waiting jobs: ONNX beside the same network in numpy, features included.
+
+All are timed in turn, call by call, in one process; medians of CPU ms. Before each turn time goes
+on and some jobs come, as between two rankings of a live pool: features of jobs that did not change
+are kept. `features_anew_ms` is the first look at all of them. The floor is one sort of as many
+scores, without which nothing is ranked.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.parts.command import Json, Say, serve
+from services.priority.core.decide import Priority
+from services.priority.core.features import features
+from services.priority.core.learned import Model
+from services.priority.core.sights import Sights
+from services.priority.core.state import Queue
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
+from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
+from shared.ledger.decider import Fact
+from simulator.engine.models import FOLDER, models_of
+from simulator.engine.options import MARGIN
+from simulator.kernel.network import theta_of
+from simulator.kernel.weights import split
+from simulator.workload.rows import gang
+from simulator.workload.synthetic import GPU_SHARES
+
+Floats = NDArray[np.float32]
+AT = 1_700_000_000_000
+NODES, NODE_GPUS = 1250, 8
+TENANTS = 40
+NEW, NEW_AT = 20, 500_000
+"""Jobs that come between two rankings; their numbers begin there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The defaults are those of the published figure."""
+
+    waiting: int = 10_000
+    running: int = 2_000
+    model: str = "berth-preempt"
+    times: int = 41
+    quick: bool = False
+
+
+async def run(options: Options, say: Say) -> Json:
+    times = 9 if options.quick else options.times
+    queue = crowded(options)
+    pool = queue.pool
+    assert pool is not None
+    model = models_of(pool)[options.model]
+    assert isinstance(model, Model)
+    in_numpy = network_of(options.model)
+    now = AT + 3_600_000
+    view = queue.view(now)
+    x, context = features(view)
+    clock = Between(queue, now)
+    onnx_scores, numpy_scores = model.scores(x, context), in_numpy(x, context)
+    say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
+    decider = Priority({options.model: model})
+    scores = onnx_scores[: options.waiting]
+    ms = in_turn(
+        times,
+        clock.tick,
+        {
+            "onnx_ms": lambda: model.scores(*features(queue.view(clock.now))),
+            "numpy_ms": lambda: in_numpy(*features(queue.view(clock.now))),
+            "features_ms": lambda: features(queue.view(clock.now)),
+            "features_anew_ms": clock.features_anew,
+            "onnx_network_ms": lambda: model.scores(x, context),
+            "numpy_network_ms": lambda: in_numpy(x, context),
+            "whole_ranking_ms": lambda: list(decider.decide(queue, [], clock.now)),
+            "floor_ms": lambda: np.argsort(scores, kind="stable"),
+        },
+    )
+    return {
+        "bench": "ranking",
+        "waiting": options.waiting,
+        "running": options.running,
+        "model": options.model,
+        "model_sha256": model.sha256,
+        **ms,
+        "aim_ms": 5.0,
+        "most_apart": float(np.abs(onnx_scores - numpy_scores).max()),
+    }
+
+
+@dataclass(slots=True)
+class Between:
+    """What happens to the pool between two rankings."""
+
+    queue: Queue
+    now: int
+    jobs: int = 0
+
+    def tick(self) -> None:
+        """A second goes on, and as many jobs come as go."""
+        self.now += 1000
+        draw = random.Random(self.jobs)
+        news = tuple(entry(draw, NEW_AT + self.jobs + n) for n in range(NEW))
+        left = tuple(list(self.queue.waiting)[:NEW])
+        self.jobs += NEW
+        evolve(Priority(), self.queue, QueueChanged(pool="p", entered=news, left=left), self.now)
+
+    def features_anew(self) -> object:
+        self.queue.table.sights = Sights()
+        return features(self.queue.view(self.now))
+
+
+def in_turn(
+    times: int, tick: Callable[[], None], calls: dict[str, Callable[[], object]]
+) -> dict[str, float]:
+    """Medians of CPU ms; one call of each goes first and does not count."""
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(times + 1):
+        for name, call in calls.items():
+            tick()
+            began_s = time.process_time()
+            call()
+            if turn:
+                spent[name].append((time.process_time() - began_s) * 1000)
+    return {name: round(float(np.median(each)), 3) for name, each in spent.items()}
+
+
+def network_of(name: str) -> Callable[[Floats, Floats], Floats]:
+    """The same network as sums of numpy's, in float32 as ONNX has it."""
+    parts = split(theta_of((FOLDER / f"{name}.onnx").read_bytes()))
+    linear, inputs, biases, outputs = (each.astype(np.float32) for each in parts)
+
+    def scores(x: Floats, context: Floats) -> Floats:
+        width = x.shape[1]
+        seen = context @ inputs[width:] + biases
+        bent = np.tanh(x @ inputs[:width] + seen) @ outputs
+        found: Floats = x @ linear[:width] + context @ linear[width:] + bent
+        return found
+
+    return scores
+
+
+def crowded(options: Options) -> Queue:
+    """A pool in which history knows something, jobs run, and many more wait."""
+    draw = random.Random(7)
+    decider = Priority()
+    queue = decider.initial(0)
+    jobs = [entry(draw, n) for n in range(options.waiting + 2 * options.running)]
+    past, rest = jobs[: options.running], jobs[options.running :]
+    at_work = rest[: options.running]
+    pool = PoolConfigured(
+        partition=0,
+        pool="p",
+        base_policy="fair_share",
+        learned=options.model,
+        preemption="ranked",
+        preempt_margin=MARGIN,
+        rank_ms=0,
+    )
+    nodes = tuple(NodeGpus(node_id=f"n{n:04d}", gpus=NODE_GPUS) for n in range(NODES))
+    tell = [
+        (pool, AT),
+        (QueueChanged(pool="p", nodes=nodes, entered=tuple(past)), AT),
+        (
+            QueueChanged(
+                pool="p",
+                finished=tuple(
+                    Finished(job_id=job.job_id, ran_s=draw.lognormvariate(6, 2)) for job in past
+                ),
+                left=tuple(job.job_id for job in past),
+            ),
+            AT + 1,
+        ),
+        (QueueChanged(pool="p", entered=tuple(rest)), AT + 2),
+        (
+            QueueChanged(
+                pool="p",
+                running=tuple(
+                    Running(job_id=job.job_id, tenant=job.tenant, gpus=job.gpus, since=AT + 3)
+                    for job in at_work
+                ),
+                started=tuple(
+                    Started(job_id=job.job_id, at=AT + draw.randrange(3, 3_000_000))
+                    for job in at_work
+                ),
+            ),
+            AT + 3,
+        ),
+    ]
+    for event, at in tell:
+        evolve(decider, queue, event, at)
+    return queue
+
+
+def evolve(decider: Priority, queue: Queue, event: Event, at: int) -> None:
+    decider.evolve(queue, Fact(event, "priority", 0, 1, 0, at))
+
+
+def entry(draw: random.Random, number: int) -> QueueEntry:
+    (gpus,) = draw.choices(list(GPU_SHARES), list(GPU_SHARES.values()))
+    shape = gang(gpus)
+    tenant = draw.randrange(TENANTS)
+    return QueueEntry(
+        job_id=f"j{number:06d}",
+        tenant=f"t{tenant:02d}",
+        user=f"u{tenant}-{draw.randrange(5)}",
+        name=f"train-{draw.randrange(8)}",
+        submitted_at=AT - draw.randrange(10**7),
+        gpus=shape.workers * shape.gpus_per_worker,
+        workers=shape.workers,
+    )
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

@@ -1,0 +1,153 @@
+"""Ledgers of a million events: a rebuild of all read models, and the start of placement over them.
+
+Real Kafka and real Postgres, no service running; the past is written by `history`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.parts import history
+from benchmarks.parts.command import serve
+from infra.broker import kafka, tansu, topics
+from infra.machine.process import Running, free_ports
+from infra.postgres import server as postgres
+from infra.supervisor.running import Broker
+from services.placement.core.decide import Placement
+from services.placement.core.pool.state import Pool
+from shared.bus.connection import Connection
+from shared.bus.fold import Fold
+from shared.bus.kafka import KafkaLog
+from shared.bus.snapshots import Snapshots
+from shared.contracts.topics import TOPICS
+from shared.ledger.reader import Cursor
+from shared.projections import cursor
+from shared.projections.database import connect
+from shared.projections.migrate import migrate
+from shared.projections.project import project
+from shared.projections.rebuild import rebuild
+from shared.projections.source import Source, ahead
+
+Say = Callable[[str], None]
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    broker: Broker = "kafka"
+    events: int = 1_000_000
+    batch_records: int = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    connection: Connection
+    dsn: str
+    folder: Path
+
+    def log(self) -> KafkaLog:
+        return KafkaLog(self.connection, client="bench")
+
+
+async def run(options: Options, say: Say) -> Json:
+    """One JSON object with wall seconds, CPU seconds and whether the hashes were equal."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (port,) = free_ports(1)
+        broker = start_broker(options.broker, folder / "broker", port)
+        database, dsn = postgres.start(folder / "pg")
+        try:
+            parts = Parts(reached(options.broker, folder / "broker", port), dsn, folder)
+            return await measured(options, parts, say)
+        finally:
+            database.stop()
+            broker.stop()
+
+
+def start_broker(kind: Broker, folder: Path, port: int) -> Running:
+    if kind == "embedded":
+        return tansu.start(folder, port)
+    return kafka.start(folder, port, plain=kind == "kafka-plain")
+
+
+def reached(kind: Broker, folder: Path, port: int) -> Connection:
+    if kind == "embedded":
+        return Connection(f"127.0.0.1:{port}", idempotent=False)
+    return kafka.root(folder)
+
+
+async def measured(options: Options, parts: Parts, say: Say) -> Json:
+    topics.create(parts.connection, 1, parts.connection.idempotent, list(TOPICS.values()))
+    say(f"writing a past of {options.events:,} events")
+    events = await history.write(parts.connection, options.events, lambda n: None)
+    await migrate(parts.dsn)
+    say("the projector's own catch-up")
+    caught_up_s = await catch_up(parts, options.batch_records)
+    say("a rebuild beside it, compared by hash")
+    begin, cpu = time.perf_counter(), time.process_time()
+    result = await rebuild(parts.dsn, parts.log(), 1, swap=True)
+    rebuilt_s, rebuilt_cpu_s = time.perf_counter() - begin, time.process_time() - cpu
+    say("starting placement from 0 and from its snapshot")
+    from_0_s, from_snapshot_s = await starts(parts)
+    return {
+        "bench": "rebuild",
+        "events": events,
+        "projector_catch_up_s": round(caught_up_s, 1),
+        "projected_events_per_s": round(events / caught_up_s, 1),
+        "rebuild_s": round(rebuilt_s, 1),
+        "rebuild_cpu_s": round(rebuilt_cpu_s, 1),
+        "rebuild_equal": result.different == [],
+        "start_from_0_s": round(from_0_s, 2),
+        "start_from_snapshot_s": round(from_snapshot_s, 2),
+        "settings": {"broker": options.broker, "batch_records": options.batch_records},
+    }
+
+
+async def catch_up(parts: Parts, batch_records: int) -> float:
+    conn = await connect(parts.dsn)
+    source = Source(parts.log(), 1, await cursor.read(conn))
+    await source.start()
+    begin = time.perf_counter()
+    try:
+        async with aclosing(ahead(lambda: source.poll(0.1, batch_records))) as found:
+            async for batches in found:
+                if not batches and source.caught_up:
+                    break
+                await project(conn, batches)
+        return time.perf_counter() - begin
+    finally:
+        await source.stop()
+        await conn.close()
+
+
+async def starts(parts: Parts) -> tuple[float, float]:
+    """Seconds until placement's state is there: over its whole ledger, and from a snapshot."""
+    placement = Placement()
+    schema = str(getattr(placement.initial(0), "SCHEMA", "0"))
+    snapshots = Snapshots[Pool](parts.folder / "snapshots", placement.ledger, 0, schema)
+    log = parts.log()
+    await log.start()
+    try:
+        begin = time.perf_counter()
+        folded = await Fold[Pool](placement, 0, log, None).run(Cursor())
+        from_0_s = time.perf_counter() - begin
+        reader = folded.reader
+        await asyncio.to_thread(
+            snapshots.store, reader.cursor.seq, snapshots.pack(reader.cursor, folded.state)
+        )
+        begin = time.perf_counter()
+        await Fold[Pool](placement, 0, log, snapshots).run(Cursor())
+        return from_0_s, time.perf_counter() - begin
+    finally:
+        await log.stop()
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

@@ -1,0 +1,125 @@
+"""Jobs per CPU-second of both engines on one workload, each beside its floor.
+
+The faithful engine runs the live deciders; the compiled kernel their rules. Load 0.9, 8-GPU nodes.
+Floors: of both a bare heap of the same events, of the faithful engine also the fold of its own
+facts (`faithful_fold`). What the engine costs is its records: so many per job, so many us for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.parts.command import serve
+from benchmarks.parts.floors import fold_per_s, heap_per_s
+from simulator.engine.options import Options as Setup
+from simulator.engine.options import scenario_of
+from simulator.engine.run import simulate
+from simulator.engine.sizing import nodes_for_load
+from simulator.kernel import run as kernel
+from simulator.kernel.work import Work, work_of
+from simulator.workload.jobs import columns_from
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.source import load
+
+Say = Callable[[str], None]
+Json = dict[str, object]
+MODES = ("strict", "skip", "easy")
+LOAD = 0.9
+COMPILED_RUNS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The defaults are those of the published figure."""
+
+    trace: str = "synthetic"
+    jobs: int = 2000
+    compiled_jobs: int = 20000
+    quick: bool = False
+
+
+async def run(options: Options, say: Say) -> Json:
+    few = 10 if options.quick else 1
+    jobs = load(options.trace, options.jobs // few).jobs
+    many = load(options.trace, options.compiled_jobs // few).jobs
+    say(f"faithful engine: {len(jobs)} jobs")
+    faithful = {name: Faithful.of(jobs, setup) for name, setup in setups().items()}
+    say(f"compiled kernel: {len(many)} jobs")
+    compiled = {name: compiled_per_s(many, rules) for name, rules in rule_sets().items()}
+    return {
+        "bench": "simulator",
+        "faithful_jobs_per_cpu_s": faithful["skip"].jobs_per_cpu_s,
+        "compiled_jobs_per_cpu_s": compiled["learned"],
+        "faithful": {name: each.jobs_per_cpu_s for name, each in faithful.items()},
+        "faithful_records_per_job": {n: each.records_per_job for n, each in faithful.items()},
+        "faithful_us_per_record": {n: each.us_per_record for n, each in faithful.items()},
+        "faithful_fold": {n: fold_per_s(scenario_of(jobs, s)[0]) for n, s in setups().items()},
+        "compiled": compiled,
+        "floor_jobs_per_cpu_s": heap_per_s(many),
+        "settings": {
+            "trace": options.trace,
+            "jobs": len(jobs),
+            "compiled_jobs": len(many),
+            "load": LOAD,
+        },
+    }
+
+
+def setups() -> dict[str, Setup]:
+    found = {mode: Setup(mode=mode, walltime="oracle", load=LOAD) for mode in MODES}
+    return found | {"preemption": Setup(policy="srsf", preemption="ranked", load=LOAD)}
+
+
+def rule_sets() -> dict[str, kernel.Rules]:
+    found = {
+        mode: kernel.Rules(policy="fcfs", mode=mode, runtime="oracle")  # type: ignore[arg-type]
+        for mode in MODES
+    }
+    srsf = kernel.Rules(policy="srsf", preemption=True, large_gang_share=1.0)
+    learned = kernel.Rules(policy="learned", preemption=True)
+    return found | {"preemption": srsf, "learned": learned}
+
+
+class Faithful(NamedTuple):
+    """One simulation of the faithful engine."""
+
+    jobs_per_cpu_s: float
+    records_per_job: float
+    us_per_record: float
+
+    @classmethod
+    def of(cls, jobs: Sequence[WorkloadJob], setup: Setup) -> Faithful:
+        found = simulate(scenario_of(jobs, setup)[0])
+        records = sum(found.records.values())
+        return cls(
+            round(len(jobs) / found.cpu_s, 1),
+            round(records / len(jobs), 2),
+            round(found.cpu_s / records * 1e6, 1),
+        )
+
+
+def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
+    """The median of a few runs, each a matter of ms; without the compiler's own time."""
+    work = work_of(columns_from(jobs))
+    sizes = np.full(nodes_for_load(jobs, LOAD).nodes, 8, np.int64)
+    kernel.simulate(first_of(work), sizes, rules)
+    spent_s = []
+    for _ in range(COMPILED_RUNS):
+        began_s = time.process_time()
+        kernel.simulate(work, sizes, rules)
+        spent_s.append(time.process_time() - began_s)
+    return round(len(work) / max(median(spent_s), 1e-9), 1)
+
+
+def first_of(work: Work) -> Work:
+    return work.part(slice(0, 50))
+
+
+if __name__ == "__main__":
+    serve(run, Options, __doc__ or "")

@@ -1,0 +1,62 @@
+"""The application object: Typer, with every failure as one line and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import NoReturn
+
+import typer
+
+from cli.errors import FAILED, INTERRUPTED, UNREACHABLE, CliError
+
+DEBUG = "BERTH_DEBUG"
+OURS = ("infra", "shared", "simulator")
+CLIENTS = ("aiokafka", "kafka", "asyncpg")
+
+
+class BerthApp(typer.Typer):
+    """Never a traceback to the user, unless they ask for it with BERTH_DEBUG=1."""
+
+    def __call__(self, *args: object, **options: object) -> object:
+        # Libraries log what they meet; what matters of it is in the one line that we print.
+        logging.getLogger().addHandler(logging.NullHandler())
+        try:
+            return super().__call__(*args, **options)
+        except CliError as error:
+            _end(str(error), error.code)
+        except BrokenPipeError:
+            # The reader of our output left, as `head` does; nothing more can be said to it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(FAILED) from None
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
+        except SystemExit as error:
+            if isinstance(error.code, str):
+                _end(error.code, UNREACHABLE)
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            _end(_said(error), _code(error))
+
+
+def _said(error: Exception) -> str:
+    """Our own errors speak for themselves."""
+    return str(error) if _origin(error) in OURS else f"{type(error).__name__}: {error}"
+
+
+def _code(error: Exception) -> int:
+    away = isinstance(error, (ConnectionError, TimeoutError)) or _origin(error) in CLIENTS
+    return UNREACHABLE if away else FAILED
+
+
+def _origin(error: Exception) -> str:
+    return type(error).__module__.partition(".")[0]
+
+
+def _end(text: str, code: int) -> NoReturn:
+    line = " ".join(text.split())
+    sys.stderr.write(f"berth: {line}\n")
+    raise SystemExit(code)

@@ -1,0 +1,132 @@
+"""`berth backup`, `berth restore`: the log of a stack, copied away and put back."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.arguments import AsJson, Data
+from cli.calls import report
+from cli.errors import BadInput, Refused
+from cli.output import say
+from cli.target import data_dir
+
+if TYPE_CHECKING:
+    from infra.supervisor.running import RunningStack
+    from shared.backup.files import Manifest
+    from shared.bus.connection import Connection
+
+QUIET_S = 0.5
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="New or empty; one backup each.")],
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Copy ledgers, inputs and submissions while everything runs."""
+    from infra.supervisor.running import load
+    from shared.backup.files import BadBackup
+
+    try:
+        made = asyncio.run(_save(load(data_dir(data)), folder))
+    except BadBackup as error:
+        raise Refused(str(error)) from None
+    told = {"folder": str(folder), "records": made.records, "partitions": len(made.parts)}
+    report(as_json, told, f"{made.records} records of {len(made.parts)} partitions in {folder}")
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(help="Of a backup.")],
+    data: Annotated[Path, typer.Option(help="A new data folder; `berth up` goes on there.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup into a new data folder with a Kafka of its own; then `berth up` there."""
+    from shared.backup.files import BadBackup, open_backup
+
+    if data.exists() and any(data.iterdir()):
+        raise Refused(f"{data}: not empty; a backup goes into a new data folder")
+    try:
+        manifest = open_backup(folder)
+    except BadBackup as error:
+        raise BadInput(str(error)) from None
+    if not as_json:
+        say(f"restoring {manifest.records} records")
+    try:
+        _restored(folder, data, manifest)
+    except BadBackup as error:
+        raise Refused(str(error)) from None
+    told = {"data": str(data), "records": manifest.records}
+    report(as_json, told, f"restored; go on with `berth up --broker kafka --data {data}`")
+
+
+async def _save(stack: RunningStack, folder: Path) -> Manifest:
+    from shared.backup.save import kept_topics, save
+    from shared.bus.kafka import KafkaLog
+
+    log = KafkaLog(stack.connection("verify"), client="berth-backup")
+    topics = kept_topics(stack.partitions, await _tenants(stack))
+    return await save(log, topics, stack.partitions, folder)
+
+
+async def _tenants(stack: RunningStack) -> list[str]:
+    """All that were ever registered, as the ledger says: Postgres may be what is broken."""
+    from shared.bus.kafka import KafkaLog
+    from shared.bus.tail import LedgerTail
+    from shared.contracts.registry import AccessView
+
+    view = AccessView()
+    tail = LedgerTail(KafkaLog(stack.connection("verify"), client="berth-backup"), {"access": [0]})
+    await tail.start()
+    try:
+        while not tail.caught_up:
+            for accepted in await tail.poll(QUIET_S):
+                for fact in accepted.facts():
+                    view.apply(fact.event)
+    finally:
+        await tail.stop()
+    return sorted(view.tenants)
+
+
+def _restored(folder: Path, data: Path, manifest: Manifest) -> None:
+    """A broker with topics and nobody else, for as long as the copying takes."""
+    from infra.supervisor import supervise
+    from infra.supervisor.stack import STEPS
+
+    topics = tuple(step for step in STEPS if step.name == "topics")
+    options = supervise.StackOptions(
+        data_dir=data, broker="kafka", partitions=manifest.partitions, services=(), steps=topics
+    )
+    stack = supervise.up(options)
+    try:
+        _load(stack, folder, manifest.tenants)
+    finally:
+        supervise.down(data)
+
+
+def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
+    from cli.bring_up import make_topics
+    from infra.broker.topics import connect
+    from infra.security.acls import RESTORE, restorer
+
+    make_topics(stack, tenants)
+    admin = connect(stack.connection("admin"))
+    try:
+        with restorer(admin) as password:
+            writer = replace(stack.connection("admin"), user=RESTORE, password=password)
+            asyncio.run(_copy(writer, folder))
+    finally:
+        admin.close()
+
+
+async def _copy(writer: Connection, folder: Path) -> None:
+    from shared.backup.load import load
+    from shared.backup.writer import KafkaRestorer
+    from shared.bus.kafka import KafkaLog
+
+    async with KafkaRestorer(writer) as restorer:
+        await load(folder, KafkaLog(writer, client="berth-restore"), restorer)

@@ -1,0 +1,76 @@
+"""What a stack on this machine needs before it can be worked with: inventories, a key, pools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cli.commanding import ask_access
+from cli.http_api import Api
+from cli.target import Target, keep_key, key_of
+from infra.broker.topics import create
+from infra.supervisor.running import RunningStack
+from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant
+from shared.contracts.base import Command
+from shared.contracts.keys import compose, sha256_of
+from shared.contracts.topics import submissions, tenant_events
+
+if TYPE_CHECKING:
+    # Not for a container that only submits: it has no supervisor.
+    from infra.supervisor.launch import StackOptions
+
+VIRTUAL, LOCAL = "executor-virtual", "executor-local"
+FIRST = ("access",)
+"""Whose answers the rest of a start needs; the others become ready meanwhile."""
+
+Inventories = Mapping[str, Mapping[str, object]]
+
+
+def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
+    """Write each executor's inventory beside the data, and tell it so."""
+    folder = options.data_dir.resolve()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+    env = {name: dict(values) for name, values in options.env.items()}
+    for executor, inventory in inventories.items():
+        path = folder / f"{executor}.json"
+        path.write_text(json.dumps(inventory, indent=2) + "\n")
+        env.setdefault(executor, {})["BERTH_NODES"] = str(path)
+    return replace(options, env=env, awaited=FIRST)
+
+
+def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
+    """The key that opens the API, with pools and tenants made; the first pool is the default."""
+    # An embedded broker forgot the keys of its last life; a real one knows its pools as well.
+    if stack.durable and (known := key_of(stack.data_dir)):
+        return known
+    made, command = new_key("operator")
+    default = pools[0].pool
+    registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
+    commands: list[Command] = [command, *pools, *registered]
+    make_topics(stack, tenants)
+    asyncio.run(ask_access(stack.connection("operator"), commands))
+    keep_key(stack.data_dir, made)
+    return made
+
+
+def own_api(stack: RunningStack) -> Api:
+    """Its gateway, with the key that its operator was given, whatever the environment names."""
+    return Api(Target(stack.gateway, key_of(stack.data_dir), str(stack.ca or "")))
+
+
+def new_key(name: str) -> tuple[str, CreateKey]:
+    """An admin's key, and the command that makes it known by its hash."""
+    key_id, secret = f"{name}-{secrets.token_hex(4)}", secrets.token_urlsafe(32)
+    return compose(key_id, secret), CreateKey(key_id=key_id, sha256=sha256_of(secret), role="admin")
+
+
+def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:
+    """Where tenants publish their jobs and read what became of them; those that were missing."""
+    specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
+    return (
+        create(stack.connection("admin"), stack.partitions, stack.durable, specs) if specs else []
+    )

@@ -1,0 +1,124 @@
+"""`berth dead`: what nobody could read; look at it, and send it once more."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.arguments import AsJson, Data
+from cli.calls import api, pages, report
+from cli.errors import BadInput, NotFound
+from cli.http_api import Json
+from cli.output import emit, lines, table
+from cli.target import data_dir
+from cli.times import clock
+
+if TYPE_CHECKING:
+    from infra.supervisor.running import RunningStack
+
+MOST = 100_000
+dead = typer.Typer(no_args_is_help=True, help="Undecodable input: list, show, retry.")
+DeadArgument = Annotated[
+    str, typer.Argument(help="Its id in the list, or topic/partition/offset.", metavar="ID")
+]
+
+
+@dead.command("list")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """What was rejected, the youngest first, and why."""
+    rows = pages(api(data), "/v1/dead", {}, limit)
+    if as_json:
+        emit(rows)
+        return
+    found = ((row["dead_id"], _place(row), row["reason"], clock(row["at"])) for row in rows)
+    table(("ID", "WHERE", "WHY", "AT"), found, "nothing was rejected")
+
+
+@dead.command()
+def show(letter: DeadArgument, as_json: AsJson = False, data: Data = None) -> None:
+    """One rejected record, with its bytes as they lie in their topic."""
+    row = _letter(letter, data)
+    value = asyncio.run(_bytes(_stack(data), row))
+    if as_json:
+        emit({**row, "size_bytes": len(value), "text": value.decode(errors="backslashreplace")})
+        return
+    table(("FIELD", "VALUE"), [*row.items(), ("size_bytes", len(value))])
+    lines(["", value.decode(errors="backslashreplace")])
+
+
+@dead.command()
+def retry(
+    letter: DeadArgument,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", help="Corrected bytes; default: the same.")
+    ] = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Send it to its topic once more: after an upgrade that can read it, or corrected."""
+    row, stack = _letter(letter, data), _stack(data)
+    value = _read(file) if file else asyncio.run(_bytes(stack, row))
+    offset = asyncio.run(_send(stack, row, value))
+    told = {"topic": row["topic"], "partition": row["partition"], "offset": offset}
+    report(as_json, told, f"sent to {row['topic']}/{row['partition']}/{offset}")
+
+
+def _letter(letter: str, data: Path | None) -> Json:
+    for row in pages(api(data), "/v1/dead", {}, MOST):
+        if letter in (row["dead_id"], _place(row)):
+            return row
+    raise NotFound(f"no dead letter {letter}")
+
+
+def _place(row: Json) -> str:
+    return f"{row['topic']}/{row['partition']}/{row['log_offset']}"
+
+
+def _stack(data: Path | None) -> RunningStack:
+    from infra.supervisor.running import load
+
+    return load(data_dir(data))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+
+
+async def _bytes(stack: RunningStack, row: Json) -> bytes:
+    """Raises NotFound when they are no longer kept, or are not those that were rejected."""
+    from shared.bus.kafka import KafkaLog
+    from shared.bus.log import fetch
+    from shared.ledger.errors import TailLost
+    from shared.ledger.partition import TP
+
+    log = KafkaLog(stack.connection("verify"), client="berth-dead")
+    place, offset = TP(str(row["topic"]), int(str(row["partition"]))), int(str(row["log_offset"]))
+    await log.start()
+    try:
+        found = await fetch(log, place, offset, 1, 5.0)
+    except TailLost:
+        found = []
+    finally:
+        await log.stop()
+    value = (found[0].value or b"") if found and found[0].offset == offset else None
+    if value is None or hashlib.sha256(value).hexdigest() != row["sha256"]:
+        raise NotFound(f"the bytes at {_place(row)} are no longer there")
+    return value
+
+
+async def _send(stack: RunningStack, row: Json, value: bytes) -> int:
+    from shared.bus.producer import TopicProducer
+
+    async with TopicProducer(stack.connection("operator")) as producer:
+        return await producer.send(str(row["topic"]), int(str(row["partition"])), value)

@@ -1,0 +1,26 @@
+"""How much memory the stack takes: sampled while it runs, by process of the stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.supervisor import usage
+
+
+@dataclass(slots=True)
+class Peaks:
+    """Of all samples so far, in MiB."""
+
+    data_dir: Path
+    peak_rss_mib: float = 0.0
+    peak_pss_mib: float = 0.0
+    by_process_mib: dict[str, float] = field(default_factory=dict)
+
+    def sample(self) -> None:
+        found = usage.memory(self.data_dir)
+        for name, each in found.items():
+            self.by_process_mib[name] = max(self.by_process_mib.get(name, 0.0), each.pss_mib)
+        whole = sum(found.values(), usage.Memory())
+        self.peak_rss_mib = max(self.peak_rss_mib, whole.rss_mib)
+        self.peak_pss_mib = max(self.peak_pss_mib, whole.pss_mib)

@@ -1,0 +1,66 @@
+"""The demo's two pools: a scaled cluster that is simulated, and this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from cli.bring_up import LOCAL, VIRTUAL, Inventories
+from cli.demo.options import DEMO_POOL, LOCAL_POOL
+from cli.machine import inventory
+from cli.pool_defaults import cluster_pool
+from infra.supervisor.stack import NODES
+from shared.contracts.access import ConfigurePool
+
+SHAPES = NODES / "virtual.json"
+
+Group = dict[str, object]
+
+
+def inventories(types: Sequence[str]) -> Inventories:
+    """32 nodes of 8 GPUs; where the workload names types, the nodes are of those."""
+    return {VIRTUAL: cluster(types), LOCAL: inventory(LOCAL_POOL)}
+
+
+def cluster(types: Sequence[str]) -> Mapping[str, object]:
+    shape = cast("dict[str, object]", json.loads(SHAPES.read_text()))
+    groups = cast("list[Group]", shape["nodes"])
+    named = groups if not types else _named(groups, sorted(set(types)))
+    return {**shape, "pool": DEMO_POOL, "nodes": named}
+
+
+def pools(time_scale: float) -> list[ConfigurePool]:
+    return [
+        cluster_pool(DEMO_POOL, time_scale),
+        ConfigurePool(pool=LOCAL_POOL, backends=("process",)),
+    ]
+
+
+def node_count(found: Inventories) -> int:
+    """How many nodes have to join before all are there."""
+    groups = (each for pool in found.values() for each in cast("list[Group]", pool["nodes"]))
+    return sum(int(str(group.get("count", 1))) for group in groups)
+
+
+def capacity_gpus(found: Inventories) -> float:
+    groups = cast("list[Group]", found[VIRTUAL]["nodes"])
+    return sum(int(str(each["count"])) * int(str(each["gpus"])) for each in groups)
+
+
+def _named(groups: Sequence[Group], types: Sequence[str]) -> list[Group]:
+    """As many nodes in all, shared out over the workload's types and filled up to three."""
+    spare = [name for name in (str(each["gpu_type"]) for each in groups) if name not in types]
+    wanted = [*types, *spare][: max(len(groups), len(types))]
+    total = sum(int(str(each["count"])) for each in groups)
+    share, rest = divmod(total, len(wanted))
+    return [_group(groups[0], name, share + (index < rest)) for index, name in enumerate(wanted)]
+
+
+def _group(shape: Group, gpu_type: str, count: int) -> Group:
+    return {
+        **shape,
+        "id": f"{gpu_type}-{{00..{count - 1:02d}}}",
+        "count": count,
+        "gpu_type": gpu_type,
+    }

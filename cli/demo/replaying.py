@@ -1,0 +1,150 @@
+"""Feeds a running stack and watches until every job has ended, or time is up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cli.bring_up import own_api
+from cli.demo.memory import Peaks
+from cli.errors import CliError
+from cli.output import say
+from cli.replay.feeder import Feeder, Timed
+from cli.replay.progress import Progress
+from cli.replay.screen import Screen, screen, shown
+from cli.replay.submission import Submission
+from cli.replay.watch import follow, until
+from infra.machine.process import DidNotStart
+from infra.supervisor import supervise
+from infra.supervisor.running import RunningStack
+
+READY_S = 90.0
+TICK_S = 0.25
+LOOK_EVERY = 8
+"""Ticks between two looks at memory and at whether the stack still runs."""
+
+GUARANTEED_GPUS = 64.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended; `missing` names what never came to its end."""
+
+    progress: Progress
+    replayed: list[str]
+    local: list[str]
+    memory: Peaks
+    stack: RunningStack
+    missing: list[str]
+
+
+@dataclass(slots=True)
+class Replaying:
+    """One replay into one stack."""
+
+    stack: RunningStack
+    due: Sequence[Timed]
+    local: Sequence[Submission]
+    nodes: int
+    tenants: Sequence[str]
+    speed: float
+    timeout_s: float
+    stays: bool
+    advice: Sequence[str]
+    progress: Progress = field(default_factory=Progress)
+
+    async def run(self) -> Outcome:
+        """Returns when all jobs have ended; with `stays` only when it is cancelled."""
+        replayed = [each.submission.job_id for each in self.due]
+        local = [each.job_id for each in self.local]
+        self.progress.expected = {*replayed, *local}
+        memory = Peaks(self.stack.data_dir)
+        feeder = Feeder(self.stack.connection("operator"), self.stack.partitions)
+        watching = asyncio.ensure_future(
+            follow(self.progress, self.stack.connection("verify"), self.stack.partitions)
+        )
+        try:
+            await self._until_ready(watching)
+            feeding = asyncio.ensure_future(self._feed(feeder))
+            missing = await self._show(feeder, feeding, watching, memory)
+            return Outcome(self.progress, replayed, local, memory, self.stack, missing)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _until_ready(self, watching: asyncio.Future[None]) -> None:
+        """Nodes have joined and the gateway takes submissions: what comes now is placed at once."""
+        port = self.stack.ports["gateway"]["metrics"]
+
+        def is_ready() -> bool:
+            there = len(self.progress.nodes) >= self.nodes
+            return watching.done() or (there and supervise.is_ready(port))
+
+        if not await until(is_ready, READY_S):
+            raise CliError(self._who_is_missing())
+        if watching.done():
+            watching.result()
+
+    def _who_is_missing(self) -> str:
+        """The first line of what a person would look at."""
+        away = [each.name for each in supervise.status(self.stack.data_dir) if not each.ready]
+        there = len(self.progress.nodes)
+        return (
+            f"not ready after {READY_S:g} s: {there} of {self.nodes} nodes joined; not ready: "
+            f"{', '.join(away) or 'none'}; logs are in {self.stack.data_dir / 'logs'}"
+        )
+
+    async def _feed(self, feeder: Feeder) -> None:
+        await asyncio.to_thread(self._set_quotas)
+        now = [Timed(0.0, each) for each in self.local]
+        await feeder.run([*now, *self.due])
+
+    def _set_quotas(self) -> None:
+        api = own_api(self.stack)
+        for tenant in self.tenants:
+            api.post(f"/v1/tenants/{tenant}/quota", {"guaranteed_gpus": GUARANTEED_GPUS})
+
+    async def _show(
+        self,
+        feeder: Feeder,
+        feeding: asyncio.Future[None],
+        watching: asyncio.Future[None],
+        memory: Peaks,
+    ) -> list[str]:
+        ends_s = asyncio.get_running_loop().time() + self.timeout_s
+        with screen(self.progress, self.speed) as view:
+            for tick in itertools.count():
+                await asyncio.sleep(TICK_S)
+                self._update(view, feeder)
+                if tick % LOOK_EVERY == 0:
+                    memory.sample()
+                    _still_runs(self.stack.data_dir)
+                for task in (feeding, watching):
+                    if task.done():
+                        task.result()
+                if not self.progress.missing():
+                    break
+                if asyncio.get_running_loop().time() > ends_s:
+                    return self.progress.missing()
+        await self._stay()
+        return []
+
+    async def _stay(self) -> None:
+        if not self.stays:
+            return
+        for line in self.advice:
+            say(line)
+        while True:
+            await asyncio.sleep(1.0)
+            _still_runs(self.stack.data_dir)
+
+    def _update(self, view: Screen, feeder: Feeder) -> None:
+        view.update(shown(self.progress, feeder.sent, len(self.progress.expected)))
+
+
+def _still_runs(data_dir: Path) -> None:
+    if not supervise.is_running(data_dir):
+        raise DidNotStart(supervise.why_stopped(data_dir) or "the stack has stopped")

@@ -1,0 +1,131 @@
+"""The demo from start to end: a stack, a workload, what became of it, and a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import psutil
+
+from cli.bring_up import Inventories, open_up, with_nodes
+from cli.demo import pools
+from cli.demo.local_jobs import local_jobs
+from cli.demo.options import DEMO_POOL, GRACE_S, PATIENCE, TENANTS, DemoOptions, replay_wall_s
+from cli.demo.replaying import Replaying
+from cli.demo.summary import advice, summary
+from cli.errors import Refused
+from cli.output import emit, say
+from cli.replay.feeder import Timed
+from cli.replay.submission import of_workload
+from cli.replay.workload import timed, workload
+from infra.supervisor import supervise
+from infra.supervisor.running import RunningStack
+from simulator.workload.rows import WorkloadJob
+from simulator.workload.scale import ReplayPlan, plan_replay
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that is known before anything is started."""
+
+    jobs: Sequence[WorkloadJob]
+    inventories: Inventories
+    plan: ReplayPlan
+
+    @property
+    def tenants(self) -> list[str]:
+        return sorted({*TENANTS, *(job.tenant for job in self.jobs)})
+
+
+def demo(options: DemoOptions) -> int:
+    """The exit code: 0 unless something did not come to its end, or verify found a violation."""
+    began_s = psutil.Process().create_time()
+    prepared = prepare(options)
+    with _terminated_like_interrupted():
+        try:
+            return _run(options, prepared, began_s)
+        except KeyboardInterrupt:
+            say("stopping")
+            return 0 if not options.check else 1
+        finally:
+            supervise.down(options.data_dir)
+
+
+def prepare(options: DemoOptions) -> Prepared:
+    """Raises BadInput for a workload that cannot be read, before anything is started."""
+    jobs = workload(options.trace, options.jobs, options.seed)
+    found = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
+    plan = plan_replay(jobs, pools.capacity_gpus(found), replay_wall_s(len(jobs)), options.speed)
+    return Prepared(jobs, found, plan)
+
+
+def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
+    stack = _start(options, prepared)
+    open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants)
+    say(f"the stack is up after {time.time() - began_s:.1f} s; API: {stack.gateway}")
+    replaying = Replaying(
+        stack=stack,
+        due=due(prepared),
+        local=local_jobs(_run_name(prepared)),
+        nodes=pools.node_count(prepared.inventories),
+        tenants=TENANTS,
+        speed=prepared.plan.time_scale,
+        timeout_s=options.timeout_s or prepared.plan.expected_wall_s * PATIENCE + GRACE_S,
+        stays=not options.check,
+        advice=advice(stack),
+    )
+    outcome = asyncio.run(replaying.run())
+    if outcome.missing:
+        first = ", ".join(outcome.missing[:5])
+        say(f"gave up after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}")
+    if not options.check:
+        return 0
+    told = summary(outcome, prepared.plan.time_scale, began_s)
+    emit(told)
+    return 0 if told["verify"] == "ok" else 1
+
+
+def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
+    if supervise.is_running(options.data_dir):
+        raise Refused(f"a demo runs in {options.data_dir} already; stop it first")
+    shutil.rmtree(options.data_dir, ignore_errors=True)
+    wanted = supervise.StackOptions(
+        data_dir=options.data_dir,
+        broker=options.broker,
+        foreground=True,
+        tracing=options.tracing,
+        tls=options.tls,
+    )
+    return supervise.up(with_nodes(wanted, prepared.inventories), say)
+
+
+def due(prepared: Prepared) -> list[Timed]:
+    """Each job as its tenant's submission, at its time on the replay's clock."""
+    run = _run_name(prepared)
+    return timed(
+        prepared.jobs, prepared.plan.time_scale, lambda job: of_workload(job, DEMO_POOL, run)
+    )
+
+
+def _run_name(prepared: Prepared) -> str:
+    return f"demo-{len(prepared.jobs)}"
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a demo as Ctrl-C does: with everything stopped."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,54 @@
+"""What a demo says at its end: the JSON contract of a check, and what to try next."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from cli.demo.replaying import Outcome
+from cli.replay.progress import TERMINAL
+from cli.verifying import verified
+from cli.watching import watching
+from infra.supervisor.running import RunningStack
+
+SHOWN = 20
+
+
+def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]:
+    """`verify` is ok only when nothing is missing, real programs ran well, and no rule broke."""
+    progress = outcome.progress
+    counts = Counter(progress.phase(job_id) for job_id in outcome.replayed)
+    local = Counter(progress.phase(job_id) for job_id in outcome.local)
+    report = verified(outcome.stack)
+    good = not outcome.missing and not report.violations and set(local) <= {"succeeded"}
+    return {
+        "verify": "ok" if good else "failed",
+        "jobs": {"submitted": len(outcome.replayed), **{each: counts[each] for each in TERMINAL}},
+        "speed": speed,
+        "wall_s": round(time.time() - began_s, 2),
+        "first_placed_s": round(progress.first_placed_at / 1000 - began_s, 2),
+        "p50_wait_s": progress.p50_wait_s(),
+        "local_jobs": {"submitted": len(outcome.local), **local},
+        "missing": outcome.missing[:SHOWN],
+        "violations": report.violations[:SHOWN],
+        "counts": report.counts,
+        "peak_rss_mib": round(outcome.memory.peak_rss_mib, 1),
+        "peak_pss_mib": round(outcome.memory.peak_pss_mib, 1),
+        "peak_mib_by_process": {
+            name: round(mib, 1) for name, mib in sorted(outcome.memory.by_process_mib.items())
+        },
+    }
+
+
+def advice(stack: RunningStack) -> list[str]:
+    """For the one who looks on while it runs."""
+    return [
+        "",
+        f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
+        f"describe  {stack.gateway}/docs",
+        *watching(stack),
+        "try       berth jobs; berth nodes; berth tenants list; berth events",
+        "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
+        "          berth why JOB; berth trace JOB; berth verify",
+        "Ctrl-C stops everything.",
+    ]

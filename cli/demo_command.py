@@ -1,0 +1,91 @@
+"""`berth demo`: everything at once, on a bare machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cli.arguments import Tls
+from cli.errors import BadInput, Refused
+from cli.target import DEMO_DATA
+
+
+def demo(
+    trace: Annotated[
+        str, typer.Option(help="A parquet file, a name of a shared trace, or `synthetic`.")
+    ] = "synthetic",
+    jobs: Annotated[int, typer.Option(min=1, help="Only the first N jobs.")] = 200,
+    speed: Annotated[
+        str, typer.Option(help="Cluster seconds per second; `auto` ends within 3 minutes.")
+    ] = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="End with the workload, verify, print a JSON summary.")
+    ] = False,
+    broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
+    data: Annotated[Path, typer.Option(help="Its folder; removed at the start.")] = DEMO_DATA,
+    timeout: Annotated[
+        float | None, typer.Option(min=1, help="Give up after so many seconds of replay.")
+    ] = None,
+    tracing: Annotated[
+        bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
+    ] = False,
+    tls: Tls = False,
+    seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
+) -> None:
+    """Start everything, replay a workload, show what becomes of it."""
+    chosen = time_scale(speed, check)
+    used = broker_of(broker)
+    from cli.demo.options import DemoOptions
+    from cli.demo.run import demo as run_demo
+
+    options = DemoOptions(
+        data_dir=data,
+        trace=trace,
+        jobs=jobs,
+        speed=chosen,
+        check=check,
+        broker=used,
+        timeout_s=timeout,
+        seed=seed,
+        tracing=tracing_of(tracing),
+        tls=tls,
+    )
+    raise typer.Exit(run_demo(options))
+
+
+def tracing_of(wanted: bool) -> bool:
+    """Whether Zipkin is started; its jar is fetched now, not while a stack waits for it."""
+    if wanted:
+        from infra.machine.process import DidNotStart
+        from infra.tracing import zipkin
+
+        if lacks := zipkin.missing():
+            raise Refused(f"--tracing: {lacks}")
+        try:
+            zipkin.fetch()
+        except DidNotStart as error:
+            raise Refused(f"--tracing: {error}") from None
+    return wanted
+
+
+def time_scale(text: str, check: bool) -> float | None:
+    """None stands for `auto`."""
+    if text == "auto" or (not text and check):
+        return None
+    try:
+        value = float(text or 600)
+    except ValueError:
+        raise BadInput(f"--speed {text!r}: a number, or auto") from None
+    if not 0 < value <= 1e7:
+        raise BadInput(f"--speed {text!r}: above 0 and at most 1e7")
+    return value
+
+
+def broker_of(text: str) -> Literal["embedded", "kafka"]:
+    match text:
+        case "embedded" | "kafka":
+            return text
+        case _:
+            raise BadInput(f"--broker {text!r}: embedded or kafka")

@@ -1,0 +1,178 @@
+"""The gateway's REST API over the standard library: quick to start, one connection per request."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import cast
+from urllib.parse import quote, urlencode, urlsplit
+
+from cli.errors import BadInput, CliError, NotFound, Refused, Unreachable
+from cli.target import Target
+
+TIMEOUT_S = 15.0
+STREAM_TIMEOUT_S = 30.0
+"""A stream says something every two seconds, be it only that it is alive."""
+
+Json = dict[str, object]
+Query = Mapping[str, object | None]
+
+
+class Api:
+    """Every answer that is no success becomes one of the errors of `errors.py`."""
+
+    def __init__(self, target: Target) -> None:
+        self._address = urlsplit(target.url)
+        if self._address.scheme not in ("http", "https") or not self._address.hostname:
+            raise BadInput(f"{target.url!r} is no http address")
+        self._ca = target.ca
+        self._headers = {"Accept": "application/json"}
+        if target.key:
+            self._headers["Authorization"] = f"Bearer {target.key}"
+
+    @property
+    def url(self) -> str:
+        return self._address.geturl()
+
+    def get(self, path: str, query: Query | None = None) -> Json:
+        return self._request("GET", path, query, None)
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> Json:
+        return self._request("POST", path, None, body or {})
+
+    def put(self, path: str, body: Mapping[str, object]) -> Json:
+        return self._request("PUT", path, None, body)
+
+    def delete(self, path: str) -> Json:
+        return self._request("DELETE", path, None, None)
+
+    def stream(
+        self, path: str, query: Query | None = None, *, alive: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        """Server-sent events as (event, data) for as long as they come.
+
+        With `alive` also what the gateway says where it has nothing to tell: ("alive", "").
+        """
+        connection = self._connection(STREAM_TIMEOUT_S)
+        try:
+            answer = self._send(connection, "GET", path, query, None)
+            yield from (frame for frame in _frames(answer) if alive or frame[0] != "alive")
+        except (OSError, HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
+
+    def _request(
+        self, method: str, path: str, query: Query | None, body: Mapping[str, object] | None
+    ) -> Json:
+        connection = self._connection(TIMEOUT_S)
+        try:
+            raw = self._send(connection, method, path, query, body).read()
+        except (OSError, HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
+        return _object(raw) if raw else {}
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        query: Query | None,
+        body: Mapping[str, object] | None,
+    ) -> HTTPResponse:
+        known = {name: value for name, value in (query or {}).items() if value not in (None, "")}
+        url = f"{self._address.path.rstrip('/')}{path}" + (f"?{urlencode(known)}" if known else "")
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        connection.request(method, url, json.dumps(body) if body is not None else None, headers)
+        answer = connection.getresponse()
+        if answer.status >= 400:
+            raise _refusal(answer.status, answer.read())
+        return answer
+
+    def _connection(self, timeout_s: float) -> HTTPConnection:
+        host, port = self._address.hostname or "", self._address.port
+        if self._address.scheme == "https":
+            context = ssl.create_default_context()
+            if self._ca:
+                _trust(context, self._ca)
+            return HTTPSConnection(host, port, timeout=timeout_s, context=context)
+        return HTTPConnection(host, port, timeout=timeout_s)
+
+    def _unreachable(self, error: Exception) -> CliError:
+        slow = isinstance(error, socket.timeout)
+        reason = "no answer in time" if slow else str(error) or type(error).__name__
+        return Unreachable(f"{self.url} is not reachable: {reason}")
+
+
+def _trust(context: ssl.SSLContext, ca: str) -> None:
+    try:
+        context.load_verify_locations(cafile=ca)
+    except OSError as error:
+        raise BadInput(f"{ca}: {error.strerror or 'no certificates in PEM'}") from None
+
+
+def part(name: str) -> str:
+    """One part of a path, whatever it holds."""
+    return quote(name, safe="")
+
+
+def _refusal(status: int, raw: bytes) -> CliError:
+    said = _said(status, raw)
+    match status:
+        case 404 | 410:
+            return NotFound(said)
+        case 400 | 405 | 413 | 415 | 422:
+            return BadInput(said)
+        case 401 | 403 | 409:
+            return Refused(said)
+        case 429 | 502 | 503 | 504:
+            return Unreachable(said)
+        case _:
+            return CliError(said)
+
+
+def _said(status: int, raw: bytes) -> str:
+    """A problem's reason, detail and faults as one line."""
+    try:
+        problem = _object(raw)
+    except CliError:
+        return f"status {status}"
+    faults = cast("list[Json]", problem.get("errors") or [])
+    told = [f"{each.get('field') or 'body'}: {each.get('rule')}" for each in faults]
+    reason, detail = problem.get("reason", f"status {status}"), problem.get("detail", "")
+    return ": ".join(str(each) for each in (reason, detail, "; ".join(told)) if each)
+
+
+def _object(raw: bytes) -> Json:
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        raise CliError("the answer is no JSON: is this the address of a Berth API?") from None
+    if not isinstance(found, dict):
+        raise CliError("the answer is no JSON object: is this the address of a Berth API?")
+    return found
+
+
+def _frames(answer: HTTPResponse) -> Iterator[tuple[str, str]]:
+    event, data = "", list[str]()
+    for raw in answer:
+        line = raw.decode(errors="replace").rstrip("\r\n")
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if not line:
+            if data:
+                yield event, "\n".join(data)
+            event, data = "", []
+        elif line == ": alive":
+            yield "alive", ""
+        elif name == "event":
+            event = value
+        elif name == "data":
+            data.append(value)

@@ -1,0 +1,87 @@
+"""The read models of a stack on this machine: how far they are, and building them anew."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypedDict
+
+from infra.supervisor.running import RunningStack
+from shared.bus.kafka import KafkaLog
+from shared.ledger.partition import TP
+from shared.projections import cursor
+from shared.projections.database import connect
+from shared.projections.rebuild import rebuild
+from shared.projections.source import places
+
+
+class Rebuild(TypedDict):
+    """What came of it; `tables` says of each whether it was as it should be."""
+
+    events: int
+    tables: dict[str, bool]
+    different: list[str]
+    swapped: bool
+    wall_s: float
+
+
+def standing(stack: RunningStack) -> list[dict[str, object]]:
+    return asyncio.run(_standing(stack))
+
+
+async def _standing(stack: RunningStack) -> list[dict[str, object]]:
+    conn = await connect(stack.postgres)
+    try:
+        known = await cursor.read(conn)
+    finally:
+        await conn.close()
+    log = _log(stack)
+    await log.start()
+    try:
+        ends = {place: await log.end(TP(*place)) for place in places(stack.partitions)}
+    finally:
+        await log.stop()
+    found: list[dict[str, object]] = []
+    for place, end in ends.items():
+        at = known.get(place)
+        reached = at.next if at else 0
+        # The embedded broker's end may lag behind what was read.
+        found.append(
+            {
+                "ledger": place[0],
+                "partition": place[1],
+                "seq": at.seq if at else 0,
+                "next": reached,
+                "end": max(end, reached),
+                "behind": max(0, end - reached),
+            }
+        )
+    return found
+
+
+def rebuilt(stack: RunningStack, swap: bool, say: Callable[[str], None]) -> Rebuild:
+    """The ledgers are the truth: what is swapped in is right, whatever was there before."""
+    began_s = time.monotonic()
+    folded = 0
+
+    def progress(events: int) -> None:
+        nonlocal folded
+        folded += events
+        say(f"{folded:,} events")
+
+    result = asyncio.run(
+        rebuild(stack.postgres, _log(stack), stack.partitions, swap=swap, progress=progress)
+    )
+    different = set(result.different)
+    return Rebuild(
+        events=result.events,
+        tables={name: name not in different for name in sorted(result.live)},
+        different=sorted(different),
+        swapped=result.swapped,
+        wall_s=round(time.monotonic() - began_s, 2),
+    )
+
+
+def _log(stack: RunningStack) -> KafkaLog:
+    return KafkaLog(stack.connection("verify"), client="berth-projections")

@@ -1,0 +1,59 @@
+"""Publishes submissions to Kafka, each at its time, many in flight, none twice by meaning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cli.replay.submission import Submission
+from shared.bus.connection import Connection
+from shared.bus.producer import TopicProducer
+from shared.contracts.topics import submissions
+from shared.ledger.errors import OutcomeUnknown
+
+LINGER_MS = 5
+TRIES = 5
+RETRY_S = 0.5
+
+
+class Timed(NamedTuple):
+    """A submission, and the second after the start at which it is due."""
+
+    at_s: float
+    submission: Submission
+
+
+@dataclass(slots=True)
+class Feeder:
+    """One run over a list in order of time; `sent` counts what the broker acknowledged."""
+
+    connection: Connection
+    partitions: int
+    sent: int = 0
+
+    async def run(self, due: Sequence[Timed]) -> None:
+        """Returns when all are acknowledged; raises OutcomeUnknown where one never was."""
+        loop = asyncio.get_running_loop()
+        start_s = loop.time()
+        producer = TopicProducer(self.connection, linger_ms=LINGER_MS, client="berth-replay")
+        async with producer, asyncio.TaskGroup() as group:
+            for number, (at_s, submission) in enumerate(due):
+                await asyncio.sleep(max(0.0, start_s + at_s - loop.time()))
+                group.create_task(self._send(producer, number, submission))
+
+    async def _send(self, producer: TopicProducer, number: int, submission: Submission) -> None:
+        topic = submissions(submission.tenant).name
+        value = submission.encoded()
+        for left in reversed(range(TRIES)):
+            try:
+                await producer.send(topic, number % self.partitions, value)
+            except OutcomeUnknown:
+                # Its idempotency key makes a second copy the same wish.
+                if not left:
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                self.sent += 1
+                return

@@ -1,0 +1,78 @@
+"""One replay into a stack that runs already, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from cli.replay.feeder import Feeder, Timed
+from cli.replay.progress import TERMINAL, Progress
+from cli.replay.screen import screen, shown
+from cli.replay.watch import follow
+from infra.supervisor.running import RunningStack
+
+TICK_S = 0.25
+
+
+class Replayed(TypedDict):
+    """Counts by phase, and the first jobs that did not come to their end."""
+
+    jobs: dict[str, int]
+    missing: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What to replay where; without `wait` it is over when everything is submitted."""
+
+    stack: RunningStack
+    due: Sequence[Timed]
+    speed: float
+    wait: bool
+    timeout_s: float
+
+
+def replayed(run: Run) -> Replayed:
+    return asyncio.run(_replayed(run))
+
+
+async def _replayed(run: Run) -> Replayed:
+    progress = Progress({each.submission.job_id for each in run.due})
+    feeder = Feeder(run.stack.connection("operator"), run.stack.partitions)
+    watching = asyncio.ensure_future(
+        follow(progress, run.stack.connection("verify"), run.stack.partitions)
+    )
+    feeding = asyncio.ensure_future(feeder.run(run.due))
+    try:
+        await _until_over(run, progress, feeder, watching, feeding)
+    finally:
+        for task in (feeding, watching):
+            task.cancel()
+        await asyncio.gather(feeding, watching, return_exceptions=True)
+    counts = Counter(progress.phase(each.submission.job_id) for each in run.due)
+    ended = {phase: counts[phase] for phase in TERMINAL}
+    missing = progress.missing()[:20] if run.wait else []
+    return Replayed(jobs={"submitted": feeder.sent, **ended}, missing=missing)
+
+
+async def _until_over(
+    run: Run,
+    progress: Progress,
+    feeder: Feeder,
+    watching: asyncio.Future[None],
+    feeding: asyncio.Future[None],
+) -> None:
+    ends_s = asyncio.get_running_loop().time() + run.timeout_s
+    with screen(progress, run.speed) as live:
+        while asyncio.get_running_loop().time() < ends_s:
+            await asyncio.sleep(TICK_S)
+            live.update(shown(progress, feeder.sent, len(progress.expected)))
+            if watching.done():
+                watching.result()
+            if feeding.done():
+                feeding.result()
+                if not run.wait or not progress.missing():
+                    return

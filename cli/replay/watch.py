@@ -1,0 +1,38 @@
+"""Follows the ledgers of admission and placement from their beginning into a `Progress`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from cli.replay.progress import Progress
+from shared.bus.connection import Connection
+from shared.bus.kafka import KafkaLog
+from shared.bus.tail import LedgerTail
+
+LEDGERS = ("admission", "placement")
+POLL_S = 0.2
+LOOK_S = 0.1
+
+
+async def follow(progress: Progress, connection: Connection, partitions: int) -> None:
+    """Runs until it is cancelled."""
+    log = KafkaLog(connection, client="berth-watch")
+    tail = LedgerTail(log, {ledger: range(partitions) for ledger in LEDGERS})
+    try:
+        await tail.start()
+        while True:
+            for accepted in await tail.poll(POLL_S):
+                progress.see(accepted.facts())
+    finally:
+        await tail.stop()
+
+
+async def until(is_so: Callable[[], bool], timeout_s: float) -> bool:
+    """True as soon as it is so; False when time is up."""
+    ends_s = asyncio.get_running_loop().time() + timeout_s
+    while not is_so():
+        if asyncio.get_running_loop().time() > ends_s:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True

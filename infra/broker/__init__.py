@@ -1,0 +1,1 @@
+"""The brokers: the embedded one, Apache Kafka without Docker, and the topics on them."""

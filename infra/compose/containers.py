@@ -1,0 +1,354 @@
+"""`python -m infra.compose up|down`: docker-compose.yml from nothing to a first key, and away.
+`prepare` and `open` are what `up` does before and after the containers, for who starts them.
+
+What it learns it keeps in `.berth/compose`, so that `BERTH_HOME=.berth/compose berth ...` works as
+it does with a stack without containers. Both Docker Compose 2 and docker-compose 1.29 are fine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.compose import secrets as compose_secrets
+from infra.machine.process import DidNotStart
+from infra.standins.build import ensure, images_of
+from infra.supervisor.running import FILE, OPERATOR_KEY, RunningStack, save
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".berth" / "compose"
+POOLS: tuple[dict[str, object], ...] = (
+    {"pool": "virtual"},
+    {"pool": "local", "backends": ["process"]},
+)
+"""One for each executor of the compose file; what they are set to later stays."""
+READY_S = 300.0
+POLL_S = 0.5
+LAST_LINES = "15"
+PROFILES = ("core", "observability", "load")
+INSIDE = "inside"
+"""What a container of the command line finds, below `FOLDER`."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of the project; `health` is empty where the image has no check."""
+
+    service: str
+    name: str
+    id: str
+    state: str
+    exit_code: int
+    health: str
+
+    @property
+    def is_well(self) -> bool:
+        """It works, or it was a step and has ended well."""
+        if self.state == "exited":
+            return self.exit_code == 0
+        return self.state == "running" and self.health in ("", "healthy")
+
+
+def up(say: Say) -> RunningStack:
+    """Secrets, images, containers, the first key and the pools; returns once all is well."""
+    compose = compose_command()
+    prepare(say)
+    say("building the image of Berth")
+    # Any service builds it: they all have the same one.
+    _run([*compose, "build", "access"])
+    say("starting the containers")
+    _run([*compose, "up", "--detach", "--no-build", "--remove-orphans"])
+    stack = open_up()
+    say("waiting until all are ready")
+    wait_well()
+    return stack
+
+
+def prepare(say: Say) -> None:
+    """What has to be there before anything is started: secrets, and the images of the parts."""
+    settings = variables()
+    compose_secrets.make(_secrets(settings))
+    for line in ensure(settings, say):
+        say(f"STAND-IN {line}")
+
+
+def open_up() -> RunningStack:
+    """The first key and the pools of started containers; where they are is written down."""
+    FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stack = running_stack(variables())
+    save(stack)
+    wait_well(("access", "gateway"))
+    key = first_key(stack)
+    for pool in POOLS:
+        configure(stack, key, pool)
+    for_containers(stack, key)
+    return stack
+
+
+def down(volumes: bool) -> None:
+    """Stop and remove the containers; with `volumes` all data, the secrets and the key as well."""
+    profiles = [word for name in PROFILES for word in ("--profile", name)]
+    _run([*compose_command(), *profiles, "down", *(["--volumes"] if volumes else [])])
+    if not volumes:
+        return
+    compose_secrets.forget(_secrets(variables()))
+    for folder in (FOLDER, FOLDER / INSIDE):
+        for name in (FILE, OPERATOR_KEY):
+            (folder / name).unlink(missing_ok=True)
+
+
+def variables() -> dict[str, str]:
+    """Those of `.env`, each as the environment overrides it."""
+    known = images_of(ROOT / ".env")
+    return known | {name: os.environ[name] for name in known if name in os.environ}
+
+
+def compose_command() -> list[str]:
+    """Compose 2 as Docker's plugin, or else docker-compose."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        try:
+            done = subprocess.run([*command, "version"], capture_output=True, check=False)
+        except FileNotFoundError:
+            continue
+        if done.returncode == 0:
+            return command
+    raise DidNotStart("neither `docker compose` nor `docker-compose` is installed")
+
+
+def running_stack(settings: dict[str, str]) -> RunningStack:
+    """Where the published ports are; the database's password makes the file a secret."""
+    secrets = _secrets(settings)
+    ca = secrets / compose_secrets.CERTIFICATES / "ca.crt"
+    dsn = (secrets / compose_secrets.DSN).read_text().strip()
+    return RunningStack(
+        data_dir=FOLDER,
+        broker="kafka",
+        partitions=int(settings["PARTITIONS"]),
+        kafka=f"127.0.0.1:{settings['KAFKA_PORT']}",
+        postgres=compose_secrets.outside(dsn, int(settings["POSTGRES_PORT"]), ca),
+        gateway=f"https://127.0.0.1:{settings['GATEWAY_PORT']}",
+        llm=f"https://127.0.0.1:{settings['LLM_PORT']}",
+        otlp="",
+        state=FOLDER,
+        work=FOLDER,
+        ports={},
+        tls=True,
+        ca=ca,
+        secrets=secrets,
+    )
+
+
+def for_containers(stack: RunningStack, key: str) -> None:
+    """The same for a container that runs the command line, such as `load`."""
+    folder = FOLDER / INSIDE
+    folder.mkdir(exist_ok=True)
+    dsn = (_secrets(variables()) / compose_secrets.DSN).read_text().strip()
+    save(
+        stack.model_copy(
+            update={
+                "data_dir": folder,
+                "kafka": "broker:9092",
+                "gateway": "https://gateway:8080",
+                "postgres": dsn,
+                "ca": Path(compose_secrets.INSIDE_CA),
+                "secrets": Path("/run/secrets"),
+            }
+        )
+    )
+    (folder / OPERATOR_KEY).write_text(key + "\n")
+    for name in (FILE, OPERATOR_KEY):
+        # Another user reads them there; the folder above is closed.
+        (folder / name).chmod(compose_secrets.READABLE)
+
+
+def traces_url() -> str:
+    """Where the traces are shown."""
+    return f"http://127.0.0.1:{variables()['JAEGER_PORT']}"
+
+
+def containers() -> list[Container]:
+    """Every container of the project, running or not."""
+    project = variables()["COMPOSE_PROJECT_NAME"]
+    listed = _output(
+        [
+            "docker",
+            "ps",
+            "--all",
+            "--quiet",
+            "--no-trunc",
+            "--filter",
+            f"label=com.docker.compose.project={project}",
+        ]
+    )
+    ids = listed.split()
+    found = json.loads(_output(["docker", "inspect", *ids])) if ids else []
+    return sorted((_container(each) for each in found), key=lambda each: each.service)
+
+
+def wait_well(services: tuple[str, ...] = (), timeout_s: float = READY_S) -> None:
+    """Return once these are well, or all; else say which is not, and its last words."""
+    ends = time.monotonic() + timeout_s
+    while bad := [
+        each
+        for each in containers()
+        if each.is_well is False and (not services or each.service in services)
+    ]:
+        if time.monotonic() > ends:
+            first = bad[0]
+            raise DidNotStart(f"{first.service} is {first.health or first.state}: {words(first)}")
+        time.sleep(POLL_S)
+
+
+def words(container: Container) -> str:
+    """The end of its log."""
+    asked = ["docker", "logs", "--tail", LAST_LINES, container.id]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip() or "it wrote nothing"
+
+
+def first_key(stack: RunningStack) -> str:
+    """The operator's key; made anew where the ledger does not know the one that lies there."""
+    path = stack.data_dir / OPERATOR_KEY
+    if path.exists() and ask(stack, path.read_text().strip(), "GET", "/v1/pools")[0] == 200:
+        return path.read_text().strip()
+    _output(
+        [
+            sys.executable,
+            "-m",
+            "cli",
+            "access",
+            "bootstrap",
+            "--again",
+            "--data",
+            str(stack.data_dir),
+        ]
+    )
+    key = path.read_text().strip()
+    ends = time.monotonic() + READY_S
+    while ask(stack, key, "GET", "/v1/pools")[0] != 200:
+        if time.monotonic() > ends:
+            raise DidNotStart("the gateway does not know the key that was made")
+        time.sleep(POLL_S)
+    return key
+
+
+def configure(stack: RunningStack, key: str, pool: dict[str, object]) -> None:
+    """Make a pool unless it is there."""
+    _, told = ask(stack, key, "GET", "/v1/pools")
+    if any(row["pool"] == pool["pool"] for row in told["items"]):
+        return
+    status, told = ask(stack, key, "POST", "/v1/pools", pool)
+    if status != 202:
+        raise DidNotStart(f"pool {pool['pool']}: {told}")
+
+
+def ask(
+    stack: RunningStack, key: str, method: str, path: str, body: object = None
+) -> tuple[int, Any]:
+    """Status and JSON of one request to the API; 0 where nobody answers."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(stack.gateway + path, data, headers, method=method)
+    try:
+        trust = ssl.create_default_context(cafile=stack.ca)
+        with urllib.request.urlopen(request, timeout=15, context=trust) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def addresses(stack: RunningStack) -> Iterator[str]:
+    """What a person wants to know of a started project."""
+    settings = variables()
+    secrets = _secrets(settings)
+    yield f"API      {stack.gateway}   (docs at /docs)"
+    yield f"LLM      {stack.llm}"
+    yield f"traces   {traces_url()}"
+    yield f"figures  http://127.0.0.1:{settings['METRICS_PORT']}"
+    yield f"metrics  http://127.0.0.1:{settings['PROMETHEUS_PORT']} (Prometheus)"
+    password = secrets / compose_secrets.GRAFANA
+    yield f"boards   http://127.0.0.1:{settings['GRAFANA_PORT']} (Grafana; admin, {password})"
+    yield f"Kafka    {stack.kafka} (TLS; users' passwords in {secrets})"
+    yield f"CA       {stack.ca}"
+    yield f"key      {stack.data_dir / OPERATOR_KEY}"
+    yield f"try      BERTH_HOME={stack.data_dir} .venv/bin/berth nodes"
+
+
+def _container(told: dict[str, Any]) -> Container:
+    state = told["State"]
+    return Container(
+        service=told["Config"]["Labels"]["com.docker.compose.service"],
+        name=told["Name"].lstrip("/"),
+        id=told["Id"],
+        state=state["Status"],
+        exit_code=state["ExitCode"],
+        health=state.get("Health", {}).get("Status", ""),
+    )
+
+
+def _secrets(settings: dict[str, str]) -> Path:
+    return ROOT / settings["SECRETS"]
+
+
+def _run(command: list[str]) -> None:
+    """In the foreground: what it says is for the person who waits."""
+    # docker-compose 1.29 gives up after 60 s, which a busy machine needs for many containers.
+    env = {"COMPOSE_HTTP_TIMEOUT": "300", **os.environ}
+    if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
+        raise DidNotStart(f"`{' '.join(command)}` failed")
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DidNotStart(f"{' '.join(command[:4])}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m infra.compose", description=__doc__)
+    words = parser.add_subparsers(dest="word", required=True)
+    words.add_parser("up", help="start everything and say where it is")
+    words.add_parser("prepare", help="make the secrets, and the images that no registry has")
+    words.add_parser("open", help="make the first key and the pools of started containers")
+    words.add_parser("load", help="submit a synthetic workload by event, and wait for its end")
+    ends = words.add_parser("down", help="stop and remove the containers")
+    ends.add_argument("--volumes", action="store_true", help="and all data, secrets and the key")
+    options = parser.parse_args()
+    started = time.monotonic()
+    try:
+        if options.word == "down":
+            down(options.volumes)
+            return
+        if options.word == "prepare":
+            prepare(_say)
+            return
+        if options.word == "load":
+            _run([*compose_command(), "--profile", "load", "run", "--rm", "load"])
+            return
+        stack = up(_say) if options.word == "up" else open_up()
+    except DidNotStart as error:
+        raise SystemExit(str(error)) from None
+    for line in addresses(stack):
+        _say(line)
+    _say(f"all well after {time.monotonic() - started:.0f} s")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201

@@ -1,0 +1,1 @@
+"""Faults on purpose, for drills and tests: a killed service, a bad network."""

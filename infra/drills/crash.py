@@ -1,0 +1,94 @@
+"""`python -m infra.drills.crash SERVICE`: kill -9 a service of a stack; says when it is back.
+
+`BERTH_HOME` names the stack: a folder of `berth up` or `berth demo`, or that of the containers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from infra.compose import containers as compose
+from infra.machine.process import DidNotStart
+from infra.supervisor import supervise
+from infra.supervisor.running import load
+
+BACK_S = 120.0
+POLL_S = 0.1
+KILL_ALL = (
+    "import os, signal\n"
+    "pids = {int(name) for name in os.listdir('/proc') if name.isdigit()} - {1, os.getpid()}\n"
+    "[os.kill(pid, signal.SIGKILL) for pid in pids]"
+)
+"""Docker's init is process 1 and ends with its child; the restart policy sees a crash."""
+
+
+def crash(folder: Path, service: str) -> float:
+    """Seconds until the service was well again; raises DidNotStart where it is not."""
+    began = time.monotonic()
+    if load(folder.resolve()).ports:
+        _crash_process(folder, service)
+    else:
+        _crash_container(service)
+    return time.monotonic() - began
+
+
+def _crash_process(folder: Path, service: str) -> None:
+    """A process of the supervisor; 0 is the pid of one that is being restarted."""
+    before = _until(lambda: supervise.pid_of(folder, service), service)
+    os.kill(before, signal.SIGKILL)
+    _until(lambda: supervise.pid_of(folder, service) not in (0, before), service)
+    supervise.wait_ready(folder, (service,), BACK_S)
+
+
+def _crash_container(service: str) -> None:
+    found = [each for each in compose.containers() if each.service == service]
+    if not found:
+        raise DidNotStart(f"no container of a service {service}")
+    before = _restarts(found[0].id)
+    kill_all(found[0].id)
+    _until(lambda: _restarts(found[0].id) > before, service)
+    compose.wait_well((service,), BACK_S)
+
+
+def kill_all(container_id: str) -> None:
+    """Every process of the container but its init; the exec itself may die with them."""
+    subprocess.run(
+        ["docker", "exec", container_id, "python", "-c", KILL_ALL], capture_output=True, check=False
+    )
+
+
+def _restarts(container_id: str) -> int:
+    asked = ["docker", "inspect", "--format", "{{.RestartCount}}", container_id]
+    return int(subprocess.run(asked, capture_output=True, check=True).stdout)
+
+
+def _until(what: Callable[[], int], service: str) -> int:
+    ends = time.monotonic() + BACK_S
+    while not (found := what()):
+        if time.monotonic() > ends:
+            raise DidNotStart(f"{service} did not come back within {BACK_S:.0f} s")
+        time.sleep(POLL_S)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m infra.drills.crash", description=__doc__)
+    parser.add_argument("service", help="such as placement")
+    default = os.environ.get("BERTH_HOME", ".berth")
+    parser.add_argument("--data", type=Path, default=default, help="folder of the stack")
+    options = parser.parse_args()
+    try:
+        took_s = crash(options.data, options.service)
+    except DidNotStart as error:
+        raise SystemExit(str(error)) from None
+    print(f"{options.service} was killed and is well after {took_s:.1f} s", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

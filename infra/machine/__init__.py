@@ -1,0 +1,1 @@
+"""What any part needs of the machine: child processes and folders."""

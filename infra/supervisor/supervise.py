@@ -1,0 +1,222 @@
+"""Brings the whole stack up under a supervisor, and down again."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from infra.machine.folders import work_dir
+from infra.machine.process import DidNotStart, free_ports
+from infra.postgres import server as postgres
+from infra.supervisor import control
+from infra.supervisor.launch import TRACING, StackOptions, last_words, launch, reap, tidy
+from infra.supervisor.running import NoStack, RunningStack, load, save
+from infra.supervisor.supervisord import STOPPED
+
+__all__ = [
+    "DidNotStart",
+    "NoStack",
+    "RunningStack",
+    "ServiceStatus",
+    "StackOptions",
+    "down",
+    "is_ready",
+    "is_running",
+    "load",
+    "pid_of",
+    "refuse_ended",
+    "restart",
+    "status",
+    "up",
+    "wait_ready",
+    "why_stopped",
+]
+
+POLL_S = 0.05
+LOOK_S = 1.0
+ENDED = "exited"
+STOP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """One process; `ready` means that it answers its health check."""
+
+    name: str
+    state: str
+    pid: int
+    uptime_s: int
+    ready: bool
+    port: int
+
+
+def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) -> RunningStack:
+    """Start everything and return once all of it is ready; a failure leaves nothing running.
+
+    With `foreground` the stack also ends when the calling thread's process does.
+    """
+    data_dir = options.data_dir.resolve()
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    with _alone(data_dir):
+        if control.is_up(data_dir):
+            raise NoStack(f"a stack runs in {data_dir} already; `berth down` stops it")
+        stack = _plan(options, data_dir)
+        try:
+            say(f"starting the {stack.broker} broker, Postgres and the services")
+            save(stack)
+            launch(options, stack)
+            names = options.awaited or tuple(each.name for each in options.services)
+            say("waiting until all are ready")
+            wait_ready(data_dir, names, options.ready_timeout_s)
+        except BaseException:
+            down(data_dir)
+            raise
+    return stack
+
+
+def down(data_dir: Path) -> bool:
+    """Stop everything in order and wait for its end; False when nothing ran."""
+    data_dir = data_dir.resolve()
+    ran = control.is_up(data_dir)
+    if ran:
+        control.shut_down(data_dir)
+        _wait_for_end(data_dir)
+    reap(data_dir, STOP_S)
+    with suppress(NoStack):
+        tidy(load(data_dir))
+    return ran
+
+
+def status(data_dir: Path) -> list[ServiceStatus]:
+    """Every process of the stack; empty when nothing runs."""
+    data_dir = data_dir.resolve()
+    found = control.processes(data_dir)
+    ports = load(data_dir).ports if found else {}
+    return [_status(each, ports.get(each.name, {}).get("metrics", 0)) for each in found]
+
+
+def restart(data_dir: Path, service: str) -> None:
+    """Stop one service properly and start it again; returns before it is ready."""
+    data_dir = data_dir.resolve()
+    pid_of(data_dir, service)
+    control.stop(data_dir, service)
+    control.start(data_dir, service)
+
+
+def pid_of(data_dir: Path, service: str) -> int:
+    """The process id of a service, `broker` or `postgres`; 0 while it is being restarted."""
+    for each in control.processes(data_dir.resolve()):
+        if each.name == service:
+            return each.pid
+    raise NoStack(f"no service {service} runs in {data_dir}")
+
+
+def is_running(data_dir: Path) -> bool:
+    """Does a stack run in this folder?"""
+    return control.is_up(data_dir.resolve())
+
+
+def why_stopped(data_dir: Path) -> str:
+    """The one line of a stack that stopped by itself, or nothing."""
+    path = data_dir / STOPPED
+    return path.read_text().strip() if path.exists() else ""
+
+
+def is_ready(port: int) -> bool:
+    """Does the service with this metrics port say that it works?"""
+    connection = HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None:
+    """Return once all these services are ready; else say which is not, and its last words."""
+    stack = load(data_dir.resolve())
+    ends = time.monotonic() + timeout_s
+    for name in names:
+        looked = time.monotonic()
+        while not is_ready(stack.ports[name]["metrics"]):
+            now = time.monotonic()
+            if now > ends or not control.is_up(stack.data_dir):
+                raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
+            if now > looked + LOOK_S:
+                looked = now
+                refuse_ended(stack.data_dir)
+            time.sleep(POLL_S)
+
+
+def refuse_ended(data_dir: Path) -> None:
+    """A service whose ledger is broken ends and is not started again: nobody need wait for it."""
+    for each in control.processes(data_dir):
+        if each.state == ENDED:
+            raise DidNotStart(f"{each.name} has ended: {last_words(data_dir, each.name)}")
+
+
+def _wait_for_end(data_dir: Path) -> None:
+    ends = time.monotonic() + STOP_S
+    while control.is_up(data_dir):
+        if time.monotonic() > ends:
+            raise DidNotStart(f"the supervisor in {data_dir} did not stop within {STOP_S:.0f} s")
+        time.sleep(POLL_S)
+
+
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    with (data_dir / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
+    wanted = [(each.name, port) for each in options.services for port in each.all_ports]
+    if options.tracing:
+        wanted += [(TRACING, "otlp"), (TRACING, "ui")]
+    broker, *free = free_ports(len(wanted) + 1)
+    ports: dict[str, dict[str, int]] = {}
+    for (name, port), number in zip(wanted, free, strict=True):
+        ports.setdefault(name, {})[port] = number
+    if options.http_port and "gateway" in ports:
+        ports["gateway"]["http"] = options.http_port
+    root = data_dir / options.broker
+    guarded = options.broker == "kafka"
+    scheme = "https" if options.tls else "http"
+    gateway = _url(ports, "gateway", "http", scheme)
+    return RunningStack(
+        data_dir=data_dir,
+        broker=options.broker,
+        partitions=options.partitions,
+        kafka=f"127.0.0.1:{broker}",
+        postgres=postgres.dsn(root / "postgres"),
+        gateway=gateway,
+        llm=_url(ports, "throttle", "http", scheme),
+        otlp=_url(ports, TRACING, "otlp") or gateway,
+        state=root / "state",
+        work=work_dir(root / "state"),
+        ports=ports,
+        traces=_url(ports, TRACING, "ui"),
+        tls=options.tls,
+        ca=data_dir / "certificates" / "ca.crt" if guarded or options.tls else None,
+        secrets=data_dir / "secrets" if guarded else None,
+    )
+
+
+def _url(
+    ports: Mapping[str, Mapping[str, int]], service: str, port: str, scheme: str = "http"
+) -> str:
+    number = ports.get(service, {}).get(port)
+    return f"{scheme}://127.0.0.1:{number}" if number else ""
+
+
+def _status(found: control.ProcessState, port: int) -> ServiceStatus:
+    ready = found.pid > 0 and (not port or is_ready(port))
+    return ServiceStatus(found.name, found.state, found.pid, found.uptime_s, ready, port)

@@ -1,0 +1,233 @@
+"""A gang on its GPUs: the go when all are ready, the stop of all when one fails, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from services.placement.core.pool.state import Job
+from shared.contracts.base import Event
+from shared.contracts.made import made
+from shared.contracts.placement import (
+    AllocationReleased,
+    JobAttemptFailed,
+    JobCancelled,
+    JobFailed,
+    JobPreempted,
+    JobRequeued,
+    JobStarted,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+    WorkersReady,
+)
+from shared.ledger.decider import Decision
+
+START_FAILURES_MOST = 8
+"""After so many in a row no node will ever start it: the job has failed."""
+
+Release = Literal["exited", "stopped", "refused", "lease_over"]
+StopReason = Literal["cancelled", "start_failed", "worker_failed"]
+Preemption = Literal["higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"]
+
+
+def said(job: Job, cause: str, event: Event) -> Decision:
+    """A decision about a job carries the job's trace, whoever's report led to it."""
+    return Decision(event, cause, job.trace)
+
+
+def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
+    """Of a placed job's workers; the go follows at once when these were the last."""
+    new = [rank for rank in ranks if rank not in job.ready]
+    if job.phase != "placed" or not new:
+        return
+    if len(job.ready) + len(new) < len(job.leases):
+        yield said(
+            job, cause, made(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new))
+        )
+        return
+    yield said(
+        job,
+        cause,
+        made(JobStarted, job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus),
+    )
+
+
+def gone(
+    job: Job, allocation_id: str, why: Release, code: int | None, now: int, cause: str
+) -> Iterator[Decision]:
+    """A worker is gone and its GPUs are free; the rest of its gang cannot go on without it."""
+    node_id = job.leases[allocation_id].slot.node_id
+    phase = job.phase
+    yield release(job, allocation_id, why, code, cause)
+    if phase == "placed":
+        reason = {"refused": "refused", "exited": "exited_before_start"}.get(why, "worker_unknown")
+        yield from start_failed(job, (node_id,), reason, cause)
+    elif phase == "running" and why != "exited":
+        yield preempted(job, "node_lost", "", 0.0, cause)
+    elif phase == "running" and code != 0 and job.leases:
+        yield stop_requested(job, "worker_failed", cause)
+    yield from conclude(job, now, cause)
+
+
+def release(job: Job, allocation_id: str, why: Release, code: int | None, cause: str) -> Decision:
+    return said(
+        job,
+        cause,
+        made(
+            AllocationReleased,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            allocation_id=allocation_id,
+            node_id=job.leases[allocation_id].slot.node_id,
+            reason=why,
+            exit_code=code,
+        ),
+    )
+
+
+def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Iterator[Decision]:
+    yield said(
+        job,
+        cause,
+        JobStartFailed(
+            job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, node_ids=nodes, reason=reason
+        ),
+    )
+    if job.leases:
+        yield stop_requested(job, "start_failed", cause)
+
+
+def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -> Decision:
+    return said(
+        job,
+        cause,
+        JobStopRequested(
+            job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, reason=reason, detail=detail
+        ),
+    )
+
+
+def preempted(
+    job: Job,
+    reason: Preemption,
+    by: str,
+    lost_s: float,
+    cause: str,
+    terms: dict[str, float] | None = None,
+) -> Decision:
+    return said(
+        job,
+        cause,
+        made(
+            JobPreempted,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            reason=reason,
+            by_job_id=by,
+            lost_work_s=lost_s,
+            terms=terms or {},
+        ),
+    )
+
+
+def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
+    """Nothing of the gang is left on any node: what became of the job?"""
+    if job.leases or job.phase in ("waiting", "parked"):
+        return
+    match job.stop:
+        case "cancelled":
+            yield cancelled(job, job.why, now, cause)
+        case "start_failed" if job.start_failures >= START_FAILURES_MOST:
+            yield failed(job, "start_failed", now, cause)
+        case "start_failed":
+            yield requeued(job, "start_failed", now, cause)
+        case "preempted" if not (job.clean and job.started_at):
+            yield requeued(job, job.why, now, cause)
+        case "worker_failed":
+            yield attempt_failed(job, now, cause)
+        case _:
+            yield attempt_failed(job, now, cause) if job.exit_code else succeeded(job, now, cause)
+
+
+def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
+    return said(
+        job,
+        cause,
+        JobCancelled(
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            reason=reason,
+            ran_ms=job.ran_ms(now),
+            gpu_s=job.gpu_s(now),
+        ),
+    )
+
+
+def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
+    return said(
+        job,
+        cause,
+        made(
+            JobRequeued,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt + 1,
+            reason=reason,
+            avoid_nodes=job.avoid,
+            gpu_s=job.gpu_s(now),
+        ),
+    )
+
+
+def attempt_failed(job: Job, now: int, cause: str) -> Decision:
+    if job.failures + 1 >= job.spec.retry.max_attempts:
+        return failed(job, "worker_failed", now, cause)
+    return said(
+        job,
+        cause,
+        JobAttemptFailed(
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            exit_code=job.exit_code,
+            node_ids=(job.failed_node,) if job.failed_node else (),
+            reason="worker_failed",
+            gpu_s=job.gpu_s(now),
+        ),
+    )
+
+
+def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
+    return said(
+        job,
+        cause,
+        made(
+            JobFailed,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            exit_code=job.exit_code,
+            reason=reason,
+            ran_ms=job.ran_ms(now),
+            gpu_s=job.gpu_s(now),
+        ),
+    )
+
+
+def succeeded(job: Job, now: int, cause: str) -> Decision:
+    return said(
+        job,
+        cause,
+        made(
+            JobSucceeded,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            ran_ms=job.ran_ms(now),
+            gpu_s=job.gpu_s(now),
+        ),
+    )

@@ -1,0 +1,62 @@
+"""What admission says of jobs: let in, let in again, to be cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.placement.core.lifecycle import gangs
+from services.placement.core.pool.state import Pool
+from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
+from shared.contracts.made import made
+from shared.contracts.placement import JobEnqueued
+from shared.ledger.decider import Decision, Input
+
+
+def admitted(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision]:
+    if message.job_id in pool.jobs:
+        return
+    yield item.leads_to(
+        made(
+            JobEnqueued,
+            job_id=message.job_id,
+            tenant=message.tenant,
+            submitted_at=message.submitted_at,
+            array_index=message.array_index,
+            spec=message.spec,
+        )
+    )
+
+
+def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Decision]:
+    """Only a job whose attempt failed is expected back; one that ended meanwhile is not."""
+    job = pool.jobs.get(message.job_id)
+    if job is None or job.phase != "parked":
+        return
+    yield gangs.said(
+        job,
+        item.id,
+        made(
+            JobEnqueued,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=max(message.attempt, job.attempt + 1),
+            submitted_at=job.submitted_at,
+            array_index=job.array_index,
+            spec=job.spec,
+            avoid_nodes=message.avoid_nodes,
+        ),
+    )
+
+
+def cancel(pool: Pool, message: CancelRequested, item: Input, now: int) -> Iterator[Decision]:
+    """At once while nothing of it runs, else when its workers are reported gone.
+
+    A job that is not known has ended: that fact came first, and admission reads it.
+    """
+    job = pool.jobs.get(message.job_id)
+    if job is None or job.stop == "cancelled":
+        return
+    if job.leases:
+        yield gangs.stop_requested(job, "cancelled", item.id, message.reason)
+    else:
+        yield gangs.cancelled(job, message.reason, now, item.id)

@@ -1,0 +1,33 @@
+"""Priority's advice, noted; a rank may come before its job and waits for it in the note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.placement.core.pool.state import Pool
+from shared.contracts.made import made
+from shared.contracts.placement import RanksNoted
+from shared.contracts.ranking import QueueRanked
+from shared.ledger.decider import Decision, Input
+
+
+def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
+    """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
+    waiting, known = pool.waiting, pool.jobs
+    useful = tuple(
+        [e for e in message.ranked if (name := e.job_id) in waiting or name not in known]
+    )
+    holders = pool.running if pool.is_ranked else {}
+    running = tuple([e for e in message.running if e.job_id in holders])
+    if useful or running:
+        yield item.leads_to(
+            made(
+                RanksNoted,
+                pool=pool.name,
+                base_policy=message.base_policy,
+                model_sha256=message.model_sha256,
+                ranked_at=item.at,
+                ranked=useful,
+                running=running,
+            )
+        )

@@ -1,0 +1,1 @@
+"""The pool: its state, and what each event does to it."""

@@ -1,0 +1,47 @@
+"""A worker's part of a node, as the board counts it and as the contracts say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from services.placement.core.pool.shape import GPU, MIB, Slot
+from services.placement.core.pool.state import Job
+from shared.contracts.made import made
+from shared.contracts.placement import Allocation
+
+
+def slot_of(allocation: Allocation) -> Slot:
+    return Slot(
+        allocation.node_id,
+        allocation.gpus,
+        allocation.gpu_milli,
+        round(allocation.cpus * 1000),
+        round(allocation.mem_gib * MIB),
+    )
+
+
+def allocation_of(rank: int, slot: Slot) -> Allocation:
+    return made(
+        Allocation,
+        rank=rank,
+        node_id=slot.node_id,
+        gpus=slot.gpus,
+        gpu_milli=slot.milli,
+        cpus=slot.cpu_milli / 1000,
+        mem_gib=slot.mem_mib / MIB,
+    )
+
+
+def allocations_of(slots: Iterable[Slot]) -> tuple[Allocation, ...]:
+    """One per worker, in rank order."""
+    return tuple(allocation_of(rank, slot) for rank, slot in enumerate(slots))
+
+
+def slots_by_rank(job: Job) -> list[Slot]:
+    """What each worker of a job on GPUs holds."""
+    return [lease.slot for lease in sorted(job.leases.values(), key=lambda lease: lease.rank)]
+
+
+def gpus_in(slots: Iterable[Slot]) -> float:
+    """In devices."""
+    return sum(len(slot.gpus) * slot.milli for slot in slots) / GPU

@@ -1,0 +1,264 @@
+"""The pool's free capacity, indexed so that a job finds its node without looking at all of them."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from services.placement.core.pool.shape import GPU, Shape, Slot
+
+MANY = 1 << 30
+
+
+class Kind(NamedTuple):
+    """Nodes of one kind are the same to a job that asks what could ever fit."""
+
+    gpu_type: str
+    gpus: int
+    cpu_milli: int
+    mem_mib: int
+    labels: tuple[tuple[str, str], ...]
+
+    def workers(self, shape: Shape) -> int:
+        """Workers of that shape that an empty node of this kind holds."""
+        if shape.types and self.gpu_type not in shape.types:
+            return 0
+        if not matches(shape, dict(self.labels)):
+            return 0
+        per_gpu = GPU // shape.milli
+        by_gpu = self.gpus // shape.gpus * per_gpu if shape.gpus else MANY
+        return bounded(shape, by_gpu, self.cpu_milli, self.mem_mib)
+
+
+def matches(shape: Shape, labels: dict[str, str]) -> bool:
+    return all(labels.get(key) == value for key, value in shape.selector)
+
+
+def bounded(shape: Shape, workers: int, cpu_milli: int, mem_mib: int) -> int:
+    if shape.cpu_milli:
+        workers = min(workers, cpu_milli // shape.cpu_milli)
+    if shape.mem_mib:
+        workers = min(workers, mem_mib // shape.mem_mib)
+    return max(0, workers)
+
+
+@dataclass(slots=True)
+class Node:
+    """One node: what it has, what is free, and who holds the rest."""
+
+    node_id: str
+    incarnation: str
+    backend: str
+    kind: Kind
+    labels: dict[str, str]
+    free: list[int]
+    whole: int
+    cpu_free: int
+    mem_free: int
+    rack: str = ""
+    lost_at: int | None = None
+    indexed: bool = False
+    jobs: dict[str, int] = field(default_factory=dict)
+    """Job id -> leases it holds here."""
+
+    def room(self, shape: Shape) -> int:
+        """Workers with whole GPUs (or none) that fit now."""
+        if shape.selector and not matches(shape, self.labels):
+            return 0
+        by_gpu = self.whole // shape.gpus if shape.gpus else MANY
+        return bounded(shape, by_gpu, self.cpu_free, self.mem_free)
+
+    def hosts(self, shape: Shape) -> bool:
+        """Everything but the GPUs of one worker fits now."""
+        return (
+            shape.cpu_milli <= self.cpu_free
+            and shape.mem_mib <= self.mem_free
+            and (not shape.selector or matches(shape, self.labels))
+        )
+
+    def slots(self, shape: Shape, workers: int) -> list[Slot]:
+        """The lowest free GPUs, for that many workers."""
+        name, n, milli = self.node_id, shape.gpus, shape.milli
+        cpu, mem = shape.cpu_milli, shape.mem_mib
+        free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
+        if workers == 1:
+            return [Slot(name, tuple(free[:n]), milli, cpu, mem)]
+        return [Slot(name, tuple(free[w * n : w * n + n]), milli, cpu, mem) for w in range(workers)]
+
+
+class Fading(NamedTuple):
+    """A suspicion without a job: forgotten at `until`, ms."""
+
+    until: int
+    node_id: str
+
+
+@dataclass(slots=True)
+class Board:
+    """All nodes; the indexes hold only those where something may start."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    by_whole: dict[str, list[list[str]]] = field(default_factory=dict)
+    """GPU type -> number of wholly free GPUs -> node ids, sorted."""
+    shares: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
+    """GPU type -> (free thousandths, node id, GPU) of partly used GPUs, sorted."""
+    free_gpus: dict[str, int] = field(default_factory=dict)
+    """GPU type -> wholly free GPUs."""
+    kinds: dict[Kind, int] = field(default_factory=dict)
+    slow: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Node id -> slowdown by suspicion; healthy nodes are not in it."""
+    fading: dict[str, Fading] = field(default_factory=dict)
+    """By suspicion."""
+
+    def suspect(self, node_id: str, fault_id: str, slowdown: float, until: int | None) -> None:
+        """A slowdown of 1 ends the suspicion."""
+        self.fading.pop(fault_id, None)
+        if slowdown > 1:
+            self.slow.setdefault(node_id, {})[fault_id] = slowdown
+            if until is not None:
+                self.fading[fault_id] = Fading(until, node_id)
+        elif (known := self.slow.get(node_id)) is not None:
+            known.pop(fault_id, None)
+            if not known:
+                del self.slow[node_id]
+
+    def health(self, node_id: str) -> float:
+        """Of a node, in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""
+        found = self.slow.get(node_id)
+        return 1 / max(found.values()) if found else 1.0
+
+    def rack(self, node_id: str) -> str:
+        """The node's label `rack`, else what its executor said; empty: nobody knows."""
+        return self.nodes[node_id].rack
+
+    def healthy_first(self, names: Iterable[str]) -> Iterable[str]:
+        """The same nodes; their order is as it was where all are as healthy as each other."""
+        return sorted(names, key=lambda name: -self.health(name)) if self.slow else names
+
+    def index(self, node: Node) -> None:
+        if node.indexed:
+            return
+        node.indexed = True
+        kind = node.kind
+        levels = self.by_whole.setdefault(kind.gpu_type, [])
+        while len(levels) <= kind.gpus:
+            levels.append([])
+        insort(levels[node.whole], node.node_id)
+        self.free_gpus[kind.gpu_type] = self.free_gpus.get(kind.gpu_type, 0) + node.whole
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        partly = self.shares.setdefault(kind.gpu_type, [])
+        for gpu, milli in enumerate(node.free):
+            if 0 < milli < GPU:
+                insort(partly, (milli, node.node_id, gpu))
+
+    def unindex(self, node: Node) -> None:
+        if not node.indexed:
+            return
+        node.indexed = False
+        kind = node.kind
+        discard(self.by_whole[kind.gpu_type][node.whole], node.node_id)
+        self.free_gpus[kind.gpu_type] -= node.whole
+        self.kinds[kind] -= 1
+        if not self.kinds[kind]:
+            del self.kinds[kind]
+        for gpu, milli in enumerate(node.free):
+            if 0 < milli < GPU:
+                discard(self.shares[kind.gpu_type], (milli, node.node_id, gpu))
+
+    def shift(self, slot: Slot, sign: int) -> None:
+        """Take (-1) or give back (+1) what a slot holds."""
+        node = self.nodes[slot.node_id]
+        node.cpu_free += sign * slot.cpu_milli
+        node.mem_free += sign * slot.mem_mib
+        before, free, step = node.whole, node.free, sign * slot.milli
+        for gpu in slot.gpus:
+            old = free[gpu]
+            new = free[gpu] = old + step
+            node.whole += (new == GPU) - (old == GPU)
+            if node.indexed and slot.milli != GPU:
+                self._move_share(node, gpu, old, new)
+        if node.indexed and node.whole != before:
+            self._move_whole(node, before)
+
+    def _move_whole(self, node: Node, before: int) -> None:
+        gpu_type = node.kind.gpu_type
+        levels = self.by_whole[gpu_type]
+        discard(levels[before], node.node_id)
+        insort(levels[node.whole], node.node_id)
+        self.free_gpus[gpu_type] += node.whole - before
+
+    def _move_share(self, node: Node, gpu: int, old: int, new: int) -> None:
+        partly = self.shares[node.kind.gpu_type]
+        if 0 < old < GPU:
+            discard(partly, (old, node.node_id, gpu))
+        if 0 < new < GPU:
+            insort(partly, (new, node.node_id, gpu))
+
+    def tables(self, types: tuple[str, ...]) -> list[list[list[str]]]:
+        if not types:
+            return list(self.by_whole.values())
+        return [self.by_whole[name] for name in types if name in self.by_whole]
+
+    def upward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
+        """Nodes with at least that many free GPUs, fewest first, ties by health, then by name."""
+        tables = self.tables(types)
+        for level in range(gpus, max(map(len, tables), default=0)):
+            yield from self.healthy_first(merged(tables, level))
+
+    def downward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
+        """The same nodes, most free GPUs first, ties by health, then by name."""
+        tables = self.tables(types)
+        for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
+            yield from self.healthy_first(merged(tables, level))
+
+    @property
+    def gpus(self) -> int:
+        """Of the nodes in use."""
+        return sum(kind.gpus * count for kind, count in self.kinds.items())
+
+    def free_of(self, types: tuple[str, ...]) -> int:
+        if not types:
+            return sum(self.free_gpus.values())
+        return sum(self.free_gpus.get(name, 0) for name in types)
+
+
+def merged(tables: list[list[list[str]]], level: int) -> Iterable[str]:
+    rows = [table[level] for table in tables if level < len(table) and table[level]]
+    if len(rows) == 1:
+        return rows[0]
+    return heapq.merge(*rows)
+
+
+Key = TypeVar("Key", str, tuple[int, str, int])
+
+
+def discard(items: list[Key], item: Key) -> None:
+    del items[bisect_left(items, item)]
+
+
+class Draft:
+    """Tries things on the board and takes all of it back; cheaper than a copy of the pool."""
+
+    __slots__ = ("board", "log")
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.log: list[tuple[Slot, int]] = []
+
+    def take(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self.board.shift(slot, -1)
+            self.log.append((slot, -1))
+
+    def give(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            self.board.shift(slot, 1)
+            self.log.append((slot, 1))
+
+    def rollback(self, mark: int = 0) -> None:
+        while len(self.log) > mark:
+            slot, sign = self.log.pop()
+            self.board.shift(slot, -sign)

@@ -1,0 +1,301 @@
+"""What placement knows of one pool; only `evolve` changes it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
+
+from services.placement.core.pool.board import Board
+from services.placement.core.pool.queue import UNRANKED, Entry, Kin, Line, bucket_of
+from services.placement.core.pool.shape import Shape, Slot
+from shared.contracts.access import PoolConfigured
+from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
+from shared.contracts.jobs import JobSpec
+from shared.ledger.answers import Answered
+
+Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
+Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
+
+LARGE_MOST = 0.1
+"""Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
+LARGE_MEMORY = 100.0
+"""Arrivals after which an old one counts 1/e."""
+LEASE_S = 30.0
+START_TIMEOUT_S = 60.0
+
+
+class Lease(NamedTuple):
+    """A worker's hold on a node until its release is folded."""
+
+    rank: int
+    slot: Slot
+
+
+@dataclass(slots=True)
+class Job:
+    """A job from its admission to its end."""
+
+    job_id: str
+    tenant: str
+    submitted_at: int
+    array_index: int | None
+    spec: JobSpec
+    shape: Shape
+    tier: int
+    attempt: int
+    since: int
+    avoid: tuple[str, ...] = ()
+    phase: Phase = "waiting"
+    trace: str = ""
+    cause: str = ""
+    round_no: int = 0
+    held: str = ""
+    not_before: int = 0
+    """ms: after failed starts it waits a little."""
+    failures: int = 0
+    """Attempts whose program failed; lost or preempted ones are free."""
+    start_failures: int = 0
+    leases: dict[str, Lease] = field(default_factory=dict)
+    """By allocation id; a worker leaves it when its release is folded."""
+    gpus: float = 0.0
+    ready: set[int] = field(default_factory=set)
+    placed_at: int = 0
+    started_at: int = 0
+    stop: Stop = ""
+    why: str = ""
+    by: str = ""
+    """The job that this one makes room for."""
+    exit_code: int | None = None
+    """Of the first worker that failed while the job ran."""
+    failed_node: str = ""
+    clean: bool = True
+    """Every worker that is gone exited by itself with 0."""
+    resumes: bool = False
+    """An earlier start was preempted: each further one pays the restart."""
+    debt_ms: int = 0
+    """What the last preemption cost: the work that was lost, and the restart after it."""
+
+    def ran_ms(self, now: int) -> int:
+        return max(0, now - self.started_at) if self.started_at else 0
+
+    def estimate_ms(self, time_scale: float) -> int | None:
+        """Wall ms that its user expects it to run."""
+        walltime_s = self.spec.walltime_s
+        return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
+
+    def entry(self, scores: Mapping[str, float]) -> Entry:
+        """Its place in the line."""
+        score = scores.get(self.job_id)
+        advised = UNRANKED if score is None else -score
+        return Entry(True, self.tier, True, advised, self.submitted_at, self.job_id)
+
+    def lost_ms(self, now: int, time_scale: float) -> int:
+        """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
+        restart = restart_ms(self.spec, time_scale) if self.resumes else 0
+        worked = max(0, self.ran_ms(now) - restart)
+        return worked - kept_ms(self.spec, worked, time_scale)
+
+    def set_back(self, now: int, time_scale: float) -> None:
+        """A preemption ends this start; before the go there is nothing to lose."""
+        if self.started_at:
+            self.debt_ms = self.lost_ms(now, time_scale) + restart_ms(self.spec, time_scale)
+            self.resumes = True
+
+    def gpu_s(self, now: int) -> float:
+        return self.gpus * self.ran_ms(now) / 1000
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(lease.slot.node_id for lease in self.leases.values()))
+
+
+@dataclass(slots=True)
+class Ranks:
+    """The last order that priority advised; jobs that are not known yet keep their place in it."""
+
+    at: int = 0
+    policy: str = ""
+    model: str = ""
+    """sha256 of the learned policy; empty: the base decided."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
+
+
+class Open(NamedTuple):
+    """A contended round that waits for the solver."""
+
+    seq: int
+    """Of the record that opened it: an answer names it."""
+    at: int
+    until: int
+    """ms: then greedy plans the round."""
+
+
+@dataclass(slots=True)
+class Pool:
+    """One pool's lane."""
+
+    SCHEMA: ClassVar[str] = "placement-7"
+    partition: int
+    settings: PoolConfigured | None = None
+    board: Board = field(default_factory=Board)
+    cordons: dict[str, bool] = field(default_factory=dict)
+    """Node id -> is draining; an operator's word outlives the node's executor."""
+    lost: dict[str, int] = field(default_factory=dict)
+    """Nodes that are gone and still hold leases, oldest first."""
+    jobs: dict[str, Job] = field(default_factory=dict)
+    waiting: dict[str, Job] = field(default_factory=dict)
+    line: Line = field(default_factory=Line)
+    """The waiting jobs in order of the last rank."""
+    untold: dict[str, None] = field(default_factory=dict)
+    """Waiting jobs whose reason to wait may be another one than was said."""
+    starting: dict[str, int] = field(default_factory=dict)
+    """Placed jobs that have no go yet -> ms when placed, oldest first."""
+    claims: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Job id -> the victims it waits for."""
+    moves: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
+    """Job id -> what is kept for it while it is moved or resized."""
+    elastic: dict[str, None] = field(default_factory=dict)
+    """Running jobs that may go on with more or fewer workers."""
+    ranks: Ranks = field(default_factory=Ranks)
+    running: dict[str, Job] = field(default_factory=dict)
+    """Jobs that hold GPUs, in the order in which they were placed."""
+    tiers: Counter[int] = field(default_factory=Counter)
+    """How many of them there are of each tier."""
+    large: float = 1.0
+    """Share of recent arrivals that are large gangs; 1 until there is evidence."""
+    changed: bool = False
+    """Something happened since the last round that could let a job start."""
+    first_change: int = 0
+    """ms of the first of these changes since somebody waits."""
+    last_change: int = 0
+    open: Open | None = None
+    """Until it is answered, or too late, nothing starts."""
+    round_no: int = 0
+    round_at: int = 0
+    again_at: int | None = None
+    fresh: int = 0
+    """Waiting jobs that no round has passed over yet."""
+    answered: Answered = field(default_factory=Answered)
+
+    @property
+    def name(self) -> str:
+        return self.settings.pool if self.settings else ""
+
+    @property
+    def time_scale(self) -> float:
+        return self.settings.time_scale if self.settings else 1.0
+
+    @property
+    def is_ranked(self) -> bool:
+        """Rank may stop jobs."""
+        return self.settings is not None and self.settings.preemption == "ranked"
+
+    @property
+    def largest_victim_gpus(self) -> float:
+        """Rank stops no larger gang. Where many recent ones are large, one that is stopped for
+        short jobs would wait for ever for as many free GPUs (quality.md, venus_vc)."""
+        share = self.settings.large_gang_share if self.settings else 1.0
+        if share >= 1.0 or self.large < LARGE_MOST:
+            return math.inf
+        return share * self.board.gpus
+
+    def note_arrival(self, shape: Shape) -> None:
+        """Whether a job that came is a large gang, as a share of the latest ones; old ones fade."""
+        share = self.settings.large_gang_share if self.settings else 1.0
+        gpus = shape.max_workers * shape.worker_milli / 1000
+        large = 1.0 if gpus > share * self.board.gpus else 0.0
+        self.large += (large - self.large) / LARGE_MEMORY
+
+    @property
+    def lease_ms(self) -> int:
+        return round((self.settings.lease_s if self.settings else LEASE_S) * 1000)
+
+    @property
+    def start_timeout_ms(self) -> int:
+        seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
+        return round(seconds * 1000)
+
+    def touch(self, at: int) -> None:
+        """Something happened at `at` (ms) that could let a job start."""
+        if not self.waiting:
+            self.again_at = None
+        if not (self.changed and self.waiting):
+            self.first_change = at
+        self.last_change = at
+        self.changed = True
+
+    def enter(self, job: Job, at: int) -> None:
+        """The job waits (again)."""
+        self.touch(at)
+        self.let_go(job)
+        self.elastic.pop(job.job_id, None)
+        job.phase = "waiting"
+        job.round_no = self.round_no
+        self.waiting[job.job_id] = job
+        self.line.add(self.kin(job), job.entry(self.ranks.scores))
+        self.untold[job.job_id] = None
+        self.fresh += 1
+
+    def leave(self, job: Job) -> None:
+        """The job waits no more."""
+        if self.waiting.pop(job.job_id, None) is not None:
+            self.line.remove(self.kin(job), job.entry(self.ranks.scores))
+            self.untold.pop(job.job_id, None)
+            self.fresh -= job.round_no == self.round_no
+        self.claims.pop(job.job_id, None)
+        self.moves.pop(job.job_id, None)
+
+    def retell(self) -> None:
+        """What the pool has is another: so may be why any of them waits."""
+        self.untold.update(dict.fromkeys(self.waiting))
+
+    def hold(self, job: Job) -> None:
+        """The job has GPUs."""
+        self.running[job.job_id] = job
+        self.tiers[job.tier] += 1
+
+    def let_go(self, job: Job) -> None:
+        """All its GPUs are back."""
+        if self.running.pop(job.job_id, None) is not None:
+            self.tiers[job.tier] -= 1
+
+    def kin(self, job: Job) -> Kin:
+        """The group of the line in which it waits."""
+        is_timed = self.settings is not None and self.settings.queue_mode == "easy"
+        bucket = bucket_of(job.estimate_ms(self.time_scale)) if is_timed else 0
+        alone = job.job_id if job.avoid or job.not_before else ""
+        return Kin(job.tier, job.shape, bucket, alone)
+
+    def line_up(self) -> None:
+        """All anew: what the line is made by has changed."""
+        self.line = self.lined_up(self.ranks.scores)
+
+    def lined_up(self, scores: Mapping[str, float]) -> Line:
+        line = Line()
+        for job in self.waiting.values():
+            line.groups.setdefault(self.kin(job), []).append(job.entry(scores))
+        for group in line.groups.values():
+            group.sort()
+        return line
+
+    def rank(self, ranks: Ranks) -> None:
+        """A new order; only those whose score is another one move."""
+        old, new = self.ranks.scores, ranks.scores
+        self.ranks = ranks
+        if old == new:
+            return
+        waiting = self.waiting
+        moved = [name for name, score in new.items() if old.get(name) != score and name in waiting]
+        if gone := old.keys() - new.keys():
+            moved += [name for name in old if name in gone and name in waiting]
+        if len(moved) > len(waiting) // 4:
+            self.line_up()
+            return
+        for job in map(waiting.__getitem__, moved):
+            kin = self.kin(job)
+            self.line.remove(kin, job.entry(old))
+            self.line.add(kin, job.entry(new))

@@ -1,0 +1,1 @@
+"""One placement round: from a view of the pool to a plan."""

@@ -1,0 +1,109 @@
+"""EASY backfill: nobody behind the head of the line may delay the start that it can expect.
+
+Rules: Mu'alem and Feitelson 2001, with a reservation of nodes instead of a count of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from services.placement.core.pool.board import Draft, Node
+from services.placement.core.pool.shape import Shape, Slot
+from services.placement.core.pool.state import Job
+from services.placement.core.round.evict import slots_of
+from services.placement.core.round.fit import Avoid, place
+from services.placement.core.round.view import Placing, View
+
+
+class Head(NamedTuple):
+    """The first job that does not fit, when it will, and where."""
+
+    job_id: str
+    at: int | None
+    """ms; None: nobody can say, so nobody can delay it."""
+    nodes: frozenset[str] = frozenset()
+
+    def delayed_by(self, job: Job, now: int, time_scale: float) -> bool:
+        """Whether that job, started now, may still be there at `at`."""
+        return self.at is not None and self.delays(job.estimate_ms(time_scale), now)
+
+    def delays(self, run_ms: int | None, now: int) -> bool:
+        return self.at is not None and (run_ms is None or now + run_ms > self.at)
+
+
+def expected_end(job: Job, now: int, time_scale: float) -> int | None:
+    """ms, ahead of `now`: an estimate that was overrun doubles until it is; None: no estimate."""
+    if job.phase == "stopping":
+        return now
+    run_ms = job.estimate_ms(time_scale)
+    if run_ms is None:
+        return None
+    began = job.started_at or job.placed_at or now
+    while began + run_ms <= now:
+        run_ms *= 2
+    return began + run_ms
+
+
+def head_of(
+    view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Placing]
+) -> Head:
+    """Let the jobs on GPUs end one by one, as expected, until this one fits."""
+    mark = len(draft.log)
+    try:
+        room = Room(draft, shape, avoid)
+        for end, slots in releases(view, placed):
+            room.give(slots)
+            if room.fits() and (found := place(draft, shape, avoid)):
+                return Head(job.job_id, end, frozenset(slot.node_id for slot in found))
+        return Head(job.job_id, None)
+    finally:
+        draft.rollback(mark)
+
+
+def releases(view: View, placed: Iterable[Placing]) -> Iterator[tuple[int, list[Slot]]]:
+    """What becomes free, and when, in the order of (expected end, job id)."""
+    now, scale = view.now, view.time_scale
+    held = [(job, slots_of(job)) for job in view.running.values()]
+    held += [(placing.job, placing.slots) for placing in placed]
+    ends = [
+        (end, job.job_id, slots)
+        for job, slots in held
+        if (end := expected_end(job, now, scale)) is not None
+    ]
+    for end, _, slots in sorted(ends):
+        yield end, slots
+
+
+class Room:
+    """Workers of one shape that fit while GPUs come back, counted without a look at all nodes."""
+
+    def __init__(self, draft: Draft, shape: Shape, avoid: Avoid) -> None:
+        self._draft = draft
+        self._shape = shape
+        self._avoid = avoid
+        board = draft.board
+        self._workers = (
+            0
+            if shape.is_share
+            else sum(self._of(board.nodes[name]) for name in board.upward(shape.types, shape.gpus))
+        )
+
+    def give(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
+            node = self._draft.board.nodes[slot.node_id]
+            before = self._of(node)
+            self._draft.give((slot,))
+            self._workers += self._of(node) - before
+
+    def fits(self) -> bool:
+        """Exact for whole GPUs; of shares only a try can tell."""
+        return self._shape.is_share or self._workers >= self._shape.min_workers
+
+    def _of(self, node: Node) -> int:
+        shape = self._shape
+        if shape.is_share or not node.indexed or node.node_id in self._avoid:
+            return 0
+        if shape.types and node.kind.gpu_type not in shape.types:
+            return 0
+        return node.room(shape)

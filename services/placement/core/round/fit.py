@@ -1,0 +1,176 @@
+"""Best fit: whole GPUs of a worker on one node, gangs on few nodes, shares on GPUs in use."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from services.placement.core.pool.board import Board, Draft, Kind, Node
+from services.placement.core.pool.shape import GPU, Shape, Slot
+
+Avoid = tuple[str, ...] | frozenset[str]
+
+
+def too_few(board: Board, shape: Shape) -> bool:
+    """Fewer GPUs are free than it needs, wherever they are."""
+    return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)
+
+
+def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
+    """Slots for the gang, taken on the draft; none at all when fewer than its least fit."""
+    if too_few(draft.board, shape):
+        return []
+    mark = len(draft.log)
+    slots = (
+        place_shares(draft, shape, avoid) if shape.is_share else place_whole(draft, shape, avoid)
+    )
+    if len(slots) < shape.min_workers:
+        draft.rollback(mark)
+        return []
+    return slots
+
+
+def place_whole(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
+    """A node that takes all that is left and has least over; else the roomiest, and again."""
+    slots: list[Slot] = []
+    board = draft.board
+    while left := shape.max_workers - len(slots):
+        node = snug(board, shape, left, avoid) or roomiest(board, shape, avoid)
+        if node is None:
+            break
+        new = node.slots(shape, min(left, node.room(shape)))
+        draft.take(new)
+        slots += new
+    return slots
+
+
+def snug(board: Board, shape: Shape, workers: int, avoid: Avoid) -> Node | None:
+    for name in board.upward(shape.types, workers * shape.gpus):
+        node = board.nodes[name]
+        if node.room(shape) >= workers and name not in avoid:
+            return node
+    return None
+
+
+def roomiest(board: Board, shape: Shape, avoid: Avoid) -> Node | None:
+    for name in board.downward(shape.types, shape.gpus):
+        node = board.nodes[name]
+        if node.room(shape) and name not in avoid:
+            return node
+    return None
+
+
+def place_shares(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
+    slots: list[Slot] = []
+    while len(slots) < shape.max_workers:
+        slot = share(draft.board, shape, avoid)
+        if slot is None:
+            break
+        draft.take((slot,))
+        slots.append(slot)
+    return slots
+
+
+def share(board: Board, shape: Shape, avoid: Avoid) -> Slot | None:
+    """The fullest GPU that has room; a GPU nobody uses is opened only when none has."""
+    types = shape.types or tuple(board.shares)
+    found = [best for name in types if (best := tightest(board, name, shape, avoid))]
+    if found:
+        _, node_id, gpu = min(found)
+        return Slot(node_id, (gpu,), shape.milli, shape.cpu_milli, shape.mem_mib)
+    node = snug(board, shape, 1, avoid)
+    return node.slots(shape, 1)[0] if node else None
+
+
+def tightest(
+    board: Board, gpu_type: str, shape: Shape, avoid: Avoid
+) -> tuple[int, str, int] | None:
+    """Of GPUs that are as full as each other the one on the healthiest node, then by name."""
+    partly = board.shares.get(gpu_type, [])
+    best: tuple[int, str, int] | None = None
+    for at in range(bisect_left(partly, (shape.milli, "", 0)), len(partly)):
+        name = partly[at][1]
+        if best is not None and partly[at][0] > best[0]:
+            break
+        if board.nodes[name].hosts(shape) and name not in avoid:
+            if board.health(name) == 1:
+                return partly[at]
+            if best is None or board.health(name) > board.health(best[1]):
+                best = partly[at]
+    return best
+
+
+def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
+    """Workers that the nodes in use would hold if they were empty."""
+    workers = sum(kind.workers(shape) * count for kind, count in board.kinds.items())
+    for name in avoid:
+        node = board.nodes.get(name)
+        if node is not None and node.indexed:
+            workers -= node.kind.workers(shape)
+    return workers
+
+
+def would_hold(kinds: Iterable[Kind], shape: Shape) -> int:
+    return sum(kind.workers(shape) for kind in kinds)
+
+
+def fits_now(board: Board, shape: Shape) -> int:
+    """Workers that fit at this moment, counted up to the least the gang needs."""
+    if shape.is_share:
+        return shares_now(board, shape)
+    workers = 0
+    for name in board.upward(shape.types, shape.gpus):
+        workers += board.nodes[name].room(shape)
+        if workers >= shape.min_workers:
+            return shape.min_workers
+    return workers
+
+
+def shares_now(board: Board, shape: Shape) -> int:
+    draft = Draft(board)
+    try:
+        return len(place_shares(draft, shape._replace(max_workers=shape.min_workers), ()))
+    finally:
+        draft.rollback()
+
+
+class Failures:
+    """Shapes that found no room this round: whatever needs no less need not look again."""
+
+    MOST = 32
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known: dict[object, list[tuple[int, int, int, int]]] = {}
+
+    def covers(self, shape: Shape, where: object) -> bool:
+        failed = self.known.get((shape.types, shape.selector, where)) if self.known else None
+        if failed is None:
+            return False
+        need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
+        return need in failed or any(
+            a <= need[0] and b <= need[1] and c <= need[2] and d <= need[3] for a, b, c, d in failed
+        )
+
+    def add(self, shape: Shape, where: object) -> None:
+        failed = self.known.setdefault((shape.types, shape.selector, where), [])
+        if len(failed) < self.MOST:
+            need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
+            failed.append(need)
+
+
+def keep(draft: Draft, slots: Iterable[Slot]) -> list[Slot]:
+    """Take from everybody the part of these slots that is free now; the rest is still in use."""
+    kept: list[Slot] = []
+    for slot in slots:
+        node = draft.board.nodes[slot.node_id]
+        cpu = max(0, min(node.cpu_free, slot.cpu_milli))
+        mem = max(0, min(node.mem_free, slot.mem_mib))
+        parts = [Slot(slot.node_id, (), GPU, cpu, mem)]
+        for gpu in slot.gpus:
+            milli = min(node.free[gpu], slot.milli)
+            parts.append(Slot(slot.node_id, (gpu,), milli, 0, 0))
+        draft.take(parts)
+        kept += parts
+    return kept

@@ -1,0 +1,145 @@
+"""Why a job stays in line, with its numbers; said only when the reason is news."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from services.placement.core.pool.board import Draft
+from services.placement.core.pool.queue import Walk
+from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.state import Job
+from services.placement.core.round.easy import Head
+from services.placement.core.round.fit import Failures, could_hold, fits_now, place, would_hold
+from services.placement.core.round.view import Held, Plan, View
+from shared.contracts.placement import HoldReason
+
+HELD_PER_ROUND = 512
+"""A record of the ledger has its bounds; the next round goes on."""
+ALONE = ("no_capacity", "no_node_fits", "draining")
+"""Reasons that are not about other jobs in line."""
+
+
+class Blocked(NamedTuple):
+    """What a round knows of those that it passed over."""
+
+    walk: Walk
+    first: list[Job]
+    """The next in line, best first."""
+    kept: list[Slot]
+    keepers: set[str]
+    head: Head | None
+    """Whom all others in line are behind."""
+
+
+def tell(view: View, draft: Draft, plan: Plan, blocked: Blocked) -> None:
+    """Note what is news of those that stay in line, best first; what was kept is given back."""
+    jobs = blocked.first if plan.unfinished else [*blocked.first, *others(view, plan, blocked)]
+    if not jobs:
+        return
+    draft.give(blocked.kept)
+    reasons = Reasons(view, draft, blocked)
+    for job in jobs:
+        if reasons.is_as_said(job) or (reason := reasons.of(job)) == job.held:
+            continue
+        if len(plan.held) == HELD_PER_ROUND:
+            plan.unfinished = True
+            return
+        plan.held.append(reasons.held(job, reason))
+
+
+def others(view: View, plan: Plan, blocked: Blocked) -> list[Job]:
+    """Behind the first ones: whose reason was never said, or may be another one."""
+    if not view.untold:
+        return []
+    known = {job.job_id for job in blocked.first}
+    known.update(placing.job.job_id for placing in plan.places)
+    found = [view.waiting[name] for name in view.untold if name not in known]
+    found = [job for job in found if job.not_before <= view.now]
+    return sorted(found, key=lambda job: job.entry(view.scores))
+
+
+class Reasons:
+    """One round's answers by shape: most blocked jobs look alike."""
+
+    def __init__(self, view: View, draft: Draft, blocked: Blocked) -> None:
+        self.view = view
+        self.draft = draft
+        self.blocked = blocked
+        self.known: dict[tuple[Shape, bool], HoldReason] = {}
+        self.counts: dict[tuple[Shape, bool], int] = {}
+        self.failures = Failures()
+
+    def is_as_said(self, job: Job) -> bool:
+        """Where nobody is in its way, the reason only changes with the nodes."""
+        in_nobodys_way = not (self.blocked.kept or self.blocked.head)
+        return in_nobodys_way and job.held in ALONE and job.job_id not in self.view.untold
+
+    def of(self, job: Job) -> HoldReason:
+        """Who is the head, or has GPUs kept for it, waits for GPUs and for nobody else."""
+        head = self.blocked.head
+        waits_for_nobody = job.job_id in self.blocked.keepers or (
+            head is not None and head.job_id == job.job_id
+        )
+        key = (job.shape, waits_for_nobody)
+        reason = self.known.get(key)
+        if reason is None:
+            reason = self.known[key] = self.find(job.shape, waits_for_nobody)
+        return reason
+
+    def find(self, shape: Shape, waits_for_nobody: bool) -> HoldReason:
+        board = self.draft.board
+        ever = could_hold(board, shape, ())
+        if ever < shape.min_workers:
+            away = would_hold((board.nodes[n].kind for n in cordoned(self.view)), shape)
+            return "draining" if ever + away >= shape.min_workers else "no_node_fits"
+        return "no_capacity" if waits_for_nobody else self.behind(shape)
+
+    def behind(self, shape: Shape) -> HoldReason:
+        head = self.blocked.head
+        if head and self.view.mode == "strict":
+            return "behind_head"
+        if not (self.blocked.kept or head) or not self.fits(shape):
+            return "no_capacity"
+        return "reserved_for_head" if head and head.nodes else "behind_reservation"
+
+    def fits(self, shape: Shape) -> bool:
+        if self.failures.covers(shape, ()):
+            return False
+        mark = len(self.draft.log)
+        slots = place(self.draft, shape, ())
+        self.draft.rollback(mark)
+        if not slots:
+            self.failures.add(shape, ())
+        return bool(slots)
+
+    def held(self, job: Job, reason: HoldReason) -> Held:
+        shape, board = job.shape, self.draft.board
+        found = self.count(shape, reason in ("no_node_fits", "draining"))
+        short = max(0, shape.min_workers - found) * shape.worker_milli / GPU
+        detail: dict[str, float | str] = {
+            "position": float(self.blocked.walk.position(job.entry(self.view.scores))),
+            "waiting": float(len(self.view.waiting)),
+            "workers": float(shape.min_workers),
+            "workers_that_fit": float(min(found, shape.min_workers)),
+            "free_gpus": float(board.free_of(shape.types)),
+        }
+        head = self.blocked.head
+        if head and reason in ("behind_head", "reserved_for_head"):
+            detail["head"] = head.job_id
+            if head.at is not None:
+                detail["shadow_at"] = float(head.at)
+        return Held(job, reason, short, detail)
+
+    def count(self, shape: Shape, ever: bool) -> int:
+        """Workers that fit now, or would fit on empty nodes."""
+        found = self.counts.get((shape, ever))
+        if found is None:
+            board = self.draft.board
+            found = could_hold(board, shape, ()) if ever else fits_now(board, shape)
+            self.counts[shape, ever] = found
+        return found
+
+
+def cordoned(view: View) -> list[str]:
+    nodes = view.board.nodes
+    return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]

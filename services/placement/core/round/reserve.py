@@ -1,0 +1,52 @@
+"""GPUs kept from others: for a job whose victims are stopping, and for one that waited too long."""
+
+from __future__ import annotations
+
+from services.placement.core.pool.board import Draft, Node
+from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.state import Job
+from services.placement.core.round.evict import probe, slots_of
+from services.placement.core.round.fit import keep
+from services.placement.core.round.view import View
+
+
+def claim(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
+    """Keep what the job will stand on once its victims are gone; nothing if that is too little."""
+    stopping = [
+        victim
+        for victim_id in view.claims.get(job.job_id, {})
+        if (victim := view.jobs.get(victim_id)) and victim.by == job.job_id
+    ]
+    mark = len(draft.log)
+    for victim in stopping:
+        draft.give(slots_of(victim))
+    slots = probe(draft, shape, job) if stopping else []
+    draft.rollback(mark)
+    return keep(draft, slots)
+
+
+def reserve(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
+    """Keep the roomiest nodes until the smallest gang of that shape has enough of them.
+
+    Chosen anew each round: what becomes free anywhere may join, so the job starts some day.
+    """
+    left = shape.min_workers
+    wanted: list[Slot] = []
+    for name in draft.board.downward(shape.types, 0):
+        node = draft.board.nodes[name]
+        workers = min(left, node.kind.workers(shape)) if name not in avoid else 0
+        if workers:
+            wanted += part_of(node, shape, workers)
+            left -= workers
+        if not left:
+            return keep(draft, wanted)
+    return []
+
+
+def part_of(node: Node, shape: Shape, workers: int) -> list[Slot]:
+    """The freest GPUs of the node, enough for that many workers if they were empty."""
+    per_gpu = GPU // shape.milli
+    gpus = -(-workers // per_gpu) * shape.gpus
+    freest = sorted(range(len(node.free)), key=lambda gpu: (-node.free[gpu], gpu))[:gpus]
+    cpu, mem = workers * shape.cpu_milli, workers * shape.mem_mib
+    return [Slot(node.node_id, tuple(freest), GPU, cpu, mem)]

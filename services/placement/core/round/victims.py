@@ -1,0 +1,220 @@
+"""Who could be made to stop, sorted once per round and only as far as somebody asks."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from services.placement.core.pool.shape import SPOT_TIER
+from services.placement.core.pool.state import Job
+from shared.contracts.checkpoint import wall_ms
+
+LOST_WORK_CAP_S = 604_800.0
+UNRANKED = float("-inf")
+
+
+def protected_ms(job: Job, min_residency_ms: int) -> int:
+    """Wall ms from the go of this start before which rank does not stop the job.
+
+    The rule: a job may be stopped by rank at `now` only if
+
+        now - started_at >= max(min_residency_ms, debt_ms)
+
+    where `debt_ms` is what its last preemption cost it: the work that it lost (what it had done
+    since its last checkpoint, `shared.contracts.checkpoint`) plus the restart that this start
+    paid (`simulated.restart_s`; 0 if the spec has none). It is 0 for a job that was never
+    preempted while it ran, and of a job whose program failed and which began anew. So each start
+    after a preemption does at least what that preemption cost, and no two jobs can stop each
+    other for ever without either getting on. All in whole ms of the pool's clock.
+    """
+    return max(min_residency_ms, job.debt_ms)
+
+
+class ByRank(NamedTuple):
+    """When a job may make others of its own class stop."""
+
+    scores: Mapping[str, float]
+    """Of the last ranking, of waiting jobs and of those on GPUs; higher goes first."""
+    margin: float
+    min_residency_ms: int
+    largest_gpus: float
+    """No larger gang is stopped."""
+    move_after_ms: int | None = None
+    """From the go of a start until it may move for a larger job's sake; None: none ever does."""
+
+
+class Ripe(NamedTuple):
+    """A running job that rank may stop, in the order in which it is chosen."""
+
+    score: float
+    job_id: str
+    job: Job
+
+
+class Victims:
+    """Jobs on GPUs that yield. To a higher tier: spot jobs to all others, the preemptible ones
+    to a higher class. With `by_rank` also the preemptible ones that run, to a job of their own
+    tier whose score is higher by more than the margin, see `protected_ms`. None of them inside
+    its guarantee, and nobody to a spot job."""
+
+    def __init__(
+        self,
+        jobs: Mapping[str, Job],
+        tiers: Mapping[int, int],
+        now: int,
+        time_scale: float,
+        by_rank: ByRank | None = None,
+    ) -> None:
+        """`tiers`: how many jobs there are of each, so that nobody is asked where none yields."""
+        self._jobs = jobs
+        self._count = tiers
+        self._now = now
+        self._time_scale = time_scale
+        self._by_rank = by_rank
+        self._open: dict[int, list[Job]] | None = None
+        self._guaranteed: dict[int, int] = {}
+        self._sorted: dict[int, list[Job]] = {}
+        self._behind: dict[int, list[int]] = {}
+        self._bars: dict[int, float] = {}
+        self._ripe: dict[int, list[Ripe]] = {}
+        self._green: dict[int, list[tuple[float, int]]] = {}
+
+    def of(self, job: Job) -> list[Job]:
+        """Spot first, then the lowest class, in it the least lost work; its own tier comes last,
+        the lowest score first (jobs without one before all), ties by job id."""
+        if job.tier >= SPOT_TIER:
+            return []
+        found: list[Job] = []
+        for lower in sorted(self._lower(job.tier), reverse=True):
+            found += self._in_order(lower)
+        return found + [ripe.job for ripe in self._outranked(job)]
+
+    def any_for(self, job: Job) -> bool:
+        if job.tier >= SPOT_TIER:
+            return False
+        return bool(self._lower(job.tier) or self._outranked(job))
+
+    def next_for(self, job: Job) -> int | None:
+        """ms when the next of those may be stopped that are only protected for a while."""
+        if job.tier >= SPOT_TIER:
+            return None
+        self._lower(job.tier)
+        ends = [end for lower, end in self._guaranteed.items() if lower > job.tier]
+        bar = self._bar(job)
+        if bar is not None:
+            self._peers(job.tier, bar)
+            margin = self._by_rank.margin if self._by_rank else 0.0
+            ends += [end for score, end in self._green.get(job.tier, ()) if score + margin < bar]
+        return min(ends, default=None)
+
+    def lost_work_s(self, job: Job) -> float:
+        """Cluster seconds since its last checkpoint: what it will do again."""
+        lost_s = job.lost_ms(self._now, self._time_scale) / 1000 * self._time_scale
+        return min(lost_s, LOST_WORK_CAP_S)
+
+    @property
+    def move_after_ms(self) -> int | None:
+        return self._by_rank.move_after_ms if self._by_rank else None
+
+    def moves_at(self, job: Job) -> float:
+        """ms from which a running job may be moved so that a larger one fits."""
+        if self.move_after_ms is None or not (job.spec.preemptible or job.spec.spot):
+            return math.inf
+        return max(self._protected_until(job), job.started_at + self.move_after_ms)
+
+    def score_of(self, job: Job) -> float | None:
+        return self._by_rank.scores.get(job.job_id) if self._by_rank else None
+
+    # ---- by class -------------------------------------------------------------------------
+
+    def _lower(self, tier: int) -> list[int]:
+        """Tiers behind this one in which somebody yields."""
+        if tier not in self._behind:
+            some = any(lower > tier and count for lower, count in self._count.items())
+            self._behind[tier] = [lower for lower in self._tiers() if lower > tier] if some else []
+        return self._behind[tier]
+
+    def _tiers(self) -> dict[int, list[Job]]:
+        if self._open is None:
+            self._open = {}
+            for job in self._jobs.values():
+                if job.phase == "running" or job.phase == "placed":
+                    self._note(job, self._open)
+        return self._open
+
+    def _note(self, job: Job, tiers: dict[int, list[Job]]) -> None:
+        """A guarantee runs from the go; before it nobody is past it."""
+        if not (job.spec.spot or job.spec.preemptible):
+            return
+        end = self._guarantee_end(job)
+        if end is None:
+            return
+        if end > self._now:
+            self._guaranteed[job.tier] = min(end, self._guaranteed.get(job.tier, end))
+            return
+        tiers.setdefault(job.tier, []).append(job)
+
+    def _guarantee_end(self, job: Job) -> int | None:
+        """ms; None: it has not begun."""
+        if not job.spec.guaranteed_s:
+            return 0
+        if not job.started_at:
+            return None
+        return job.started_at + wall_ms(job.spec.guaranteed_s, self._time_scale)
+
+    def _in_order(self, tier: int) -> list[Job]:
+        if tier not in self._sorted:
+            jobs = self._tiers()[tier]
+            self._sorted[tier] = sorted(jobs, key=lambda j: (self.lost_work_s(j), j.gpus, j.job_id))
+        return self._sorted[tier]
+
+    # ---- by rank --------------------------------------------------------------------------
+
+    def _bar(self, job: Job) -> float | None:
+        """Whose score plus the margin lies below this yields to the job; None: nobody's does."""
+        return self._by_rank.scores.get(job.job_id) if self._by_rank else None
+
+    def _outranked(self, job: Job) -> list[Ripe]:
+        bar = self._bar(job)
+        if bar is None or self._by_rank is None:
+            return []
+        margin = self._by_rank.margin
+        peers = self._peers(job.tier, bar)
+        return peers[: bisect_left(peers, bar, key=lambda ripe: ripe.score + margin)]
+
+    def _peers(self, tier: int, bar: float) -> list[Ripe]:
+        """Of that tier and below that bar at least, who may be stopped by rank now, in order;
+        who may be later is noted as green. In a line the first bar is the highest one."""
+        if bar > self._bars.get(tier, UNRANKED):
+            self._bars[tier] = bar
+            self._green[tier] = green = []
+            self._ripe[tier] = ripe = []
+            for job, score in self._below(tier, bar):
+                end = self._protected_until(job)
+                if end > self._now:
+                    green.append((score, end))
+                else:
+                    ripe.append(Ripe(score, job.job_id, job))
+            ripe.sort()
+        return self._ripe.get(tier, [])
+
+    def _below(self, tier: int, bar: float) -> Iterator[tuple[Job, float]]:
+        """Running jobs that would yield to a job of that score, with their own."""
+        assert self._by_rank is not None
+        scores, margin, largest = (
+            self._by_rank.scores,
+            self._by_rank.margin,
+            self._by_rank.largest_gpus,
+        )
+        for name, job in self._jobs.items():
+            score = scores.get(name, UNRANKED)
+            leads = score + margin < bar and job.tier == tier and job.gpus <= largest
+            if leads and job.phase == "running" and job.spec.preemptible:
+                yield job, score
+
+    def _protected_until(self, job: Job) -> int:
+        assert self._by_rank is not None
+        residency_end = job.started_at + protected_ms(job, self._by_rank.min_residency_ms)
+        return max(residency_end, self._guarantee_end(job) or 0)

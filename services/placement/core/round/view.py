@@ -1,0 +1,197 @@
+"""What a policy sees, and what it may propose; the engine owns truth, time and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.placement.core.pool.board import Board, Draft
+from services.placement.core.pool.queue import Line, Walk
+from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
+from services.placement.core.pool.state import Job, Pool
+from services.placement.core.round.fit import Avoid
+from services.placement.core.round.victims import ByRank, Victims
+from shared.contracts.access import NEVER_S, QueueMode
+from shared.contracts.checkpoint import wall_ms
+from shared.contracts.placement import HoldReason, MoveReason
+
+RANK_FRESH_MS = 10_000
+"""An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
+that the last rank stands until the next change, however long that takes."""
+BASE_ORDER = "class_submit"
+
+
+class View(NamedTuple):
+    """One pool at one moment. A policy may try things on the board's draft, nothing else."""
+
+    now: int
+    time_scale: float
+    board: Board
+    waiting: Mapping[str, Job]
+    line: Line
+    untold: Mapping[str, None]
+    running: Mapping[str, Job]
+    """Jobs that hold GPUs, in any phase."""
+    jobs: Mapping[str, Job]
+    claims: Mapping[str, Mapping[str, None]]
+    cordons: Mapping[str, bool]
+    scores: Mapping[str, float]
+    order: str
+    model: str
+    """sha256 of the learned policy that ranked; empty: none did."""
+    ranks_at: int
+    oldest: str
+    ranks_stale: bool
+    victims: Victims
+    mode: QueueMode = "skip"
+
+    @property
+    def ranks_age_s(self) -> float:
+        return max(0, self.now - self.ranks_at) / 1000
+
+
+def walk_of(view: View) -> Walk:
+    """The line, and those that have a place of their own: who has made others stop is first; in
+    its class the one that waited too long."""
+    names = [*view.claims, view.oldest] if view.oldest else list(view.claims)
+    own = {}
+    for job in (view.waiting[name] for name in names if name in view.waiting):
+        usual = job.entry(view.scores)
+        own[usual] = usual._replace(
+            unclaimed=job.job_id not in view.claims, is_in_turn=job.job_id != view.oldest
+        )
+    return Walk(view.line, own)
+
+
+def view_of(pool: Pool, now: int) -> View:
+    ranks = pool.ranks
+    lasts = pool.settings is not None and pool.settings.rank_ms == 0
+    stale = bool(ranks.at) and not lasts and now - ranks.at >= RANK_FRESH_MS
+    usable = bool(ranks.at) and not stale
+    scores = ranks.scores if usable else {}
+    return View(
+        now=now,
+        time_scale=pool.time_scale,
+        board=pool.board,
+        waiting=pool.waiting,
+        line=pool.lined_up({}) if stale else pool.line,
+        untold=pool.untold,
+        running=pool.running,
+        jobs=pool.jobs,
+        claims=pool.claims,
+        cordons=pool.cordons,
+        scores=scores,
+        order=ranks.policy if usable else BASE_ORDER,
+        model=ranks.model if usable else "",
+        ranks_at=ranks.at,
+        oldest=oldest(pool, now),
+        ranks_stale=stale,
+        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, by_rank(pool, scores)),
+        mode=pool.settings.queue_mode if pool.settings else "skip",
+    )
+
+
+def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
+    if pool.settings is None or not pool.is_ranked:
+        return None
+    residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
+    margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
+    after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
+    return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
+
+
+def oldest(pool: Pool, now: int) -> str:
+    """Whose turn it is to have GPUs kept for it; the same job until it runs, whatever its rank."""
+    after_s = pool.settings.reserve_after_s if pool.settings else None
+    if after_s is None:
+        return ""
+    due = now - round(after_s * 1000 / pool.time_scale)
+    ripe = [
+        (job.tier, job.since, job.job_id)
+        for job in pool.waiting.values()
+        if job.since <= due and job.tier < SPOT_TIER and job.held != "no_node_fits"
+    ]
+    return min(ripe)[2] if ripe else ""
+
+
+class Placing(NamedTuple):
+    """A job and its slots."""
+
+    job: Job
+    slots: list[Slot]
+    position: int
+    gpus_left: int
+
+
+class Eviction(NamedTuple):
+    """A victim, for whom, and at what price."""
+
+    job: Job
+    by: Job
+    lost_work_s: float
+    score: float | None = None
+    by_score: float | None = None
+
+
+class Moving(NamedTuple):
+    """A running job that goes on elsewhere, one slot per worker in rank order, and for whom."""
+
+    job: Job
+    slots: list[Slot]
+    reason: MoveReason
+    by: Job | None = None
+    """Who gets what it leaves."""
+
+
+class Resizing(NamedTuple):
+    """A running elastic job that goes on with another number of workers, and for whom."""
+
+    job: Job
+    slots: list[Slot]
+    by: Job | None = None
+
+
+class Held(NamedTuple):
+    """A job that stays in line, and why, when that is news."""
+
+    job: Job
+    reason: HoldReason
+    short_gpus: float
+    detail: dict[str, float | str]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What one round proposes."""
+
+    places: list[Placing] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    moves: list[Moving] = field(default_factory=list)
+    resizes: list[Resizing] = field(default_factory=list)
+    waiting: int = 0
+    unfinished: bool = False
+    again_at: int | None = None
+    """ms: worth another look then, even if nothing happens."""
+
+    def again(self, at: int) -> None:
+        self.again_at = at if self.again_at is None else min(self.again_at, at)
+
+
+class Evicted(NamedTuple):
+    """Victims that are enough, and the slots they and the free GPUs make."""
+
+    victims: list[Job]
+    slots: list[Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The four hooks of a scheduler; each is pure, each may be replaced alone."""
+
+    name: str
+    rank: Callable[[View], Iterable[Job]]
+    allot: Callable[[View, Job], Shape]
+    place: Callable[[Draft, Shape, Avoid], list[Slot]]
+    evict: Callable[[View, Draft, Job, Shape, frozenset[str]], Evicted | None]

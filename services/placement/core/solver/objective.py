@@ -1,0 +1,209 @@
+"""What a plan of a contended round is worth: one pure function, for greedy's plan and any other.
+
+The value of starting a job is its GPUs times a weight that halves every eight places in line
+and falls 32-fold from one class to the next; the weight stands for the inverse of the job's
+GPU-seconds, by which a knapsack of waiting jobs is filled in shortest-area-first order. So two
+jobs eight places back outweigh one of the same size, and nothing less does. On top of it the
+first job of the line that fits is started by every plan: whoever gets there is not passed over.
+
+A gang runs at the speed of its slowest node: throughput of the GPU type (cards gavel, sia) times
+health. Racks and nodes beyond the first cost at most 1/16 and 1/32 of the job's value.
+Fragmentation, balance and room weigh 1.0, 0.3 and 0.5 as in RLTune's placement (card rltune,
+4.4, with its fragmentation term made effective); together they are small beside a job.
+Stopping a running job costs its lost work and restart per GPU; a job of a lower class never
+costs so much that a higher one would wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.placement.core.pool.shape import GPU, Slot
+from services.placement.core.solver.instance import Instance, NodeClass, RoundPlan, Start, Wish
+
+HEAD = 1 << 20
+"""Value of one GPU for the first in line."""
+LEAST = 1 << 12
+"""Of one GPU for the last."""
+HALVES_EVERY = 8
+CLASS_GAP = 5 * HALVES_EVERY
+NO_GPU_MILLI = 125
+"""A worker without GPUs counts as an eighth of one."""
+FRAGMENT, BALANCE, ROOM = 100, 30, 50
+RACK_SHARE, NODE_SHARE = 16, 32
+STOP, MOVE = 1 << 14, 1 << 12
+"""Price of one GPU of a job that stops, or goes on elsewhere, whatever it loses."""
+LOST_HOUR = 1 << 18
+"""Price of an hour of one GPU's work."""
+LOST_MOST = 1 << 20
+_STEPS = tuple(round(HEAD * 2 ** (-step / HALVES_EVERY)) for step in range(HALVES_EVERY))
+
+
+def weight(place: int) -> int:
+    """Value of one GPU for the job at that place, 0 first."""
+    return max(LEAST, _STEPS[place % HALVES_EVERY] >> place // HALVES_EVERY)
+
+
+def size_milli(gpus: int, milli: int) -> int:
+    """Of one worker."""
+    return max(gpus * milli, NO_GPU_MILLI)
+
+
+def stop_price(gpus_milli: int, lost_s: float) -> int:
+    """Lost cluster seconds, restart included, of a job of that size."""
+    return gpus_milli * min(round(LOST_HOUR * lost_s / 3600), LOST_MOST) // GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """`total` is the sum of `terms`; higher is better."""
+
+    total: int
+    terms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A node after the starts of a plan."""
+
+    gpus: int
+    whole: int
+    opened: int
+    cpu_milli: int
+    mem_mib: int
+
+
+def score(instance: Instance, plan: RoundPlan) -> Score:
+    """The value of a plan that breaks no rule (`checker.faults`)."""
+    where = class_of(instance)
+    terms = {
+        "value": sum(started(instance, start, where) for start in plan.starts)
+        + sum(instance.wishes[claim.wish].value for claim in plan.claims),
+        "racks": -sum(rack_cost(instance, start, where) for start in plan.starts),
+        "nodes": -sum(node_cost(instance.wishes[s.wish], nodes_of(s.slots)) for s in plan.starts),
+        "lost_work": -stops_cost(instance, plan),
+        **tidiness(instance, plan, where),
+    }
+    return Score(sum(terms.values()), terms)
+
+
+def class_of(instance: Instance) -> dict[str, int]:
+    """Node id to the index of its class."""
+    return {node.node_id: index for index, cls in enumerate(instance.classes) for node in cls.nodes}
+
+
+def nodes_of(slots: tuple[Slot, ...]) -> int:
+    return len({slot.node_id for slot in slots})
+
+
+def started(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
+    wish = instance.wishes[start.wish]
+    extra = wish.extra * (len(start.slots) - wish.min_workers)
+    return at_speed(wish.value, speed_of(wish, start.slots, where)) + extra
+
+
+def at_speed(value: int, speed: int) -> int:
+    return value * speed // GPU
+
+
+def speed_of(wish: Wish, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
+    """Thousandths: of its slowest node."""
+    speeds = dict(zip(wish.classes, wish.speeds, strict=True))
+    return min(speeds[where[slot.node_id]] for slot in slots)
+
+
+def racks_of(instance: Instance, wish: Wish) -> int:
+    """Racks that the wish could be spread over."""
+    return len({instance.classes[index].rack for index in wish.classes})
+
+
+def rack_unit(instance: Instance, wish: Wish) -> int:
+    """Cost of each rack beyond the first."""
+    return wish.value // (RACK_SHARE * max(1, racks_of(instance, wish)))
+
+
+def rack_cost(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
+    used = {instance.classes[where[slot.node_id]].rack for slot in start.slots}
+    return rack_unit(instance, instance.wishes[start.wish]) * (len(used) - 1)
+
+
+def node_unit(wish: Wish) -> int:
+    """Cost of each node beyond the first."""
+    return wish.value // (NODE_SHARE * wish.max_workers)
+
+
+def node_cost(wish: Wish, nodes: int) -> int:
+    return node_unit(wish) * (nodes - 1)
+
+
+def stops_cost(instance: Instance, plan: RoundPlan) -> int:
+    moved = {move.victim for move in plan.moves}
+    return sum(
+        instance.victims[index].move_price if index in moved else instance.victims[index].price
+        for index in plan.stops
+    )
+
+
+# ---- what is left for others ----------------------------------------------------------------
+
+
+def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> dict[str, int]:
+    touched: dict[str, list[Slot]] = {}
+    taken = [start.slots for start in plan.starts] + [move.slots for move in plan.moves]
+    for slot in (slot for slots in taken for slot in slots):
+        touched.setdefault(slot.node_id, []).append(slot)
+    lefts = [
+        (left_of(instance.classes[where[name]], node_free(instance, name, where), slots), 1)
+        for name, slots in touched.items()
+    ]
+    lefts += untouched(instance, touched, where)
+    whole = [left.whole for left, count in lefts if count]
+    if instance.full_nodes:
+        whole.append(0)
+    return {
+        "fragmentation": -sum(fragments(left) * count for left, count in lefts),
+        "balance": -BALANCE * (max(whole) - min(whole)) if whole else 0,
+        "room": sum(room(instance, left) * count for left, count in lefts),
+    }
+
+
+def untouched(
+    instance: Instance, touched: Mapping[str, list[Slot]], where: Mapping[str, int]
+) -> list[tuple[Left, int]]:
+    counts = [len(cls.nodes) for cls in instance.classes]
+    for name in touched:
+        counts[where[name]] -= 1
+    return [
+        (Left(cls.gpus, cls.whole, 0, cls.cpu_milli, cls.mem_mib), count)
+        for cls, count in zip(instance.classes, counts, strict=True)
+    ]
+
+
+def node_free(instance: Instance, name: str, where: Mapping[str, int]) -> tuple[int, ...]:
+    nodes = instance.classes[where[name]].nodes
+    return next(node.free for node in nodes if node.node_id == name)
+
+
+def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> Left:
+    used = {gpu for slot in slots for gpu in slot.gpus if free[gpu] == GPU}
+    opened = {gpu for slot in slots if slot.milli < GPU for gpu in slot.gpus if free[gpu] == GPU}
+    return Left(
+        cls.gpus,
+        cls.whole - len(used),
+        len(opened),
+        cls.cpu_milli - sum(slot.cpu_milli for slot in slots),
+        cls.mem_mib - sum(slot.mem_mib for slot in slots),
+    )
+
+
+def fragments(left: Left) -> int:
+    """A node of which some GPUs are free and some are not; a GPU that a share has opened."""
+    return FRAGMENT * ((0 < left.whole < left.gpus) + left.opened)
+
+
+def room(instance: Instance, left: Left) -> int:
+    """The next job's worker fits there."""
+    need = instance.room
+    fits = left.whole >= need.gpus and left.cpu_milli >= need.cpu_milli
+    return ROOM if need.gpus and fits and left.mem_mib >= need.mem_mib else 0

@@ -1,0 +1,143 @@
+"""Where the solver may put workers: single nodes, and bundles of nodes that are all alike.
+
+A single node is a bin that jobs share. Of a class with many nodes some stand in a bundle: there
+a node serves one job, with as many of its workers as it holds, so a bundle of any length costs
+the model one number per job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from services.placement.core.pool.shape import GPU
+from services.placement.core.solver.instance import FreeNode, Instance, NodeClass, RoundPlan, Wish
+
+SINGLES = 40
+"""Nodes that are bins of their own, where there are more; those that greedy mixes always are."""
+MANY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node, or a bundle."""
+
+    cls: int
+    nodes: tuple[FreeNode, ...]
+    is_single: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.nodes)
+
+
+def bounded(wish: Wish, workers: int, cpu_milli: int, mem_mib: int) -> int:
+    if wish.cpu_milli:
+        workers = min(workers, cpu_milli // wish.cpu_milli)
+    if wish.mem_mib:
+        workers = min(workers, mem_mib // wish.mem_mib)
+    return max(0, workers)
+
+
+def workers_now(cls: NodeClass, wish: Wish) -> int:
+    """Workers that one node of the class takes now, up to what the job can use."""
+    if wish.is_share:
+        by_gpu = cls.whole * (GPU // wish.milli) + sum(m // wish.milli for m in cls.partial)
+    else:
+        by_gpu = cls.whole // wish.gpus if wish.gpus else MANY
+    return min(wish.max_workers, bounded(wish, by_gpu, cls.cpu_milli, cls.mem_mib))
+
+
+def workers_later(cls: NodeClass, wish: Wish) -> int:
+    """Workers that one node takes when every victim on it has stopped."""
+    whole = cls.whole + sum(held.whole for held in cls.held)
+    cpu = cls.cpu_milli + sum(held.cpu_milli for held in cls.held)
+    mem = cls.mem_mib + sum(held.mem_mib for held in cls.held)
+    by_gpu = whole // wish.gpus if wish.gpus else MANY
+    return min(wish.max_workers, bounded(wish, by_gpu, cpu, mem))
+
+
+def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:
+    """Every node of the instance at one place, such that the given plan can be told in them."""
+    used = usage(instance, plan)
+    total = sum(len(cls.nodes) for cls in instance.classes)
+    each = max(1, singles // max(1, len(instance.classes)))
+    found: list[Place] = []
+    for index, cls in enumerate(instance.classes):
+        most = len(cls.nodes) if total <= singles else min(each, singles)
+        places = split(instance, index, used, most)
+        singles -= sum(place.is_single for place in places) if total > singles else 0
+        found += places
+    return found
+
+
+def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]:
+    """Singles in the order of the GPUs that the plan takes of them, most first; then a bundle.
+
+    Beside the nodes that the plan mixes, the singles are those it touches least: free to mix.
+    """
+    cls = instance.classes[index]
+    nodes = sorted(cls.nodes, key=lambda node: -whole_used(used.get(node.node_id), node))
+    mixed = {n.node_id for n in nodes if is_mixed(instance, cls, used.get(n.node_id))}
+    rest = [node for node in nodes if node.node_id not in mixed]
+    bundled = rest[: max(0, len(rest) - max(0, most - len(mixed)))]
+    apart = {node.node_id for node in bundled}
+    places = [Place(index, (node,), True) for node in nodes if node.node_id not in apart]
+    return [*places, Place(index, tuple(bundled), False)] if bundled else places
+
+
+@dataclass(slots=True)
+class Use:
+    """What a plan does on one node."""
+
+    workers: Counter[int] = field(default_factory=Counter)
+    """By wish; a victim that moves here counts as -1 - victim, a claim as `MANY` + wish."""
+    gpus: set[int] = field(default_factory=set)
+
+
+Usage = dict[str, Use]
+
+
+def usage(instance: Instance, plan: RoundPlan) -> Usage:
+    found: Usage = {}
+    taken = [(start.wish, start.slots) for start in plan.starts]
+    taken += [(-1 - move.victim, move.slots) for move in plan.moves]
+    for who, slots in taken:
+        for slot in slots:
+            use = found.setdefault(slot.node_id, Use())
+            use.workers[who] += 1
+            use.gpus.update(slot.gpus)
+    for claim in plan.claims:
+        for name, count in claim.workers:
+            found.setdefault(name, Use()).workers[MANY + claim.wish] += count
+    return found
+
+
+def is_mixed(instance: Instance, cls: NodeClass, use: Use | None) -> bool:
+    """A bundle cannot say what the plan does on this node."""
+    if use is None:
+        return False
+    if len(use.workers) > 1:
+        return True
+    ((who, workers),) = use.workers.items()
+    if not 0 <= who < MANY:
+        return True
+    wish = instance.wishes[who]
+    return wish.is_share or not wish.gpus or workers != workers_now(cls, wish)
+
+
+def whole_used(use: Use | None, node: FreeNode) -> int:
+    """Whole GPUs that the plan takes of this node: an order among nodes that are alike."""
+    return sum(node.free[gpu] == GPU for gpu in use.gpus) if use else 0
+
+
+def bins_of(cls: NodeClass, whole: int) -> list[int]:
+    """Free thousandths of the GPUs that shares may use: the partly used, then so many whole."""
+    return [*cls.partial, *([GPU] * min(whole, cls.whole))]
+
+
+def gpus_of(node: FreeNode) -> list[int]:
+    """The node's GPUs in the order of `bins_of`."""
+    partly = [(milli, gpu) for gpu, milli in enumerate(node.free) if 0 < milli < GPU]
+    whole = [gpu for gpu, milli in enumerate(node.free) if milli == GPU]
+    return [gpu for _, gpu in sorted(partly)] + whole

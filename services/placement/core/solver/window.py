@@ -1,0 +1,141 @@
+"""Which jobs of the line the solver weighs against each other, and which are settled before.
+
+The window lies around the first job that would fit alone and that greedy does not start: that is
+where there is a choice. Jobs before it start in any case; all but the last of them are fixed where
+greedy puts them, so that in a large pool the window is not spent on jobs nobody competes with.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from services.placement.core.pool.board import Board, Draft
+from services.placement.core.pool.shape import GPU, Shape
+from services.placement.core.pool.state import Job
+from services.placement.core.round.fit import Avoid, Failures, could_hold, place
+from services.placement.core.round.greedy import GREEDY
+from services.placement.core.round.reserve import claim
+from services.placement.core.round.view import Placing, View
+from services.placement.core.solver.objective import CLASS_GAP
+
+WINDOW = 64
+"""Jobs that fit now, which the solver weighs."""
+BEFORE = WINDOW // 2
+"""Of them so many at most before the first that greedy passes over."""
+LOOK = 1024
+"""Jobs in line that are looked at for them."""
+CLAIMERS = 8
+"""Jobs that do not fit and may make others stop: as many as greedy serves in one round."""
+VICTIMS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A job in the window."""
+
+    job: Job
+    shape: Shape
+    avoid: Avoid
+    position: int
+    """In line."""
+    victims: tuple[Job, ...] = ()
+
+
+@dataclass(slots=True)
+class Window:
+    """`placed` is greedy's plan by job; what is fixed is taken on the draft."""
+
+    view: View
+    draft: Draft
+    placed: Mapping[str, Placing]
+    asking: list[Asking] = field(default_factory=list)
+    fixed: list[tuple[int, Job, Placing]] = field(default_factory=list)
+    blocked: Shape | None = None
+    """Of the first job that does not fit."""
+    claimers: int = 0
+    _before: deque[Asking] = field(default_factory=deque)
+    _failures: Failures = field(default_factory=Failures)
+
+    def look(self) -> None:
+        """Walks the line until the window is full."""
+        for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
+            if len(self.asking) - self.claimers == WINDOW:
+                break
+            if job.not_before <= self.view.now:
+                self._meet(position, job)
+        self.asking[:0] = self._before
+
+    def places(self) -> dict[str, int]:
+        """Job id -> its place in the window, each class after a gap: what it weighs."""
+        found: dict[str, int] = {}
+        count = 0
+        first: int | None = None
+        for asking in self.asking:
+            gap = 0
+            if asking.job.job_id not in self.view.claims:
+                first = asking.job.tier if first is None else first
+                gap = CLASS_GAP * (asking.job.tier - first)
+            found[asking.job.job_id] = count + gap
+            count += not asking.victims
+        return found
+
+    def _meet(self, position: int, job: Job) -> None:
+        shape = GREEDY.allot(self.view, job)
+        asking = Asking(job, shape, avoided(self.view.board, job, shape), position)
+        if job.job_id not in self.placed:
+            self._passed_over(asking)
+        elif self.asking:
+            self.asking.append(asking)
+        else:
+            self._before.append(asking)
+            if len(self._before) > BEFORE:
+                self._fix(self._before.popleft())
+
+    def _fix(self, asking: Asking) -> None:
+        placing = self.placed[asking.job.job_id]
+        self.draft.take(placing.slots)
+        self.fixed.append((asking.position, asking.job, placing))
+
+    def _passed_over(self, asking: Asking) -> None:
+        job, shape = asking.job, asking.shape
+        if self._fits(shape, asking.avoid):
+            self.asking.append(asking)
+            return
+        self.blocked = self.blocked or shape
+        if job.job_id in self.view.claims:
+            claim(self.view, self.draft, job, shape)
+        elif self._may_claim(job, shape):
+            victims = tuple(filter(is_whole, self.view.victims.of(job)[:VICTIMS]))
+            if victims:
+                self.claimers += 1
+                self.asking.append(Asking(job, shape, asking.avoid, asking.position, victims))
+
+    def _may_claim(self, job: Job, shape: Shape) -> bool:
+        whole = shape.gpus and not shape.is_share
+        return bool(whole and self.claimers < CLAIMERS and self.view.victims.any_for(job))
+
+    def _fits(self, shape: Shape, avoid: Avoid) -> bool:
+        """Alone, beside what is fixed; who does not will not when more is taken."""
+        if self._failures.covers(shape, avoid):
+            return False
+        mark = len(self.draft.log)
+        fits = bool(place(self.draft, shape, avoid))
+        self.draft.rollback(mark)
+        if not fits:
+            self._failures.add(shape, avoid)
+        return fits
+
+
+def avoided(board: Board, job: Job, shape: Shape) -> Avoid:
+    """As greedy: nodes that failed it are left out as long as the others could ever do."""
+    if job.avoid and could_hold(board, shape, job.avoid) >= shape.min_workers:
+        return job.avoid
+    return ()
+
+
+def is_whole(job: Job) -> bool:
+    """Only jobs with whole GPUs give anything back that a claim could count on."""
+    return all(lease.slot.milli == GPU for lease in job.leases.values())

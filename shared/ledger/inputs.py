@@ -1,0 +1,121 @@
+"""Records of input topics become what `decide` may react to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pydantic import ValidationError
+
+from shared.contracts.base import Model, UnknownType
+from shared.contracts.codec import decode_command, owner_of
+from shared.contracts.topics import CUSTODIAN, INPUTS
+from shared.contracts.upcast import NotLifted
+from shared.ledger import cloudevents
+from shared.ledger.decider import Input, Undecodable
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
+
+Decode: TypeAlias = Callable[[str, str, bytes], Model]
+"""(topic, type, data) -> the model of a plain topic's record; raises as `decode_event` does.
+By default every plain record is a command."""
+
+COMMAND_TOPICS = frozenset({"commands", "access.commands"})
+
+
+def commands_only(topic: str, type_: str, data: bytes) -> Model:
+    return decode_command(type_, data)
+
+
+class InputDecoder:
+    """What one service hears of its inputs."""
+
+    def __init__(
+        self, service: str, decode: Decode = commands_only, heard: frozenset[str] | None = None
+    ) -> None:
+        self._heard = heard
+        self._service = service
+        self._decode = decode
+        self.unknown = 0
+        """Events of other ledgers whose type this installation does not know."""
+
+    def of_ledger(self, accepted: Accepted) -> list[Input]:
+        facts = accepted.facts(heard=self._heard)
+        self.unknown += accepted.unknown
+        return [
+            Input(
+                source=fact.ledger,
+                id=fact.id,
+                message=fact.event,
+                at=fact.at,
+                traceparent=fact.traceparent,
+                subject=fact.event.subject,
+                place=fact.place,
+            )
+            for fact in facts
+        ]
+
+    def of_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:
+        """A command of another service is nothing; bytes of no message go to the custodian."""
+        try:
+            envelope = cloudevents.decode_input(value)
+            if self._is_for_others(tp.topic, envelope.type):
+                return []
+            message = self._message(tp.topic, envelope)
+        except (cloudevents.Malformed, UnknownType, ValidationError, NotLifted) as error:
+            return self._undecodable(tp, offset, value or b"", _reason(error))
+        return [
+            Input(
+                source=tp.topic,
+                id=envelope.id,
+                message=message,
+                at=envelope.at,
+                traceparent=envelope.traceparent,
+                subject=envelope.subject,
+                tenant=envelope.tenant,
+                place=f"{tp.partition}/{offset}",
+                principal=envelope.principal,
+                access_next=envelope.accessnext,
+            )
+        ]
+
+    def _is_for_others(self, topic: str, type_: str) -> bool:
+        if topic not in COMMAND_TOPICS:
+            return False
+        owner = owner_of(type_)
+        if owner is None or CUSTODIAN.get(topic) == self._service:
+            refuse_misplaced(topic, type_, owner)
+            return False
+        return owner != self._service
+
+    def _message(self, topic: str, envelope: cloudevents.CloudEvent) -> Model:
+        if topic in COMMAND_TOPICS:
+            return decode_command(envelope.type, envelope.body)
+        return self._decode(topic, envelope.type, envelope.body)
+
+    def _undecodable(self, tp: TP, offset: int, value: bytes, reason: str) -> list[Input]:
+        if CUSTODIAN.get(tp.topic) != self._service:
+            return []
+        digest = hashlib.sha256(value).hexdigest()
+        what = Undecodable(tp.topic, tp.partition, offset, reason, digest)
+        return [Input(tp.topic, f"{tp.topic}/{tp.partition}/{offset}", what)]
+
+
+def refuse_misplaced(topic: str, type_: str, owner: str | None) -> None:
+    """A command whose owner does not read this topic would be lost in silence."""
+    if owner is not None and topic not in INPUTS[owner]:
+        raise cloudevents.Malformed(f"{type_} is for {owner}, which does not read {topic}")
+
+
+def _reason(error: Exception) -> str:
+    """Says where it is wrong, never what stands there: it may be a secret."""
+    match error:
+        case ValidationError():
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            return f"{where}: {first['msg']}"[:256]
+        case UnknownType():
+            return f"unknown type {error}"[:256]
+        case _:
+            return str(error)[:256]

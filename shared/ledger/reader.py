@@ -1,0 +1,147 @@
+"""The reader rule: which records of a ledger count. Everybody who reads a ledger uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from shared.contracts.base import EVENTS, UnknownType
+from shared.contracts.codec import decode_event
+from shared.ledger.decider import Fact
+from shared.ledger.errors import NotDense, VectorWentBack
+from shared.ledger.record import Position, Record, decode, next_of
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where a reader stands: enough to go on, and to notice that the log is not the same one.
+
+    `next` is the next offset to read; `offset`, `id`, `seq`, `at` and `inputs` are those of the
+    last accepted record (-1 and "" before the first).
+    """
+
+    next: int = 0
+    seq: int = 0
+    id: str = ""
+    offset: int = -1
+    at: int = 0
+    inputs: dict[str, Position] = {}
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, value: bytes | str) -> Cursor:
+        return msgspec.json.decode(value, type=cls)
+
+
+class RawFact(NamedTuple):
+    """A fact whose event stays bytes, for readers that only move it on."""
+
+    type: str
+    subject: str
+    data: bytes
+    cause: str
+    traceparent: str
+    seq: int
+    index: int  # type: ignore[assignment]
+    at: int
+
+
+class Accepted:
+    """A record that counts."""
+
+    __slots__ = ("ledger", "offset", "partition", "record", "unknown")
+
+    def __init__(self, ledger: str, partition: int, offset: int, record: Record) -> None:
+        self.ledger = ledger
+        self.partition = partition
+        self.offset = offset
+        self.record = record
+        self.unknown = 0
+
+    def fact_id(self, index: int) -> str:
+        return f"{self.ledger}/{self.partition}/{self.record.seq}/{index}"
+
+    def raw(self) -> Iterator[RawFact]:
+        seq, at = self.record.seq, self.record.at
+        for index, e in enumerate(self.record.events()):
+            yield RawFact(e.type, e.subject, bytes(e.data), e.cause, e.traceparent, seq, index, at)
+
+    def facts(self, *, own: bool = False, heard: frozenset[str] | None = None) -> list[Fact]:
+        """The events; of another's ledger, types unknown here are counted and passed over.
+
+        `heard` names the types that the reader reacts to: decoding is most of its work.
+        """
+        found: list[Fact] = []
+        self.unknown = 0
+        for raw in self.raw():
+            if heard is not None and raw.type not in heard:
+                self.unknown += raw.type not in EVENTS
+                continue
+            try:
+                event = decode_event(raw.type, raw.data)
+            except UnknownType:
+                if own:
+                    raise
+                self.unknown += 1
+                continue
+            found.append(
+                Fact(
+                    event,
+                    self.ledger,
+                    self.partition,
+                    raw.seq,
+                    raw.index,
+                    raw.at,
+                    raw.cause,
+                    raw.traceparent,
+                )
+            )
+        return found
+
+
+class Reader:
+    """R1-R5 of the protocol; acceptance looks at the envelope only."""
+
+    __slots__ = ("cursor", "ignored", "ledger", "partition")
+
+    def __init__(self, ledger: str, partition: int, cursor: Cursor | None = None) -> None:
+        self.ledger = ledger
+        self.partition = partition
+        self.cursor = cursor or Cursor()
+        self.ignored = 0
+
+    @property
+    def position(self) -> Position:
+        """This ledger's entry in the input vector of whoever reads it."""
+        return (self.cursor.next, self.cursor.seq, self.cursor.id)
+
+    def offer(self, offset: int, value: bytes | None) -> Accepted | None:
+        """The record at `offset`, if it counts; every offset must be offered, in order."""
+        return self.offer_record(offset, decode(value))
+
+    def offer_record(self, offset: int, record: Record | None) -> Accepted | None:
+        c = self.cursor
+        if offset != c.next:
+            raise NotDense(f"{self._place}: offset {offset} came where {c.next} is due")
+        if record is None or record.seq != c.seq + 1 or record.prev != c.id:
+            self.ignored += 1
+            self.cursor = Cursor(offset + 1, c.seq, c.id, c.offset, c.at, c.inputs)
+            return None
+        self._check_vector(record)
+        self.cursor = Cursor(offset + 1, record.seq, record.id, offset, record.at, record.inputs)
+        return Accepted(self.ledger, self.partition, offset, record)
+
+    def _check_vector(self, record: Record) -> None:
+        for key, position in self.cursor.inputs.items():
+            new = next_of(record.inputs.get(key, 0))
+            if new < next_of(position):
+                raise VectorWentBack(
+                    f"{self._place}: seq {record.seq} has {key} at {new} after {position}"
+                )
+
+    @property
+    def _place(self) -> str:
+        return f"{self.ledger}-{self.partition}"

@@ -1,0 +1,20 @@
+"""One side of a comparison: the jobs of one policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.metrics.outcome import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One policy's jobs: what is compared, per job; `block` are jobs that share a queue."""
+
+    delay_s: Floats
+    """JCT less the work: waiting, restarts and lost work."""
+    jct_s: Floats
+    slowdown: Floats
+    block: Ints
+    use: Floats
+    """Utilisation of each batch, or of the one replay."""

@@ -1,0 +1,38 @@
+"""The model of capacity, on figures whose answer is known."""
+
+from __future__ import annotations
+
+from benchmarks.scale import model, needs, page
+
+ONE_COPY: list[dict[str, object]] = [
+    {
+        "lanes": lanes,
+        "copies": 1,
+        "idle_cores": 0.2 + 0.05 * lanes,
+        "memory_mib": 800 + 10 * lanes,
+        "cpu_s_per_1000_jobs": 5.0 + lanes / 10,
+    }
+    for lanes in (1, 2, 4)
+]
+ROWS = [*ONE_COPY, {name: 9999.0 for name in ONE_COPY[0]} | {"copies": 2}]
+
+
+def test_lines_through_the_shapes_with_one_copy() -> None:
+    assert model(ROWS) == {
+        "cores_fixed": 0.2,
+        "cores_per_lane": 0.05,
+        "memory_mib_fixed": 800.0,
+        "memory_mib_per_lane": 10.0,
+        "cpu_s_per_job": 0.0051,
+    }
+
+
+def test_what_an_installation_needs() -> None:
+    told = needs(model(ROWS), 100, 100.0)
+    assert told == {"pools": 100, "jobs_per_s": 100.0, "cores": 5.7, "memory_gib": 1.8}
+
+
+def test_the_page_has_both_tables() -> None:
+    asked = [needs(model(ROWS), 10, 50.0)]
+    text = page({"cores": 2, "broker": "kafka"}, ROWS, asked)
+    assert text.count("\n|---") == 2 and "cores_per_lane 0.05" in text

@@ -1,0 +1,31 @@
+"""A workload's job as its tenant would have written it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cli.replay.submission import of_workload
+from shared.contracts.identity import job_id_of
+from shared.contracts.jobs import JobSpec
+from shared.ledger.cloudevents import decode
+from simulator.workload.source import load
+
+
+def test_every_job_of_the_synthetic_workload_is_a_valid_submission() -> None:
+    for job in load("synthetic", 50).jobs:
+        wish = of_workload(job, "demo", "run")
+        event = decode(wish.encoded())
+        body = msgspec.json.decode(event.body)
+        spec = JobSpec.model_validate_json(msgspec.json.encode(body["spec"]))
+        assert event.type == "job.submit.v1"
+        assert spec.gang.gpus == job.gpus
+        assert spec.simulated is not None
+        assert spec.simulated.duration_s == job.duration_s
+        assert spec.simulated.exit_code == (1 if job.succeeded is False else 0)
+        assert wish.job_id == job_id_of(job.tenant, "demo", body["idempotency_key"])
+
+
+def test_two_runs_of_one_job_are_two_wishes_and_one_run_is_one() -> None:
+    job = load("synthetic", 1).jobs[0]
+    one, same, other = (of_workload(job, "demo", run).job_id for run in ("a", "a", "b"))
+    assert one == same != other

@@ -1,0 +1,127 @@
+"""What may be typed, what is refused, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.demo_command import broker_of, time_scale
+from cli.errors import BadInput
+
+FASTEST_S = 3.0
+
+
+def berth(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", **env},
+    )
+
+
+def test_a_check_picks_its_time_scale_and_a_show_has_a_fixed_one() -> None:
+    assert time_scale("", check=True) is None
+    assert time_scale("auto", check=False) is None
+    assert time_scale("", check=False) == 600
+    assert time_scale("42.5", check=True) == 42.5
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "fast", "1e9"])
+def test_an_absurd_speed_is_bad_input(text: str) -> None:
+    with pytest.raises(BadInput):
+        time_scale(text, check=False)
+
+
+def test_a_broker_is_one_of_two() -> None:
+    assert broker_of("kafka") == "kafka"
+    with pytest.raises(BadInput):
+        broker_of("rabbit")
+
+
+def test_help_names_every_command_and_starts_without_the_heavy_parts() -> None:
+    found = berth("--help")
+    assert found.returncode == 0
+    for name in ("up", "demo", "submit", "why", "trace", "drain", "tenants", "dead", "bench"):
+        assert name in found.stdout
+    heavy = "import sys, cli.main; print([m for m in sys.modules if m.split('.')[0] in "
+    heavy += "('aiokafka', 'kafka', 'pydantic', 'pyarrow', 'asyncpg', 'rich', 'fastapi')])"
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_wrong_word_ends_with_2_and_says_so_on_stderr_alone() -> None:
+    for words in (["nonsense"], ["jobs", "--limit", "0"], ["demo", "--speed", "x"], ["submit"]):
+        found = berth(*words, BERTH_URL="http://127.0.0.1:9")
+        assert (found.returncode, found.stdout) == (2, ""), words
+        assert "Traceback" not in found.stderr
+
+
+def test_nobody_there_ends_with_3_in_one_line(tmp_path: Path) -> None:
+    for env in ({"BERTH_URL": "http://127.0.0.1:9"}, {"BERTH_HOME": str(tmp_path)}):
+        found = berth("jobs", "--json", **env)
+        assert (found.returncode, found.stdout) == (3, "")
+        assert found.stderr.startswith("berth: ")
+        assert len(found.stderr.splitlines()) == 1
+
+
+def test_what_needs_a_stack_says_that_there_is_none(tmp_path: Path) -> None:
+    for words in (["verify"], ["projections", "status"], ["access", "bootstrap"], ["status"]):
+        found = berth(*words, "--json", BERTH_HOME=str(tmp_path))
+        assert found.returncode == 3, found.stderr
+        assert len(found.stderr.splitlines()) <= 1
+
+
+def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
+    found = berth("down", "--json", BERTH_HOME=str(tmp_path))
+    assert found.returncode == 0
+    assert json.loads(found.stdout)["stopped"] is False
+
+
+def test_a_trace_that_cannot_be_read_is_named_before_anything_starts(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"no parquet")
+    began_s = time.monotonic()
+    found = berth("demo", "--check", "--trace", str(bad), "--data", str(tmp_path / "data"))
+    assert found.returncode == 2
+    assert str(bad) in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    assert not (tmp_path / "data").exists()
+    assert time.monotonic() - began_s < 10 * FASTEST_S
+
+
+def test_a_trace_without_a_column_names_the_column(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "short.parquet"
+    pq.write_table(pa.table({"job_id": ["a"], "submit_s": [0.0], "gpus": [1.0]}), path)
+    found = berth("demo", "--check", "--trace", str(path), "--data", str(tmp_path / "data"))
+    assert found.returncode == 2
+    assert "duration_s" in found.stderr
+
+
+def test_a_benchmark_that_is_not_there_is_not_found() -> None:
+    assert berth("bench", "nope").returncode == 4
+    assert berth("bench", "no.pe").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("policies", "--quick", "--model", "nope"), "learned: 'nope-preempt', must be one of"),
+        (("chaos", "--only", "nope"), "only=nope: parts are stall,"),
+    ],
+)
+def test_a_benchmark_says_what_is_wrong_with_its_options(words: tuple[str, ...], said: str) -> None:
+    done = berth("bench", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"berth bench {words[0]}: {said}")
+    assert done.stderr.count("\n") == 1

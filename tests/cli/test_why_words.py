@@ -1,0 +1,76 @@
+"""Why a job waits, in words with their numbers."""
+
+from __future__ import annotations
+
+from cli.why_words import deciding, phase, words
+
+
+def test_a_held_job_says_what_is_short_and_by_how_much() -> None:
+    said = words("job.held.v1", {"reason": "no_capacity", "short_gpus": 8.0, "detail": {"free": 2}})
+    assert said == "too few GPUs are free; free 2, short gpus 8"
+    assert phase("job.held.v1") == "waiting"
+
+
+def test_a_reason_that_no_table_knows_is_shown_as_it_stands() -> None:
+    assert words("job.deferred.v1", {"reason": "new_reason"}) == "new reason"
+
+
+def test_a_placed_job_says_where_and_after_how_long() -> None:
+    data = {
+        "allocations": [{"node_id": f"n{i}"} for i in range(6)],
+        "waited_ms": 1500,
+        "policy": "fcfs",
+    }
+    assert words("job.placed.v1", data) == "on n0, n1, n2, n3 and 2 more after 1.5 s, by fcfs"
+
+
+def test_a_move_says_where_to_and_a_resize_how_far() -> None:
+    data = {"to_nodes": ["n1", "n2"], "reason": "drain", "lost_work_s": 5.0, "target": [{}]}
+    assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; lost work s 5"
+    data = {"to_nodes": ["n2"], "reason": "defragment", "by_job_id": "big"}
+    assert words("job.migrated.v1", data) == "to n2: so that larger jobs find room (for big)"
+    assert phase("job.migrated.v1") == "moving"
+    data = {"from_workers": 2, "to_workers": 8, "reason": "grow"}
+    said = "from 2 to 8 workers: nobody waits for the GPUs that it grows into"
+    assert words("job.resized.v1", data) == said
+
+
+def test_an_unknown_type_is_no_failure() -> None:
+    assert (phase("job.resized.v9"), words("job.resized.v9", {})) == ("resized", "-")
+
+
+def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None:
+    line = {
+        "base_policy": "fcfs",
+        "learned": "venus",
+        "runtime": "history",
+        "model_sha256": "ab" * 32,
+        "waiting": 40,
+        "position": 3,
+        "score": 0.25,
+        "score_ahead": 0.5,
+        "best_score": 2.0,
+    }
+    assert deciding(line, None) == [
+        "number 3 of 40 in line, by fcfs, run times from history, re-ranked by venus"
+        " (model abababababab): score 0.25, ahead 0.5, first 2"
+    ]
+    unranked = {"base_policy": "sjf", "waiting": 900, "position": None}
+    assert deciding(unranked, None) == ["not among the first of 900 in line, by sjf"]
+
+
+def test_a_placed_job_says_what_decided() -> None:
+    placing = {
+        "policy": "fcfs+cpsat",
+        "solver": "optimal",
+        "score": 1.5,
+        "model_sha256": "cd" * 32,
+        "terms": {"objective": 12.0, "bound": 13.0},
+    }
+    assert deciding(None, placing) == [
+        "placed by fcfs+cpsat, solver optimal, score 1.5 (model cdcdcdcdcdcd)",
+        "  bound 13, objective 12",
+    ]
+    assert deciding(None, {"policy": "class_submit+best_fit"}) == [
+        "placed by class_submit+best_fit"
+    ]

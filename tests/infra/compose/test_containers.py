@@ -1,0 +1,221 @@
+"""docker-compose.yml says the same as the list of the stack."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.compose import secrets as compose_secrets
+from infra.supervisor.stack import (
+    PARTS,
+    SERVICES,
+    STEPS,
+    Guarded,
+    Service,
+    Site,
+    Tls,
+    environment,
+    step_environment,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+RUN: dict[str, dict[str, Any]] = COMPOSE["services"]
+ENTRY = ["python", "-I", "-S", "infra/image/run.py"]
+"""Stops for good what the supervisor stops for good."""
+SECRETS = Path("/run/secrets")
+SITE = Site(
+    "k:1",
+    "dsn",
+    "http://o",
+    Path("/data"),
+    Path("/data/work"),
+    16,
+    idempotent=True,
+    durable=True,
+    guarded=Guarded(SECRETS / "ca_crt", SECRETS, SECRETS / "broker_pem", "broker:9094"),
+    tls=Tls(SECRETS / "ca_crt", SECRETS / "api_crt", SECRETS / "api_key"),
+)
+LOAD = "load"
+"""Only started by hand."""
+PORTS = {"metrics": 9100, "http": 8080}
+BETWEEN_CONTAINERS = {
+    "BERTH_HOST",
+    "BERTH_SPANS_FROM",
+    "BERTH_METRICS_HOST",
+    "BERTH_METRICS_OF",
+    "BERTH_TRACE_SAMPLE",
+}
+"""Settings that only processes on different addresses need, or that an operator gives."""
+names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
+
+
+def _settings(variables: dict[str, Any]) -> set[str]:
+    """Names of variables; one that is read from a file is the same setting."""
+    return {name.removesuffix("_FILE") for name in variables}
+
+
+def test_compose_runs_the_parts_steps_and_services_of_the_stack() -> None:
+    assert set(RUN) == {LOAD, *(each.name for each in (*PARTS, *STEPS, *SERVICES))}
+
+
+@names
+def test_compose_starts_a_service_as_the_supervisor_does(service: Service) -> None:
+    run = RUN[service.name]
+    assert run["command"] == ["python", *service.arguments]
+    assert run["entrypoint"] == ENTRY and (ROOT / ENTRY[-1]).is_file()
+    assert run["restart"] == "unless-stopped"
+    assert run["mem_limit"] == f"{service.memory_mib}m"
+    assert set(run["depends_on"]) == set(service.needs)
+
+
+@names
+def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) -> None:
+    told, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
+    assert _settings(told) - BETWEEN_CONTAINERS == _settings(own)
+    for name in (
+        "BERTH_INSTANCE",
+        "BERTH_KAFKA_USER",
+        "BERTH_KAFKA_PASSWORD_FILE",
+        "BERTH_KAFKA_CA",
+        "BERTH_TLS_CERT",
+        "BERTH_TLS_KEY",
+    ):
+        assert told.get(name) == own.get(name)
+    assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
+    assert Path(told.get("BERTH_NODES", "")).name == service.inventory
+
+
+def test_the_gateways_page_asks_every_service() -> None:
+    told = RUN["gateway"]["environment"]["BERTH_METRICS_OF"]
+    assert told.split(",") == [f"{each.name}={each.name}:9100" for each in SERVICES]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_compose_runs_a_step_as_the_supervisor_does(step: Any) -> None:
+    run = RUN[step.name]
+    assert run["command"] == ["python", *step.arguments]
+    assert _settings(run["environment"]) == set(step_environment(step, SITE))
+    assert set(run["depends_on"]) == set(step.needs)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_container_is_given_the_secrets_that_it_is_told_of_and_no_other(name: str) -> None:
+    text = f"{RUN[name].get('environment', '')} {RUN[name].get('command', '')}"
+    told = set(re.findall(r"/run/secrets/(\w+)", text))
+    given = set(RUN[name].get("secrets", ()))
+    dsns = {each for each in given if each.startswith("postgres_dsn")}
+    # Who sets Kafka up is told of the folder; an address in Postgres names the CA by itself, and
+    # so does the collector's own configuration.
+    whole = name in ("topics", LOAD)
+    assert given - {"ca_crt"} == told - {"ca_crt"} or whole and told <= given
+    assert ("ca_crt" in given) == bool("ca_crt" in told or dsns or whole or name == "collector")
+
+
+def test_no_listener_of_kafka_is_plain_and_nobody_is_let_in_without_an_acl() -> None:
+    told = RUN["broker"]["environment"]
+    kinds = dict(
+        pair.split(":") for pair in told["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+    )
+    named = {each.split("://")[0] for each in told["KAFKA_LISTENERS"].split(",")}
+    assert kinds.keys() == named
+    assert {kinds["CLIENT"], kinds["OUTSIDE"]} == {"SASL_SSL"}
+    assert {kinds["INTERNAL"], kinds["CONTROLLER"]} == {"SSL"}
+    for name in ("INTERNAL", "CONTROLLER"):
+        assert told[f"KAFKA_LISTENER_NAME_{name}_SSL_CLIENT_AUTH"] == "required"
+    assert told["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
+    assert told["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
+
+
+def test_postgres_speaks_tls_only_and_asks_for_a_password() -> None:
+    rows = (ROOT / "infra" / "pg_hba.conf").read_text().splitlines()
+    rules = [line.split() for line in rows if line and not line.startswith("#")]
+    assert {rule[0] for rule in rules} == {"local", "hostssl"}
+    assert {rule[-1] for rule in rules} == {"scram-sha-256"}
+
+
+def test_profiles() -> None:
+    profiles = {name: set(run["profiles"]) for name, run in RUN.items()}
+    assert set().union(*profiles.values()) == {"core", "observability", LOAD}
+    seen = {"collector", "jaeger", "prometheus", "grafana"}
+    assert {name for name, own in profiles.items() if own == {"observability"}} == seen
+    assert {name for name, own in profiles.items() if own == {LOAD}} == {LOAD}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_a_part_has_its_memory_limit(part: Any) -> None:
+    assert RUN[part.name]["mem_limit"] == f"{part.memory_mib}m"
+
+
+@names
+def test_a_service_has_a_health_check_and_a_volume(service: Service) -> None:
+    run = RUN[service.name]
+    assert "/health" in run["healthcheck"]["test"][-1]
+    assert run["volumes"] == [f"{service.name}-data:/data"]
+    assert run["user"] == "10001"
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_nothing_has_rights_or_a_root_that_it_can_write(name: str) -> None:
+    run = RUN[name]
+    assert run["user"] not in ("", "0", "root")
+    assert run["read_only"] is True
+    assert run["cap_drop"] == ["ALL"]
+    assert run["security_opt"] == ["no-new-privileges:true"]
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_every_published_port_is_on_the_loopback_and_no_secret_in_an_environment(name: str) -> None:
+    for port in RUN[name].get("ports", ()):
+        assert port.startswith("127.0.0.1:")
+    for variable in RUN[name].get("environment", {}):
+        assert "PASSWORD" not in variable or variable.endswith(("_FILE", "__FILE"))
+    assert "BERTH_POSTGRES" not in RUN[name].get("environment", {})
+
+
+def test_every_variable_of_the_compose_file_is_in_dot_env_and_the_other_way_round() -> None:
+    used = set(re.findall(r"\$\{(\w+)\}", (ROOT / "docker-compose.yml").read_text()))
+    lines = (ROOT / ".env").read_text().splitlines()
+    known = {line.partition("=")[0] for line in lines if line and line[0] != "#"}
+    assert known - {"COMPOSE_PROJECT_NAME", "COMPOSE_PROFILES"} == used
+
+
+def test_the_secrets_of_compose_are_made_once_in_a_closed_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "secrets"
+    compose_secrets.make(folder)
+    made = _bytes(folder)
+    password = (folder / compose_secrets.PASSWORD).read_text()
+    assert password in (folder / compose_secrets.DSN).read_text()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    compose_secrets.make(folder)
+    assert _bytes(folder) == made
+    files = {each["file"].removeprefix("${SECRETS}/") for each in COMPOSE["secrets"].values()}
+    assert files <= set(made)
+    assert "certificates/ca.key" not in files
+    compose_secrets.forget(folder)
+    assert not _bytes(folder)
+
+
+def test_an_address_of_before_tls_keeps_its_password(tmp_path: Path) -> None:
+    path = tmp_path / compose_secrets.DSN
+    path.write_text("postgresql://berth:known@postgres:5432/berth")
+    (tmp_path / compose_secrets.PASSWORD).write_text("known")
+    compose_secrets.make(tmp_path)
+    told = compose_secrets.outside(path.read_text(), 25432, Path("/here/ca.crt"))
+    assert told == (
+        "postgresql://berth:known@127.0.0.1:25432/berth"
+        "?sslmode=verify-full&sslrootcert=/here/ca.crt"
+    )
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock" and path.stat().st_size
+    }

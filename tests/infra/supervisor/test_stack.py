@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from infra.supervisor.stack import (
+    PARTS,
+    SERVICES,
+    STEPS,
+    Service,
+    Site,
+    environment,
+    step_environment,
+)
+from shared.settings import Settings, read
+
+SITE = Site(
+    kafka="127.0.0.1:9092",
+    postgres="postgresql://berth@/berth?host=/run",
+    otlp="http://127.0.0.1:4318",
+    data=Path("/data"),
+    work=Path("/data/work"),
+    partitions=4,
+    idempotent=False,
+    durable=False,
+    postgres_projector="postgresql://berth_projector@/berth?host=/run",
+    postgres_gateway="postgresql://berth_gateway@/berth?host=/run",
+)
+PORTS = {"metrics": 9100, "http": 8080}
+names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
+
+
+def _model(service: Service) -> type[BaseModel]:
+    module = importlib.import_module(f"{service.module}.settings")
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Settings)
+        and each.__module__ == module.__name__
+    ]
+    return found[0] if found else Settings
+
+
+@names
+def test_a_service_takes_what_it_is_told(service: Service) -> None:
+    settings = read(_model(service), environment(service, SITE, PORTS))
+    assert getattr(settings, "instance", "") == f"{service.name}-0"
+
+
+@names
+def test_a_service_can_be_started_as_a_module(service: Service) -> None:
+    assert importlib.util.find_spec(f"{service.module}.__main__")
+
+
+def test_names_are_different_and_what_is_needed_comes_first() -> None:
+    known: list[str] = [part.name for part in PARTS]
+    for unit in (*STEPS, *SERVICES):
+        assert unit.name not in known
+        assert set(unit.needs) <= set(known)
+        known.append(unit.name)
+
+
+def test_only_who_reads_tables_is_told_where_postgres_is() -> None:
+    told = {service.name: environment(service, SITE, PORTS) for service in SERVICES}
+    assert {name for name, env in told.items() if "BERTH_POSTGRES" in env} == {
+        "projector",
+        "gateway",
+    }
+
+
+def test_each_of_them_enters_postgres_as_its_own_role() -> None:
+    for service in SERVICES:
+        told = environment(service, SITE, PORTS).get("BERTH_POSTGRES", "")
+        assert told == getattr(SITE, f"postgres_{service.name}", "")
+
+
+def test_two_executors_are_two_members_with_two_folders() -> None:
+    virtual, local = (
+        environment(service, SITE, PORTS)
+        for service in SERVICES
+        if service.module == "services.executor"
+    )
+    assert virtual["BERTH_INSTANCE"] != local["BERTH_INSTANCE"]
+    assert virtual["BERTH_DATA"] != local["BERTH_DATA"]
+
+
+def test_a_step_is_told_no_more_than_it_takes() -> None:
+    topics, migrate = (step_environment(step, SITE) for step in STEPS)
+    assert topics == {
+        "BERTH_KAFKA": "127.0.0.1:9092",
+        "BERTH_PARTITIONS": "4",
+        "BERTH_DURABLE": "0",
+    }
+    assert migrate == {
+        "BERTH_POSTGRES": SITE.postgres,
+        "BERTH_POSTGRES_PROJECTOR": SITE.postgres_projector,
+        "BERTH_POSTGRES_GATEWAY": SITE.postgres_gateway,
+    }

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+
+from infra.broker import kafka, topics
+from infra.machine.process import is_open
+from infra.supervisor import control, supervise, usage
+from infra.supervisor.stack import STEPS, Service
+from infra.supervisor.supervise import DidNotStart, NoStack, StackOptions
+from shared.contracts.topics import TOPICS, TopicSpec
+
+DUMMY = """
+import os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Health(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/health" else 404)
+        self.end_headers()
+
+if os.environ.get("BERTH_FAILS"):
+    raise SystemExit("no such pool")
+print(sorted(name for name in os.environ if name.startswith(("BERTH_", "SECRET"))), flush=True)
+HTTPServer(("127.0.0.1", int(os.environ["BERTH_METRICS_PORT"])), Health).serve_forever()
+"""
+TOPICS_ONLY = tuple(step for step in STEPS if step.name == "topics")
+SERVICES = (Service("first", "dummy", 64), Service("second", "dummy", 64))
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "dummy.py").write_text(DUMMY)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.getcwd()}")
+    folder = tmp_path / "data"
+    yield folder
+    supervise.down(folder)
+
+
+def _options(data_dir: Path, **changed: object) -> StackOptions:
+    given: dict[str, object] = {"services": SERVICES, "steps": TOPICS_ONLY, "foreground": True}
+    return StackOptions(data_dir, **{**given, **changed})  # type: ignore[arg-type]
+
+
+def _eventually(what: Callable[[], bool], timeout_s: float = 10) -> float:
+    """Seconds until it became true."""
+    start = time.monotonic()
+    while not what():
+        assert time.monotonic() - start < timeout_s, "did not happen in time"
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir: Path) -> None:
+    stack = supervise.up(_options(data_dir))
+    found = {each.name: each for each in supervise.status(data_dir)}
+    assert list(found) == ["broker", "postgres", "first", "second"]
+    assert all(each.ready for each in found.values())
+    admin = topics.connect(stack.connection("admin"))
+    assert set(admin.list_topics()) >= set(TOPICS)
+    admin.close()
+    connection = await asyncpg.connect(stack.postgres)
+    assert await connection.fetchval("SELECT current_database()") == "berth"
+    await connection.close()
+
+    assert supervise.down(data_dir)
+    assert not supervise.is_running(data_dir)
+    assert not is_open(stack.ports["first"]["metrics"])
+    assert all(_is_dead(each.pid) for each in found.values())
+    assert supervise.status(data_dir) == []
+    assert not supervise.down(data_dir)
+    assert not control.socket_path(data_dir.resolve()).exists()
+    assert stack.work.is_relative_to(data_dir) or not stack.work.exists()
+
+
+def test_a_killed_service_runs_again(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    # The supervisor calls a process started, not restarted, in its first second.
+    _eventually(lambda: _states(data_dir)["first"] == "running")
+    before, other = supervise.pid_of(data_dir, "first"), supervise.pid_of(data_dir, "second")
+    os.kill(before, signal.SIGKILL)
+    _eventually(lambda: supervise.pid_of(data_dir, "first") not in (0, before))
+    supervise.wait_ready(data_dir, ("first",), timeout_s=10)
+    assert supervise.pid_of(data_dir, "second") == other
+
+
+def test_what_a_stack_takes_is_told_by_process_with_all_that_each_started(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    memory, spent_s = usage.memory(data_dir.resolve()), usage.cpu_s(data_dir.resolve())
+    services = {"broker", "postgres", "first", "second"}
+    assert spent_s.keys() == services
+    assert memory.keys() == services | {usage.SUPERVISOR}
+    # A process of Python's alone has more than 4 MiB, and pages that others map are shared out.
+    assert all(0 < each.pss_mib <= each.rss_mib for each in memory.values())
+    assert all(each.rss_mib > 4 for each in memory.values())
+    postgres = psutil.Process(supervise.pid_of(data_dir, "postgres"))
+    alone_mib = postgres.memory_info().rss / usage.MIB
+    assert memory["postgres"].rss_mib > 1.5 * alone_mib
+    assert usage.cpu_s(data_dir.resolve())["postgres"] >= spent_s["postgres"] > 0
+
+    supervise.down(data_dir)
+    assert usage.memory(data_dir.resolve()) == {}
+    assert usage.cpu_s(data_dir.resolve()) == {}
+
+
+def _states(data_dir: Path) -> dict[str, str]:
+    return {each.name: each.state for each in control.processes(data_dir.resolve())}
+
+
+def test_a_service_is_restarted_on_request(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    before = supervise.pid_of(data_dir, "second")
+    supervise.restart(data_dir, "second")
+    supervise.wait_ready(data_dir, ("second",), timeout_s=10)
+    assert supervise.pid_of(data_dir, "second") not in (0, before)
+    with pytest.raises(NoStack, match="no service third"):
+        supervise.restart(data_dir, "third")
+
+
+def test_the_stack_stops_with_one_line_when_the_embedded_broker_dies(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    pids = [each.pid for each in supervise.status(data_dir)]
+    os.kill(supervise.pid_of(data_dir, "broker"), signal.SIGKILL)
+    _eventually(lambda: not supervise.is_running(data_dir), timeout_s=20)
+    _eventually(lambda: all(_is_dead(pid) for pid in pids))
+    assert "the embedded broker ended" in supervise.why_stopped(data_dir)
+
+
+def test_a_stack_that_is_watched_ends_with_its_watcher(data_dir: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path;"
+        "from tests_options import up; up(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    (data_dir.parent / "tests_options.py").write_text(
+        "from infra.supervisor.supervise import *\nfrom infra.supervisor.stack import *\n"
+        "from infra import supervise\n"
+        "def up(data):\n"
+        "    supervise.up(StackOptions(data, services=(Service('first', 'dummy', 64),),"
+        " steps=STEPS[:1], foreground=True))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(data_dir)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    _eventually(lambda: not supervise.is_running(data_dir), timeout_s=20)
+
+
+def test_nothing_goes_on_without_its_supervisor(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    pids = [each.pid for each in supervise.status(data_dir)]
+    os.kill(int((data_dir / "supervisord.pid").read_text()), signal.SIGKILL)
+    _eventually(lambda: all(_is_dead(pid) for pid in pids))
+    assert not supervise.is_running(data_dir)
+
+
+def test_a_service_sees_only_its_own_variables(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_USER", "s3cret")
+    monkeypatch.setenv("BERTH_STRAY", "1")
+    supervise.up(_options(data_dir, env={"first": {"BERTH_EXTRA": "a b%c"}}))
+    said = (data_dir / "logs" / "first.log").read_text()
+    assert "SECRET" not in said and "BERTH_STRAY" not in said
+    assert "BERTH_EXTRA" in said and "BERTH_KAFKA" in said
+    assert "BERTH_EXTRA" not in (data_dir / "logs" / "second.log").read_text()
+
+
+def test_a_service_that_cannot_start_is_named_with_its_reason(data_dir: Path) -> None:
+    options = _options(data_dir, env={"second": {"BERTH_FAILS": "1"}}, ready_timeout_s=3)
+    with pytest.raises(DidNotStart, match="second is not ready: .*no such pool"):
+        supervise.up(options)
+    assert not supervise.is_running(data_dir)
+
+
+def test_a_second_stack_in_the_same_folder_is_refused(data_dir: Path) -> None:
+    supervise.up(_options(data_dir))
+    with pytest.raises(NoStack, match="runs in .* already"):
+        supervise.up(_options(data_dir))
+    assert supervise.is_running(data_dir)
+
+
+def test_addresses_are_saved_for_their_owner_only(data_dir: Path) -> None:
+    stack = supervise.up(_options(data_dir))
+    path = data_dir / "stack.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["kafka"] == stack.kafka
+    assert supervise.load(data_dir) == stack
+    assert stat.S_IMODE((data_dir / "supervisord.conf").stat().st_mode) == 0o600
+    assert stat.S_IMODE(control.socket_path(data_dir.resolve()).stat().st_mode) == 0o700
+
+
+def test_what_the_embedded_broker_forgot_is_not_read_again(data_dir: Path) -> None:
+    stack = supervise.up(_options(data_dir))
+    (stack.state / "first" / "snapshot").write_text("of a ledger that is gone")
+    (data_dir / "operator.key").write_text("of a ledger that is gone")
+    supervise.down(data_dir)
+    again = supervise.up(_options(data_dir))
+    assert not (again.state / "first" / "snapshot").exists()
+    assert not (data_dir / "operator.key").exists()
+
+
+@pytest.mark.kafka
+def test_kafka_keeps_what_it_was_told_over_a_restart(data_dir: Path) -> None:
+    if kafka.missing():
+        pytest.skip(kafka.missing())
+    stack = supervise.up(_options(data_dir, broker="kafka"))
+    (stack.state / "first" / "snapshot").write_text("kept")
+    topics.create(stack.connection("admin"), 4, True, [TopicSpec("mine", "ledger", -1, True)])
+    supervise.down(data_dir)
+    again = supervise.up(_options(data_dir, broker="kafka"))
+    admin = topics.connect(again.connection("admin"))
+    assert "mine" in admin.list_topics()
+    admin.close()
+    assert (again.state / "first" / "snapshot").read_text() == "kept"
+    supervise.down(data_dir)
+    shutil.rmtree(again.work, ignore_errors=True)
+
+
+def test_nothing_runs_where_nothing_was_started(tmp_path: Path) -> None:
+    assert not supervise.is_running(tmp_path)
+    assert supervise.status(tmp_path) == []
+    assert not supervise.down(tmp_path)
+    with pytest.raises(NoStack, match="no stack was ever started"):
+        supervise.load(tmp_path)

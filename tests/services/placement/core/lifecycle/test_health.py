@@ -1,0 +1,158 @@
+"""Nodes that fail-slow suspects: used last among equals, and not forgotten with their job."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from services.placement.core.lifecycle.health import MEMORY_S
+from services.placement.core.pool.state import Pool
+from shared.contracts.base import Event
+from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
+from shared.contracts.nodes import NodeHealthNoted
+from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
+
+
+def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> list[Event]:
+    fault_id = fault or f"j/1/0/{node}"
+    found = FaultSuspected(
+        fault_id=fault_id,
+        job_id="j",
+        node_id=node,
+        allocation_id="x",
+        slowdown=slowdown,
+        iteration_s=slowdown,
+        peers_s=1,
+        score=9,
+        reports=3,
+    )
+    return pool.feed(pool.an("failslow", found))
+
+
+def clear(pool: Lane, node: str, reason: str, fault: str = "") -> list[Event]:
+    fault_id = fault or f"j/1/0/{node}"
+    found = FaultCleared(fault_id=fault_id, job_id="j", node_id=node, reason=reason)
+    return pool.feed(pool.an("failslow", found))
+
+
+def dismiss(pool: Lane, node: str, false_alarm: bool) -> list[Event]:
+    found = FaultDismissed(fault_id=f"j/1/0/{node}", node_id=node, false_alarm=false_alarm)
+    return pool.feed(pool.an("failslow", found))
+
+
+def test_a_suspicion_is_restated_with_the_health_of_its_node() -> None:
+    pool = lane("n1", "n2")
+    assert suspect(pool, "n1", 2.5) == [
+        NodeHealthNoted(node_id="n1", fault_id="j/1/0/n1", slowdown=2.5, health=0.4)
+    ]
+    assert (pool.state.board.health("n1"), pool.state.board.health("n2")) == (0.4, 1.0)
+
+
+def test_the_worst_of_several_suspicions_counts() -> None:
+    pool = lane("n1")
+    suspect(pool, "n1", 4, "a")
+    suspect(pool, "n1", 2, "b")
+    assert pool.state.board.health("n1") == 0.25
+    clear(pool, "n1", "recovered", "a")
+    assert pool.state.board.health("n1") == 0.5
+
+
+def test_of_nodes_with_as_many_free_gpus_the_healthy_one_is_taken() -> None:
+    pool = lane("n1", "n2", "n3")
+    suspect(pool, "n1", 3)
+    suspect(pool, "n2", 2)
+    for name in "abc":
+        pool.submit(job(name, 8))
+    assert [pool.nodes_of(name) for name in "abc"] == [("n3",), ("n2",), ("n1",)]
+
+
+def test_a_gang_over_several_nodes_takes_the_healthy_ones() -> None:
+    pool = lane("n1", "n2", "n3")
+    suspect(pool, "n1")
+    pool.submit(job("a", 8, workers=2))
+    assert pool.nodes_of("a") == ("n2", "n3")
+
+
+def test_a_share_goes_to_the_healthy_one_of_gpus_that_are_as_full() -> None:
+    pool = lane("n1", "n2", gpus=1)
+    pool.submit(job("a", 0.5), job("b", 0.6))
+    assert pool.nodes_of("b") == ("n2",)
+    pool.submit(job("c", 0.1))
+    assert pool.nodes_of("c") == ("n2",), "the fullest"
+    pool = lane("n1", "n2", gpus=1)
+    suspect(pool, "n1")
+    pool.submit(job("a", 0.6), job("b", 0.6))
+    assert (pool.nodes_of("a"), pool.nodes_of("b")) == (("n2",), ("n1",))
+    pool.submit(job("c", 0.1), job("d", 0.4))
+    assert (pool.nodes_of("c"), pool.nodes_of("d")) == (("n2",), ("n1",))
+
+
+def test_where_all_are_as_healthy_as_each_other_the_order_is_as_ever() -> None:
+    pool = lane("n1", "n2")
+    suspect(pool, "n1")
+    suspect(pool, "n2")
+    pool.submit(job("a", 1))
+    assert pool.nodes_of("a") == ("n1",)
+
+
+@pytest.mark.parametrize("false_alarm", [True, False])
+def test_a_dismissed_suspicion_is_none(false_alarm: bool) -> None:
+    pool = lane("n1")
+    suspect(pool, "n1")
+    dismiss(pool, "n1", false_alarm)
+    assert pool.state.board.health("n1") == 1
+    assert not pool.state.board.slow
+
+
+def test_the_end_of_the_job_that_suffered_proves_nothing_for_an_hour() -> None:
+    pool = lane("n1", time_scale=60.0)
+    suspect(pool, "n1")
+    (said,) = clear(pool, "n1", "job_ended")
+    assert isinstance(said, NodeHealthNoted)
+    assert said.until == pool.now + MEMORY_S * 1000 / 60
+    assert pool.state.board.health("n1") == 0.5
+    assert kinds(pool.wake()) == ["NodeHealthNoted"]
+    assert pool.state.board.health("n1") == 1
+    assert pool.decider.next_wake(pool.state) is None
+
+
+def test_peers_that_see_it_recovered_end_older_suspicions_too() -> None:
+    pool = lane("n1")
+    suspect(pool, "n1", 2, "old")
+    clear(pool, "n1", "job_ended", "old")
+    suspect(pool, "n1", 3, "new")
+    assert len(clear(pool, "n1", "recovered", "new")) == 2
+    assert pool.state.board.health("n1") == 1
+    assert pool.decider.next_wake(pool.state) is None
+
+
+def test_what_was_never_noted_is_not_cleared() -> None:
+    pool = lane("n1")
+    assert clear(pool, "n1", "recovered") == clear(pool, "n1", "job_ended") == []
+    assert dismiss(pool, "n1", True) == suspect(pool, "n9") == []
+
+
+def test_a_snapshot_and_a_replay_know_it_too() -> None:
+    pool = lane("n1", "n2")
+    suspect(pool, "n1")
+    clear(pool, "n1", "job_ended")
+    suspect(pool, "n2")
+    again = Pool(0)
+    for fact in pool.facts:
+        pool.decider.evolve(again, fact)
+    assert again == pool.state == pickle.loads(pickle.dumps(pool.state))
+
+
+def test_the_rack_is_the_label_or_else_what_the_executor_said() -> None:
+    pool = lane()
+    pool.node("n1", rack="r1")
+    pool.node("n2", rack="r1", labels={"rack": "r2"})
+    pool.node("n3")
+    assert [pool.state.board.rack(name) for name in ("n1", "n2", "n3")] == ["r1", "r2", ""]
+
+
+def test_what_is_noted_of_a_node_has_the_trace_of_the_verdict() -> None:
+    pool = lane("n1")
+    suspect(pool, "n1")
+    assert pool.facts[-1].traceparent == TRACE

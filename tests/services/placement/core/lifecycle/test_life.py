@@ -1,0 +1,287 @@
+"""A job's life on GPUs: go, end, failure, cancel, and reports that come late or twice."""
+
+from __future__ import annotations
+
+from services.placement.core.decide import Placement
+from shared.contracts.placement import (
+    AllocationReleased,
+    JobAttemptFailed,
+    JobCancelled,
+    JobEnqueued,
+    JobFailed,
+    JobPlaced,
+    JobRequeued,
+    JobStartFailed,
+    JobSucceeded,
+    WorkersReady,
+)
+from shared.ledger.decider import Undecodable
+from tests.services.placement.core.lane import (
+    TRACE,
+    exited,
+    job,
+    kinds,
+    lane,
+    ready,
+    refused,
+    stopped,
+)
+
+
+def test_a_plain_job_is_enqueued_and_placed_in_the_batch_that_brought_it() -> None:
+    pool = lane("n1")
+    enqueued, placed = pool.submit(job("a", 2), after_ms=1)
+    assert isinstance(enqueued, JobEnqueued) and enqueued.attempt == 1
+    assert isinstance(placed, JobPlaced)
+    (allocation,) = placed.allocations
+    assert (allocation.node_id, allocation.gpus, allocation.gpu_milli) == ("n1", (0, 1), 1000)
+    assert placed.policy == "class_submit+best_fit"
+    assert placed.terms == {"position": 0, "waiting": 1, "nodes": 1, "node_gpus_left": 6}
+
+
+def test_the_go_comes_when_the_worker_is_ready_and_success_when_it_exited_with_0() -> None:
+    pool = lane("n1")
+    pool.submit(job("a", 2))
+    assert kinds(pool.ready("a")) == ["JobStarted"]
+    released, done = pool.exited("a", after_ms=2500)
+    assert isinstance(released, AllocationReleased) and released.reason == "exited"
+    assert isinstance(done, JobSucceeded)
+    assert (done.ran_ms, done.gpu_s) == (2500, 5.0)
+    assert pool.state.jobs == {} and pool.free("n1") == [1000] * 8
+
+
+def test_every_fact_of_a_job_carries_its_trace() -> None:
+    pool = lane("n1")
+    pool.submit(job("a"))
+    pool.report(*pool.all("a", lambda i, j: exited(i, j, 1)))
+    facts = [fact for fact in pool.facts if getattr(fact.event, "job_id", "") == "a"]
+    assert len(facts) > 3 and {fact.traceparent for fact in facts} == {TRACE}
+
+
+def test_a_gang_starts_once_when_its_last_worker_is_ready() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a", 8, workers=2))
+    one, other = pool.all("a", ready)
+    (noted,) = pool.report(one)
+    assert isinstance(noted, WorkersReady) and noted.ranks == (0,)
+    assert pool.report(one) == []
+    assert kinds(pool.report(other)) == ["JobStarted"]
+    assert pool.report(one, other) == []
+
+
+def test_a_gang_succeeds_when_all_its_workers_exited_with_0() -> None:
+    pool = lane("n1", "n2")
+    pool.run(job("a", 8, workers=2))
+    one, other = pool.ids_of("a")
+    assert kinds(pool.report(exited(one, "a"))) == ["AllocationReleased"]
+    assert kinds(pool.report(exited(other, "a"))) == ["AllocationReleased", "JobSucceeded"]
+
+
+def test_one_failed_worker_stops_its_gang_and_the_job_fails_when_all_are_gone() -> None:
+    pool = lane("n1", "n2")
+    pool.run(job("a", 8, workers=2))
+    one, other = pool.ids_of("a")
+    said = pool.report(exited(one, "a", 3))
+    assert kinds(said) == ["AllocationReleased", "JobStopRequested"]
+    released, failed = pool.report(stopped(other, "a"))
+    assert isinstance(released, AllocationReleased) and released.reason == "stopped"
+    assert isinstance(failed, JobFailed) and failed.exit_code == 3
+
+
+def test_a_failed_attempt_goes_back_to_admission_while_the_retry_policy_allows_one() -> None:
+    pool = lane("n1")
+    pool.run(job("a", retry={"max_attempts": 2}))
+    _, failed = pool.exited("a", code=1)
+    assert isinstance(failed, JobAttemptFailed) and failed.node_ids == ("n1",)
+    again, placed = pool.readmit("a", 2, "n1")
+    assert isinstance(again, JobEnqueued) and (again.attempt, again.avoid_nodes) == (2, ("n1",))
+    assert isinstance(placed, JobPlaced) and placed.attempt == 2
+    pool.ready("a")
+    assert kinds(pool.exited("a", code=1)) == ["AllocationReleased", "JobFailed"]
+    assert pool.readmit("a", 3) == []
+
+
+def test_each_end_of_an_attempt_tells_the_gpu_time_it_took_and_none_is_told_twice() -> None:
+    pool = lane("n1", gpus=2)
+    pool.run(job("a", 2, retry={"max_attempts": 2}, priority_class="low"))
+    pool.submit(job("high", 2, priority_class="high"), after_ms=3000)
+    _, again, *_ = pool.stopped("a", after_ms=1000)
+    assert isinstance(again, JobRequeued) and again.gpu_s == 8.0
+    pool.ready("high")
+    pool.exited("high", after_ms=100)
+    pool.ready("a")
+    _, failed = pool.exited("a", code=1, after_ms=500)
+    assert isinstance(failed, JobAttemptFailed) and failed.gpu_s == 1.0
+    pool.now += 9000
+    (cancelled,) = pool.cancel("a")
+    assert isinstance(cancelled, JobCancelled)
+    assert (cancelled.gpu_s, cancelled.ran_ms) == (0.0, 0)
+
+
+def test_a_preempted_attempt_does_not_use_up_the_retry_policy() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", retry={"max_attempts": 2}, priority_class="low"))
+    pool.submit(job("high", priority_class="high"))
+    pool.stopped("a", after_ms=100)
+    pool.ready("high")
+    pool.exited("high", after_ms=100)
+    pool.ready("a")
+    assert pool.job("a").attempt == 2
+    assert kinds(pool.exited("a", code=1)) == ["AllocationReleased", "JobAttemptFailed"]
+
+
+def test_a_refused_worker_sends_the_gang_back_in_line_and_that_node_is_avoided() -> None:
+    pool = lane("n1", "n2", "n3")
+    pool.submit(job("a", 8, workers=2))
+    one, other = pool.ids_of("a")
+    said = pool.report(refused(one, "a"))
+    assert kinds(said) == ["AllocationReleased", "JobStartFailed", "JobStopRequested"]
+    assert isinstance(said[1], JobStartFailed) and said[1].node_ids == ("n1",)
+    again = pool.report(stopped(other, "a"))[1]
+    assert isinstance(again, JobRequeued)
+    assert (again.attempt, again.avoid_nodes) == (2, ("n1",))
+    pool.wake()
+    assert pool.nodes_of("a") == ("n2", "n3")
+
+
+def test_a_gang_that_is_not_ready_in_time_starts_again_elsewhere() -> None:
+    pool = lane("n1", "n2", "n3", start_timeout_s=60.0)
+    pool.submit(job("a", 8, workers=2))
+    pool.report(pool.all("a", ready)[0])
+    assert pool.decider.next_wake(pool.state) == pool.now + 60_000
+    failed, stop = pool.wake()
+    assert isinstance(failed, JobStartFailed)
+    assert (failed.reason, failed.node_ids) == ("start_timeout", ("n2",))
+    assert kinds([stop]) == ["JobStopRequested"]
+    assert kinds(pool.stopped("a"))[:3] == [
+        "AllocationReleased",
+        "AllocationReleased",
+        "JobRequeued",
+    ]
+    pool.wake()
+    assert pool.nodes_of("a") == ("n1", "n3")
+
+
+def test_a_job_that_no_node_ever_starts_waits_longer_each_time_and_fails_in_the_end() -> None:
+    pool = lane("n1")
+    pool.submit(job("a"))
+    pauses, said = [], []
+    while "a" in pool.state.jobs:
+        said = pool.report(*pool.all("a", refused))
+        if "a" in pool.state.jobs:
+            before = pool.now
+            pool.wake()
+            pauses.append(pool.now - before)
+    assert pauses == [500, 1000, 2000, 4000, 8000, 16000, 30000]
+    assert kinds(said) == ["AllocationReleased", "JobStartFailed", "JobFailed"]
+
+
+def test_a_worker_that_dies_before_the_go_is_a_failed_start_not_a_failed_attempt() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a"))
+    said = pool.exited("a", code=127)
+    assert kinds(said)[:3] == ["AllocationReleased", "JobStartFailed", "JobRequeued"]
+
+
+def test_a_running_worker_that_its_executor_lost_sends_the_job_back_in_line() -> None:
+    pool = lane("n1")
+    pool.run(job("a"))
+    said = pool.stopped("a")
+    assert kinds(said)[:3] == ["AllocationReleased", "JobPreempted", "JobRequeued"]
+
+
+def test_a_waiting_job_is_cancelled_at_once() -> None:
+    pool = lane("n1", gpus=1)
+    pool.submit(job("a"), job("b"))
+    (cancelled,) = pool.cancel("b", "enough")
+    assert isinstance(cancelled, JobCancelled) and cancelled.reason == "enough"
+
+
+def test_a_running_job_is_cancelled_when_its_workers_are_gone() -> None:
+    pool = lane("n1", "n2")
+    pool.run(job("a", 8, workers=2))
+    assert kinds(pool.cancel("a", "enough")) == ["JobStopRequested"]
+    assert pool.cancel("a") == []
+    one, other = pool.ids_of("a")
+    assert kinds(pool.report(stopped(one, "a"))) == ["AllocationReleased"]
+    cancelled = pool.report(exited(other, "a"))[1]
+    assert isinstance(cancelled, JobCancelled) and cancelled.reason == "enough"
+
+
+def test_a_placed_job_is_cancelled_before_its_go() -> None:
+    pool = lane("n1")
+    pool.submit(job("a"))
+    assert kinds(pool.cancel("a")) == ["JobStopRequested"]
+    assert pool.ready("a") == []
+    assert kinds(pool.stopped("a")) == ["AllocationReleased", "JobCancelled"]
+
+
+def test_a_finish_folded_first_wins_over_a_cancel() -> None:
+    pool = lane("n1")
+    pool.run(job("a"))
+    pool.exited("a")
+    assert pool.cancel("a") == []
+
+
+def test_a_job_between_two_attempts_is_cancelled_at_once_and_never_comes_back() -> None:
+    pool = lane("n1")
+    pool.run(job("a", retry={"max_attempts": 2}))
+    pool.exited("a", code=1)
+    assert kinds(pool.cancel("a")) == ["JobCancelled"]
+    assert pool.readmit("a", 2) == []
+
+
+def test_a_cancel_overrides_the_way_back_in_line() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", priority_class="low"))
+    pool.submit(job("high", priority_class="high"))
+    assert kinds(pool.cancel("a")) == ["JobStopRequested"]
+    assert kinds(pool.stopped("a"))[:2] == ["AllocationReleased", "JobCancelled"]
+
+
+def test_late_repeated_and_unknown_reports_change_nothing() -> None:
+    pool = lane("n1")
+    pool.run(job("a"))
+    (old,) = pool.ids_of("a")
+    pool.report(exited(old, "a"), exited(old, "a"))
+    assert pool.report(exited(old, "a", 1), stopped(old, "a"), exited("0/9/9/0", "never")) == []
+
+
+def test_a_report_about_an_older_attempt_does_not_touch_the_newer_one() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a"))
+    (old,) = pool.ids_of("a")
+    pool.report(stopped(old, "a"))
+    assert pool.report(exited(old, "a"), ready(old, "a")) == []
+    assert pool.job("a").phase == "placed"
+
+
+def test_a_preempted_job_whose_workers_all_ended_well_has_succeeded() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a", priority_class="low"))
+    pool.submit(job("high", priority_class="high"))
+    assert kinds(pool.exited("a"))[:2] == ["AllocationReleased", "JobSucceeded"]
+
+
+def test_the_same_admission_twice_enqueues_once() -> None:
+    pool = lane("n1", gpus=1)
+    pool.run(job("a"))
+    assert pool.submit(job("a")) == []
+
+
+def test_undecodable_reports_are_rejected_in_the_ledger() -> None:
+    pool = lane("n1")
+    (said,) = pool.feed(pool.an("reports", Undecodable("reports", 0, 7, "no json", "ab")))  # type: ignore[arg-type]
+    assert kinds([said]) == ["InputRejected"]
+
+
+def test_nothing_is_placed_before_the_lane_has_its_pool() -> None:
+    pool = type(lane())(decider=Placement())
+    pool.node("n1")
+    assert kinds(pool.submit(job("a"))) == ["JobEnqueued"]
+    assert kinds(pool.pool()) == ["PoolConfigured", "JobPlaced"]
+    assert pool.pool() == []
+
+
+def test_a_pool_of_another_lane_is_none_of_ours() -> None:
+    assert lane().pool(partition=1) == []
