@@ -1,0 +1,41 @@
+"""`python -m infra.lint [PATH...]`: check words, docstrings and class names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from infra.lint import classes, words
+from infra.lint.source import Source, read
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("benchmarks", "cli", "infra", "services", "shared", "simulator", "training", "tests")
+
+
+def findings(sources: Iterable[Source]) -> list[str]:
+    """Return one `path:line: rule` per finding, sorted."""
+    modules = list(sources)
+    product = [source for source in modules if not source.is_test]
+    return sorted(
+        [
+            *(finding for source in modules for finding in words.check(source)),
+            *classes.check(product),
+        ]
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Check the whole project; print the findings below the given paths, return 1 if any."""
+    sources = [
+        read(path, ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+    ]
+    prefixes = tuple(argument.rstrip("/") for argument in arguments)
+    lines = [line for line in findings(sources) if not prefixes or line.startswith(prefixes)]
+    for line in lines:
+        print(line)  # noqa: T201
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""Public classes of one name must not meet: a reader of a file sees one meaning per name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from infra.lint.source import Source
+
+
+def check(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield a finding per pair of public classes of one name whose modules meet.
+
+    Two modules meet where they are of the same package, where one imports the other, or where a
+    third imports both.
+    """
+    imports = {source.module: set(_imported(source.tree)) for source in sources}
+    for name, places in sorted(_public_classes(sources).items()):
+        for (module, where), (other, _) in combinations(sorted(places), 2):
+            if _meet(module, other, imports):
+                yield f"{where}: public class {name} has the name of one in {other}"
+
+
+def _public_classes(sources: Iterable[Source]) -> Mapping[str, list[tuple[str, str]]]:
+    """Public top-level classes: name -> (module, path:line) of each definition."""
+    places: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for source in sources:
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append((source.module, f"{source.path}:{node.lineno}"))
+    return places
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the dotted names that a module imports, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _meet(module: str, other: str, imports: Mapping[str, set[str]]) -> bool:
+    return (
+        package_of(module) == package_of(other)
+        or other in imports[module]
+        or module in imports[other]
+        or any(module in names and other in names for names in imports.values())
+    )
+
+
+def package_of(module: str) -> str:
+    """The package that a reader takes in as one: `services.placement`, `cli`, `shared.bus`."""
+    parts = module.split(".")
+    deep = parts[0] in ("services", "shared", "simulator", "infra")
+    return ".".join(parts[: 2 if deep else 1])

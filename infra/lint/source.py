@@ -1,0 +1,35 @@
+"""A parsed Python file."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A module of the project: its path from the root, its text and its syntax tree."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def module(self) -> str:
+        """Dotted name, as imported."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
+    def is_test(self) -> bool:
+        return self.path.startswith("tests/")
+
+
+def read(path: Path, root: Path) -> Source:
+    """Read and parse a file below `root`. Raises SyntaxError."""
+    return parse(str(path.relative_to(root)), path.read_text())
+
+
+def parse(path: str, text: str) -> Source:
+    """Parse the text of a file. Raises SyntaxError."""
+    return Source(path, text, ast.parse(text, path))

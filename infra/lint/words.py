@@ -1,0 +1,55 @@
+"""Words that `docs/glossary.md` retires, as identifiers and at the beginning of docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from infra.lint.source import Source
+
+RETIRED = frozenset({"found", "told", "said", "wish", "kin", "sights", "nobody", "whose"})
+NEVER_A_PART = RETIRED - {"found"}
+"""`found` may be a part of a name, as in `not_found`; the others may not."""
+OPENINGS = ("Who ", "Whose ", "Nobody ", "What ")
+"""A docstring is a sentence about the code, not the answer to a question."""
+PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+BANNER = re.compile(r"^\s*# ?[-=─]{3,}")
+
+
+def check(source: Source) -> Iterator[str]:
+    """Yield a finding per retired identifier, docstring opening and section banner."""
+    for node in ast.walk(source.tree):
+        for name, number in _names(node):
+            if is_retired(name):
+                yield f"{source.path}:{number}: retired word in the identifier: {name}"
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))) if text.startswith(OPENINGS):
+                opening = text.split()[0]
+                yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if BANNER.match(line):
+            yield f"{source.path}:{number}: section banner; a file that needs one is two files"
+
+
+def is_retired(name: str) -> bool:
+    """Whether the identifier is, or contains, a retired word."""
+    parts = [part.lower() for part in PART.findall(name)]
+    return (len(parts) == 1 and parts[0] in RETIRED) or not NEVER_A_PART.isdisjoint(parts)
+
+
+def _names(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield what the node names, with its line: only the places that define a name."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            yield name, node.lineno
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name, node.lineno
+        case ast.arg(arg=name):
+            yield name, node.lineno
+        case (
+            ast.alias(asname=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+        ):
+            yield name, node.lineno

@@ -1,0 +1,53 @@
+"""Retired words, docstrings that are questions, and section banners are findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.lint.source import parse
+from infra.lint.words import check, is_retired
+
+
+def findings(text: str) -> list[str]:
+    return [finding.partition(": ")[2] for finding in check(parse("shared/example.py", text))]
+
+
+@pytest.mark.parametrize("name", ["found", "_told", "Kin", "kin_of", "whose_turn", "NobodyWaits"])
+def test_a_retired_word_is_refused_as_a_name_and_as_a_part_of_one(name: str) -> None:
+    assert is_retired(name)
+
+
+@pytest.mark.parametrize("name", ["NotFound", "not_found", "founder", "skin", "wished_for_x"])
+def test_other_words_are_allowed(name: str) -> None:
+    assert not is_retired(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "found = 1",
+        "def told() -> None: ...",
+        "class Wish: ...",
+        "def f(said: int) -> None: ...",
+        "import os as kin",
+        "self.sights = 1",
+        "for whose in (): ...",
+        "match 1:\n    case nobody: ...",
+    ],
+)
+def test_each_way_to_define_a_name_is_looked_at(text: str) -> None:
+    assert len(findings(text)) == 1
+
+
+def test_using_a_name_of_a_library_is_no_finding() -> None:
+    assert findings("x = library.found") == []
+
+
+def test_a_docstring_that_begins_with_a_question_is_a_finding() -> None:
+    assert findings('"""Who waits."""') == ["docstring begins with a question: Who"]
+    assert findings('"""Jobs that wait."""') == []
+
+
+def test_a_section_banner_is_a_finding() -> None:
+    assert findings("# ---- jobs ----") == ["section banner; a file that needs one is two files"]
+    assert findings("# A comment - with a dash.") == []
