@@ -33,8 +33,8 @@ from shared.bus.tail import LedgerTail
 from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect
-from shared.verify.reading import Logs
-from shared.verify.run import Report, verify
+from shared.verify.reading import InstallationLog
+from shared.verify.run import VerifyReport, verify
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -195,8 +195,8 @@ async def judged(made: Scene, all_ended: bool) -> Json:
     conn = await connect(made.bench.stack.postgres)
     try:
         await settled(conn)
-        logs = Logs(made.bench.log(), made.bench.stack.partitions, patience_s=60.0)
-        report: Report = await verify(logs, conn, made.say, acked=list(made.acked))
+        logs = InstallationLog(made.bench.log(), made.bench.stack.partitions, patience_s=60.0)
+        report: VerifyReport = await verify(logs, conn, made.say, acked=list(made.acked))
     finally:
         await conn.close()
     return {

@@ -32,7 +32,7 @@ from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.rebuild import rebuild
-from shared.projections.source import Source, ahead
+from shared.projections.source import Source, prefetch
 
 Say = Callable[[str], None]
 Json = dict[str, object]
@@ -116,7 +116,7 @@ async def catch_up(parts: Parts, batch_records: int) -> float:
     await source.start()
     begin = time.perf_counter()
     try:
-        async with aclosing(ahead(lambda: source.poll(0.1, batch_records))) as found:
+        async with aclosing(prefetch(lambda: source.poll(0.1, batch_records))) as found:
             async for batches in found:
                 if not batches and source.caught_up:
                     break

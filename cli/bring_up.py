@@ -16,7 +16,7 @@ from infra.broker.topics import create
 from infra.supervisor.running import RunningStack
 from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant
 from shared.contracts.base import Command
-from shared.contracts.keys import compose, sha256_of
+from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.topics import submissions, tenant_events
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def own_api(stack: RunningStack) -> Api:
 def new_key(name: str) -> tuple[str, CreateKey]:
     """An admin's key, and the command that makes it known by its hash."""
     key_id, secret = f"{name}-{secrets.token_hex(4)}", secrets.token_urlsafe(32)
-    return compose(key_id, secret), CreateKey(key_id=key_id, sha256=sha256_of(secret), role="admin")
+    return format_key(key_id, secret), CreateKey(
+        key_id=key_id, sha256=hash_secret(secret), role="admin"
+    )
 
 
 def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
-from shared.projections.source import places
+from shared.projections.source import ledger_partitions
 
 
 class Rebuild(TypedDict):
@@ -39,7 +39,7 @@ async def _standing(stack: RunningStack) -> list[dict[str, object]]:
     log = _log(stack)
     await log.start()
     try:
-        ends = {place: await log.end(TP(*place)) for place in places(stack.partitions)}
+        ends = {place: await log.end(TP(*place)) for place in ledger_partitions(stack.partitions)}
     finally:
         await log.stop()
     found: list[dict[str, object]] = []

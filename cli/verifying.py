@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from infra.supervisor.running import RunningStack
 from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 
 Progress = Callable[[str], None]
@@ -33,7 +33,7 @@ async def _verified(stack: RunningStack, progress: Progress) -> Verified:
     conn = await connect(stack.postgres)
     try:
         log = KafkaLog(stack.connection("verify"), client="berth-verify")
-        report = await verify(Logs(log, stack.partitions), conn, progress)
+        report = await verify(InstallationLog(log, stack.partitions), conn, progress)
     finally:
         await conn.close()
     told = [f"{each.rule}: {each.where}: {each.what}" for each in report.violations]

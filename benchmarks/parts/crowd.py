@@ -13,7 +13,7 @@ from benchmarks.parts.scene import Scene
 from benchmarks.parts.stack import POOL, as_record
 from infra.broker import topics
 from shared.contracts.access import RegisterTenant
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import SubmitJob
 from shared.contracts.topics import submissions, tenant_events
 from shared.ledger.cloudevents import encode
@@ -83,7 +83,7 @@ async def _publish(made: Scene, tenant: str, key: str) -> str:
     spec = {"name": tenant, "simulated": {"duration_s": 0.1}}
     data = msgspec.json.encode({"idempotency_key": key, "spec": spec})
     value = encode(id=key, source="/berth/bench", type=SubmitJob.TYPE, data=data)
-    job_id = job_id_of(tenant, POOL, key)
+    job_id = derive_job_id(tenant, POOL, key)
     made.asked(job_id)
     await made.put(TP(submissions(tenant).name, 0), value)
     return job_id

@@ -22,7 +22,7 @@ from benchmarks.parts.stack import AWAITED, TENANT, Bench, as_record, prepare, s
 from infra.supervisor import supervise
 from infra.supervisor.running import Broker
 from shared.contracts.access import CreateKey
-from shared.contracts.keys import compose, sha256_of
+from shared.contracts.keys import format_key, hash_secret
 from shared.ledger.partition import TP
 
 Say = Callable[[str], None]
@@ -76,9 +76,9 @@ class Asker:
     async def enter(self) -> None:
         """Registers a key, and waits until it opens the API."""
         key_id, secret = "chaos", secrets.token_urlsafe(24)
-        self._key = compose(key_id, secret)
+        self._key = format_key(key_id, secret)
         command = CreateKey(
-            key_id=key_id, sha256=sha256_of(secret), role="submitter", tenant=TENANT
+            key_id=key_id, sha256=hash_secret(secret), role="submitter", tenant=TENANT
         )
         await self._made.put(TP("access.commands", 0), as_record(command))
         await faults.until(lambda: self._call("GET", "/v1/jobs?limit=1")[0] == 200, 30.0)

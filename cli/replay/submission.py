@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import SubmitJob
 from shared.ledger.cloudevents import encode
 from simulator.workload.rows import WorkloadJob
@@ -28,7 +28,7 @@ class Submission:
 
     @property
     def job_id(self) -> str:
-        return job_id_of(self.tenant, self.pool, self.key)
+        return derive_job_id(self.tenant, self.pool, self.key)
 
     @property
     def body(self) -> dict[str, object]:

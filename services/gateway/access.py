@@ -67,9 +67,9 @@ class Access(AccessFollower):
         bearer = await self._who(text.strip()) if scheme.lower() == "bearer" else None
         if bearer is None:
             raise unauthenticated("send Authorization: Bearer <key_id>.<secret>")
-        if not bearer.may(at_least):
+        if not bearer.has_role(at_least):
             raise Forbidden(bearer, f"a {bearer.role} may not do this")
-        if bearer.tenant is None and not bearer.may("operator"):
+        if bearer.tenant is None and not bearer.has_role("operator"):
             raise Forbidden(bearer, "this key belongs to no tenant")
         return bearer
 

@@ -14,7 +14,7 @@ import msgspec
 
 from services.gateway.problem import unavailable
 from shared.contracts.registry import Bearer
-from shared.projections.database import EVERYBODY, OPERATOR, SCHEMA, answering
+from shared.projections.database import ALL_TENANTS, OPERATOR, SCHEMA, terminate_after
 
 CONNECT_S = 2.0
 ANSWER_S = 5.0
@@ -45,7 +45,7 @@ class Database:
         try:
             pool = await self._connected()
             async with pool.acquire(timeout=ANSWER_S) as conn:
-                with answering(conn, ends - loop.time()):
+                with terminate_after(conn, ends - loop.time()):
                     async with conn.transaction(readonly=True):
                         await conn.execute(scope)
                         found = await conn.fetch(sql, *values)
@@ -78,8 +78,8 @@ class Database:
 
 def seen_by(bearer: Bearer) -> str:
     """The tenant whose rows a session of this bearer sees; only an operator's sees all."""
-    if bearer.tenant is None and bearer.may("operator"):
-        return EVERYBODY
+    if bearer.tenant is None and bearer.has_role("operator"):
+        return ALL_TENANTS
     tenant = bearer.tenant or ""
     if not A_TENANT.fullmatch(tenant):
         raise ValueError("a session is a tenant's or an operator's")
@@ -89,7 +89,7 @@ def seen_by(bearer: Bearer) -> str:
 def scope_of(bearer: Bearer) -> str:
     """The first words of its transaction."""
     seen = seen_by(bearer)
-    puts_on = f"SET LOCAL ROLE {OPERATOR}; " if seen == EVERYBODY else ""
+    puts_on = f"SET LOCAL ROLE {OPERATOR}; " if seen == ALL_TENANTS else ""
     return f"{puts_on}SET LOCAL app.tenant = '{seen}'"
 
 

@@ -17,7 +17,7 @@ from services.gateway.core.submission import (
     known_pool,
     submit_job,
 )
-from shared.contracts.identity import command_id_of
+from shared.contracts.identity import derive_command_id
 from shared.contracts.jobs import CancelJob, RejectSubmission, SubmitJob
 from shared.ledger.cloudevents import CloudEvent, Malformed, decode
 
@@ -51,7 +51,7 @@ class Parcel:
 
 def parcel(arrived: Arrived, sender: Sender, pools: Mapping[str, int], active: bool) -> Parcel:
     """Whatever the record holds; what is no wish is a RejectSubmission, with its reason."""
-    id = command_id_of(arrived.topic, arrived.partition, arrived.offset)
+    id = derive_command_id(arrived.topic, arrived.partition, arrived.offset)
     try:
         if not active:
             raise Malformed("tenant: is not registered, or retired")

@@ -14,10 +14,10 @@ from shared.bus.clock import now_ms
 from shared.bus.kafka import KafkaLog
 from shared.projections import cursor
 from shared.projections.cursor import CursorMoved
-from shared.projections.database import answering, connect
-from shared.projections.facts import Batch
+from shared.projections.database import connect, terminate_after
+from shared.projections.ledger_events import LedgerBatch
 from shared.projections.project import project
-from shared.projections.source import Source, ahead
+from shared.projections.source import Source, prefetch
 from shared.telemetry.metrics import CaughtUp, Metrics
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Projector:
         conn = await connect(settings.postgres, settings.schema_name, within_s=ANSWER_S)
         client = KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms)
         try:
-            with answering(conn, ANSWER_S):
+            with terminate_after(conn, ANSWER_S):
                 begin = await cursor.read(conn)
             source = Source(client, settings.partitions, begin)
             await source.start()
@@ -69,20 +69,20 @@ class Projector:
 
     async def _follow(self, conn: asyncpg.Connection, source: Source) -> None:
         most = self._settings.batch_records
-        async with aclosing(ahead(lambda: source.poll(POLL_S, most))) as found:
+        async with aclosing(prefetch(lambda: source.poll(POLL_S, most))) as found:
             async for batches in found:
                 if batches:
-                    with answering(conn, ANSWER_S):
+                    with terminate_after(conn, ANSWER_S):
                         await project(conn, batches)
                     self._observe(batches)
                 self.ready = True
-                if sum(len(batch.lines) for batch in batches) < most:
+                if sum(len(batch.events) for batch in batches) < most:
                     self.caught_up.note()
                     await asyncio.sleep(self._settings.gather_ms / 1000)
 
-    def _observe(self, batches: list[Batch]) -> None:
+    def _observe(self, batches: list[LedgerBatch]) -> None:
         now = now_ms()
         for batch in batches:
-            self._events(len(batch.lines))
-            if batch.lines:
-                self._lag.observe(max(0, now - batch.lines[0].at) / 1000)
+            self._events(len(batch.events))
+            if batch.events:
+                self._lag.observe(max(0, now - batch.events[0].at) / 1000)

@@ -112,7 +112,7 @@ class Proxy:
         bearer = await self._access.authenticate(key)
         if bearer is None:
             raise Problem(401, "invalid_api_key", "no such key", {"www-authenticate": "Bearer"})
-        if bearer.tenant is None or not bearer.may("submitter"):
+        if bearer.tenant is None or not bearer.has_role("submitter"):
             raise Problem(403, "not_allowed", "the key may not ask in a tenant's name")
         return bearer.tenant
 

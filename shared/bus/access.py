@@ -53,7 +53,7 @@ class AccessFollower:
 
     async def authenticate(self, key: str) -> Bearer | None:
         """Whose key it is, be it made a moment ago; None for one that opens nothing."""
-        if self.view.is_strange(key):
+        if self.view.is_unknown_key(key):
             await self.catch_up()
         return self.view.authenticate(key)
 

@@ -9,7 +9,7 @@ BERTH = UUID("6f5bd1d1-4a1c-5a53-9d0b-3f1d3c8f2c51")
 """Namespace of everything that Berth names by content."""
 
 
-def job_id_of(tenant: str, pool: str, idempotency_key: str) -> str:
+def derive_job_id(tenant: str, pool: str, idempotency_key: str) -> str:
     """The same wish has the same id, so nobody keeps a store of wishes.
 
     The pool is part of it: lanes share nothing, so two of them could not settle one id.
@@ -17,7 +17,7 @@ def job_id_of(tenant: str, pool: str, idempotency_key: str) -> str:
     return str(uuid5(_lane(tenant, pool), idempotency_key))
 
 
-def command_id_of(topic: str, partition: int, offset: int) -> str:
+def derive_command_id(topic: str, partition: int, offset: int) -> str:
     """A record of an input topic is one command, however often it is delivered."""
     return str(uuid5(BERTH, f"{topic}/{partition}/{offset}"))
 

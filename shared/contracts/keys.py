@@ -19,7 +19,7 @@ class Key(NamedTuple):
         return f"Key({self.key_id!r})"
 
 
-def parse(text: str) -> Key | None:
+def parse_key(text: str) -> Key | None:
     """None for what is no key. Names may hold dots and secrets may not: the last dot parts them."""
     if len(text) > LONGEST:
         return None
@@ -27,15 +27,15 @@ def parse(text: str) -> Key | None:
     return Key(key_id, secret) if key_id and dot and secret else None
 
 
-def compose(key_id: str, secret: str) -> str:
+def format_key(key_id: str, secret: str) -> str:
     """What its bearer is shown, once."""
     return f"{key_id}.{secret}"
 
 
-def sha256_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def matches(secret: str, sha256: str) -> bool:
+def verify_secret(secret: str, sha256: str) -> bool:
     """Takes as long for a wrong secret as for the right one."""
-    return hmac.compare_digest(sha256_of(secret), sha256)
+    return hmac.compare_digest(hash_secret(secret), sha256)

@@ -16,7 +16,7 @@ from shared.contracts.access import (
     TenantRetired,
 )
 from shared.contracts.base import Event
-from shared.contracts.keys import matches, parse
+from shared.contracts.keys import parse_key, verify_secret
 
 NOBODY = "0" * 64
 """No secret has this hash: an unknown key id costs the same time as a wrong secret."""
@@ -40,7 +40,7 @@ class Bearer(NamedTuple):
         """Who it was, for the record."""
         return f"{'key' if self.expires_s is None else 'oidc'}:{self.key_id}"
 
-    def may(self, role: Role) -> bool:
+    def has_role(self, role: Role) -> bool:
         """Roles are a ladder: viewer, submitter, operator, admin."""
         return RANK[self.role] >= RANK[role]
 
@@ -74,18 +74,18 @@ class AccessView:
 
     def authenticate(self, key: str) -> Bearer | None:
         """Whose key it is; None for a malformed, unknown, wrong or revoked one."""
-        parsed = parse(key)
+        parsed = parse_key(key)
         if parsed is None:
             return None
         found = self.keys.get(parsed.key_id)
-        right = matches(parsed.secret, found.sha256 if found else NOBODY)
+        right = verify_secret(parsed.secret, found.sha256 if found else NOBODY)
         if found is None or not right or parsed.key_id in self.revoked:
             return None
         return Bearer(found.key_id, found.role, found.tenant)
 
-    def is_strange(self, key: str) -> bool:
+    def is_unknown_key(self, key: str) -> bool:
         """A key, and nobody's: it may have been made where this view does not reach yet."""
-        parsed = parse(key)
+        parsed = parse_key(key)
         return parsed is not None and parsed.key_id not in self.keys
 
     def is_active(self, tenant: str) -> bool:

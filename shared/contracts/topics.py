@@ -52,7 +52,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
 ACCESS_FACTS = frozenset({"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1"})
 JOB_ENDS = frozenset({"job.succeeded.v1", "job.failed.v1", "job.cancelled.v1"})
 
-HEARS: dict[str, frozenset[str]] = {
+CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     "access": frozenset(),
     "admission": ACCESS_FACTS
     | JOB_ENDS

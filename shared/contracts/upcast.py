@@ -13,7 +13,7 @@ UPCASTERS: dict[str, tuple[str, Upcaster]] = {}
 """Old wire name -> (next wire name, how its data changes)."""
 
 
-class NotLifted(ValueError):
+class UpcastError(ValueError):
     """An old message that its upcaster cannot read."""
 
 
@@ -34,4 +34,4 @@ def upcast(
             payload = lift(payload)
         return type_, msgspec.json.encode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
-        raise NotLifted(f"{old}: its data cannot be lifted to {type_}") from None
+        raise UpcastError(f"{old}: its data cannot be lifted to {type_}") from None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command, owner_of
 from shared.contracts.topics import CUSTODIAN, INPUTS
-from shared.contracts.upcast import NotLifted
+from shared.contracts.upcast import UpcastError
 from shared.ledger import cloudevents
 from shared.ledger.decider import Input, Undecodable
 from shared.ledger.partition import TP
@@ -63,7 +63,7 @@ class InputDecoder:
             if self._is_for_others(tp.topic, envelope.type):
                 return []
             message = self._message(tp.topic, envelope)
-        except (cloudevents.Malformed, UnknownType, ValidationError, NotLifted) as error:
+        except (cloudevents.Malformed, UnknownType, ValidationError, UpcastError) as error:
             return self._undecodable(tp, offset, value or b"", _reason(error))
         return [
             Input(

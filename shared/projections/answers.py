@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class DeadLetter:
     at: int
 
 
-COMMAND = Table(
+COMMAND = RowTable(
     "command",
     Answer,
     "command_id",
@@ -58,7 +58,7 @@ COMMAND = Table(
         "at": "bigint",
     },
 )
-DEAD = Table(
+DEAD = RowTable(
     "dead_letter",
     DeadLetter,
     "dead_id",
@@ -76,7 +76,7 @@ DEAD = Table(
 )
 
 
-def fold_answer(row: Answer, line: Line) -> None:
+def fold_answer(row: Answer, line: LedgerEvent) -> None:
     data = line.data
     row.ledger, row.partition, row.at = line.ledger, line.partition, line.at
     row.type, row.of, row.tenant = data["command_type"], data.get("of", ""), data.get("tenant", "")
@@ -86,10 +86,10 @@ def fold_answer(row: Answer, line: Line) -> None:
     row.answers += 1
 
 
-def dead_letter(line: Line) -> DeadLetter:
+def dead_letter(line: LedgerEvent) -> DeadLetter:
     data = line.data
     return DeadLetter(
-        dead_id=f"{line.ledger}/{line.place}",
+        dead_id=f"{line.ledger}/{line.position}",
         ledger=line.ledger,
         topic=data["topic"],
         partition=data["partition"],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 UNREMARKABLE = frozenset({"job.submit.v1", "llm.serve.v1"})
 """A tenant's daily work: its own read models tell of it."""
@@ -29,7 +29,7 @@ class Entry:
     requests: int
 
 
-AUDIT = Table(
+AUDIT = RowTable(
     "audit",
     Entry,
     "entry_id",
@@ -47,7 +47,7 @@ AUDIT = Table(
 )
 
 
-def entries_of(line: Line) -> Iterator[Entry]:
+def entries_of(line: LedgerEvent) -> Iterator[Entry]:
     """Nothing for events that nobody in particular asked for."""
     data = line.data
     if line.type == ATTEMPTS:
@@ -56,7 +56,7 @@ def entries_of(line: Line) -> Iterator[Entry]:
         cancel = line.type in CANCELS
         outcome = "accepted" if line.type == "command.accepted.v1" else "refused"
         yield Entry(
-            entry_id=f"{line.ledger}/{line.place}",
+            entry_id=f"{line.ledger}/{line.position}",
             at=line.at,
             principal=principal,
             action="job.cancel.v1" if cancel else data["command_type"],
@@ -68,10 +68,10 @@ def entries_of(line: Line) -> Iterator[Entry]:
         )
 
 
-def _attempts(line: Line) -> Iterator[Entry]:
+def _attempts(line: LedgerEvent) -> Iterator[Entry]:
     for index, each in enumerate(line.data["attempts"]):
         yield Entry(
-            entry_id=f"{line.ledger}/{line.place}/{index}",
+            entry_id=f"{line.ledger}/{line.position}/{index}",
             at=line.at,
             principal=each.get("principal", ""),
             action=each.get("action", ""),

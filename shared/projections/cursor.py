@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncpg import Connection
 
 from shared.ledger.reader import Cursor
-from shared.projections.facts import Batch
+from shared.projections.ledger_events import LedgerBatch
 
 READ = "SELECT ledger, partition, state FROM cursor"
 BEGIN = "INSERT INTO cursor (ledger, partition, state) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
@@ -21,7 +21,7 @@ async def read(conn: Connection) -> dict[tuple[str, int], Cursor]:
     return {(r["ledger"], r["partition"]): Cursor.from_json(r["state"]) for r in rows}
 
 
-async def advance(conn: Connection, batch: Batch) -> None:
+async def advance(conn: Connection, batch: LedgerBatch) -> None:
     """Raises CursorMoved if the stored cursor is not exactly where the batch begins."""
     before, after = batch.before.to_json().decode(), batch.after.to_json().decode()
     if batch.before.seq == 0:

@@ -10,7 +10,7 @@ import asyncpg
 from asyncpg import Connection
 
 SCHEMA = "berth"
-EVERYBODY = "*"
+ALL_TENANTS = "*"
 """What an operator's transaction names as `app.tenant`; no tenant can be called so."""
 OPERATOR = "berth_operator"
 """The role that it puts on beside; `roles.py` says what it sees."""
@@ -22,7 +22,7 @@ async def connect(dsn: str, schema: str = SCHEMA, *, within_s: float = 60.0) -> 
 
 
 @contextmanager
-def answering(conn: Connection, within_s: float) -> Iterator[None]:
+def terminate_after(conn: Connection, within_s: float) -> Iterator[None]:
     """A connection that is silent for too long is dropped, and whoever waits for it told so.
 
     A `command_timeout` is no help: asyncpg then waits for the server to confirm that it gave up.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Fault:
     closed_at: int = 0
 
 
-FAULT = Table(
+FAULT = RowTable(
     "fault",
     Fault,
     "fault_id",
@@ -45,7 +45,7 @@ FAULT = Table(
 )
 
 
-def fold_fault(row: Fault, line: Line) -> None:
+def fold_fault(row: Fault, line: LedgerEvent) -> None:
     data = line.data
     if line.type == "fault.suspected.v1":
         for name in ("job_id", "node_id", "allocation_id", "slowdown", "score"):

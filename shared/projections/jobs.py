@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.projections.facts import Line, Payload
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent, Payload
+from shared.projections.table import RowTable
 
 PRIVATE = ("command", "env")
 
@@ -60,7 +60,7 @@ class Placement:
     nodes: str = "[]"
 
 
-ADMISSION = Table(
+ADMISSION = RowTable(
     "job_admission",
     Admission,
     "job_id",
@@ -84,7 +84,7 @@ ADMISSION = Table(
         "traceparent": "text",
     },
 )
-PLACEMENT = Table(
+PLACEMENT = RowTable(
     "job_placement",
     Placement,
     "job_id",
@@ -117,7 +117,7 @@ def public_spec(spec: Payload) -> str:
     return msgspec.json.encode(kept).decode()
 
 
-def fold_admission(row: Admission, line: Line) -> None:
+def fold_admission(row: Admission, line: LedgerEvent) -> None:
     data = line.data
     match line.type:
         case "job.admitted.v1":
@@ -154,7 +154,7 @@ def describe(row: Admission, spec: Payload) -> None:
     row.spec = public_spec(spec)
 
 
-def fold_placement(row: Placement, line: Line) -> None:
+def fold_placement(row: Placement, line: LedgerEvent) -> None:
     data = line.data
     row.tenant = data.get("tenant") or row.tenant
     row.gpu_ms += used_ms(data)
@@ -190,14 +190,14 @@ def used_ms(data: Payload) -> int:
     return round(gpu_s * 1000)
 
 
-def wait_anew(row: Placement, line: Line) -> None:
+def wait_anew(row: Placement, line: LedgerEvent) -> None:
     row.phase, row.attempt = "waiting", line.data["attempt"]
     row.enqueued_at = row.enqueued_at or line.at
     row.waiting_since, row.placed_at, row.started_at = line.at, 0, 0
     row.held_reason, row.short_gpus = "", 0.0
 
 
-def finish(row: Placement, line: Line) -> None:
+def finish(row: Placement, line: LedgerEvent) -> None:
     data = line.data
     row.phase = line.type.split(".")[1]
     row.ended_at, row.reason = line.at, data.get("reason", "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class LlmTenant:
     output_tokens: int = 0
 
 
-LLM_REQUEST = Table(
+LLM_REQUEST = RowTable(
     "llm_request",
     LlmRequest,
     "request_key",
@@ -66,7 +66,7 @@ LLM_REQUEST = Table(
         "ended_at": "bigint",
     },
 )
-LLM_TENANT = Table(
+LLM_TENANT = RowTable(
     "llm_tenant",
     LlmTenant,
     "account",
@@ -82,7 +82,7 @@ LLM_TENANT = Table(
 )
 
 
-def fold_request(row: LlmRequest, line: Line) -> None:
+def fold_request(row: LlmRequest, line: LedgerEvent) -> None:
     data = line.data
     row.tenant = data.get("tenant", row.tenant)
     match line.type:
@@ -101,7 +101,7 @@ def fold_request(row: LlmRequest, line: Line) -> None:
             row.state, row.reason, row.ended_at = "rejected", data["reason"], line.at
 
 
-def fold_account(row: LlmTenant, line: Line) -> None:
+def fold_account(row: LlmTenant, line: LedgerEvent) -> None:
     if line.type == "llm.rejected.v1":
         row.rejected += 1
         return

@@ -8,32 +8,32 @@ from typing import Any
 
 from shared.projections import answers, faults, jobs, llm, nodes, queue, tenants
 from shared.projections.audit import AUDIT
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
-Fresh = Callable[[str, Line], Any]
-Fold = Callable[[Any, Line], None]
+Fresh = Callable[[str, LedgerEvent], Any]
+Fold = Callable[[Any, LedgerEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Projection:
     """Rows of one table: the key of an event's row, a row that is new, and how an event folds."""
 
-    table: Table[Any]
-    key: Callable[[Line], str]
+    table: RowTable[Any]
+    key: Callable[[LedgerEvent], str]
     fresh: Fresh
     fold: Fold
 
 
-def field(name: str) -> Callable[[Line], str]:
+def field(name: str) -> Callable[[LedgerEvent], str]:
     return lambda line: str(line.data[name])
 
 
-def per_lane(name: str) -> Callable[[Line], str]:
+def per_lane(name: str) -> Callable[[LedgerEvent], str]:
     return lambda line: f"{line.partition}/{line.data[name]}"
 
 
-def lane(line: Line) -> str:
+def lane(line: LedgerEvent) -> str:
     return str(line.partition)
 
 
@@ -45,41 +45,41 @@ def of_tenant(row: type[Any]) -> Fresh:
     return lambda key, line: row(key, line.data["tenant"], line.partition)
 
 
-ADMISSION = Model(
+ADMISSION = Projection(
     jobs.ADMISSION, field("job_id"), with_partition(jobs.Admission), jobs.fold_admission
 )
-PLACEMENT = Model(
+PLACEMENT = Projection(
     jobs.PLACEMENT, field("job_id"), with_partition(jobs.Placement), jobs.fold_placement
 )
-NODE = Model(nodes.NODE, field("node_id"), with_partition(nodes.Node), nodes.fold_node)
-RANK = Model(queue.RANK, lane, with_partition(queue.QueueRank), queue.fold_rank)
-TENANT = Model(
+NODE = Projection(nodes.NODE, field("node_id"), with_partition(nodes.Node), nodes.fold_node)
+RANK = Projection(queue.RANK, lane, with_partition(queue.QueueRank), queue.fold_rank)
+TENANT = Projection(
     tenants.TENANT, field("tenant"), lambda k, line: tenants.Tenant(k), tenants.fold_tenant
 )
-POOL = Model(tenants.POOL, field("pool"), lambda k, line: tenants.Pool(k), tenants.fold_pool)
-ENDPOINT = Model(
+POOL = Projection(tenants.POOL, field("pool"), lambda k, line: tenants.Pool(k), tenants.fold_pool)
+ENDPOINT = Projection(
     tenants.ENDPOINT, field("endpoint"), lambda k, line: tenants.Endpoint(k), tenants.fold_endpoint
 )
-USAGE = Model(tenants.USAGE, per_lane("tenant"), of_tenant(tenants.Usage), tenants.fold_usage)
-QUOTA = Model(tenants.QUOTA, per_lane("tenant"), of_tenant(tenants.Quota), tenants.fold_quota)
-COMMAND = Model(
+USAGE = Projection(tenants.USAGE, per_lane("tenant"), of_tenant(tenants.Usage), tenants.fold_usage)
+QUOTA = Projection(tenants.QUOTA, per_lane("tenant"), of_tenant(tenants.Quota), tenants.fold_quota)
+COMMAND = Projection(
     answers.COMMAND, field("command_id"), lambda k, line: answers.Answer(k), answers.fold_answer
 )
-FAULT = Model(faults.FAULT, field("fault_id"), with_partition(faults.Fault), faults.fold_fault)
-LLM_REQUEST = Model(
+FAULT = Projection(faults.FAULT, field("fault_id"), with_partition(faults.Fault), faults.fold_fault)
+LLM_REQUEST = Projection(
     llm.LLM_REQUEST,
     lambda line: f"{line.partition}/{line.data['tenant']}/{line.data['request_id']}",
     lambda k, line: llm.LlmRequest(k, line.partition, line.data["request_id"]),
     llm.fold_request,
 )
-LLM_TENANT = Model(
+LLM_TENANT = Projection(
     llm.LLM_TENANT,
     per_lane("tenant"),
     lambda k, line: llm.LlmTenant(k, line.partition, line.data["tenant"]),
     llm.fold_account,
 )
 
-TABLES: tuple[Table[Any], ...] = (
+TABLES: tuple[RowTable[Any], ...] = (
     *(
         model.table
         for model in (
@@ -103,7 +103,7 @@ TABLES: tuple[Table[Any], ...] = (
     AUDIT,
 )
 
-FOLDED: dict[tuple[str, str], tuple[Model, ...]] = {
+FOLDED: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("access", "tenant.registered.v1"): (TENANT,),
     ("access", "tenant.retired.v1"): (TENANT,),
     ("access", "pool.configured.v1"): (POOL,),
@@ -148,7 +148,7 @@ ANSWERS = frozenset({"command.accepted.v1", "command.refused.v1"})
 """Every service answers: their read model does not depend on the ledger."""
 
 
-def touched(line: Line) -> tuple[Model, ...]:
+def touched(line: LedgerEvent) -> tuple[Projection, ...]:
     if line.type in ANSWERS:
         return (COMMAND,)
     return FOLDED.get((line.ledger, line.type), ())

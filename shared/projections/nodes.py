@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Lease:
     exit_code: int | None = None
 
 
-NODE = Table(
+NODE = RowTable(
     "node",
     Node,
     "node_id",
@@ -80,7 +80,7 @@ NODE = Table(
         "health": "float8",
     },
 )
-LEASE = Table(
+LEASE = RowTable(
     "allocation",
     Lease,
     "allocation_id",
@@ -104,7 +104,7 @@ LEASE = Table(
 )
 
 
-def fold_node(row: Node, line: Line) -> None:
+def fold_node(row: Node, line: LedgerEvent) -> None:
     data = line.data
     match line.type:
         case "node.joined.v1":
@@ -124,12 +124,12 @@ def fold_node(row: Node, line: Line) -> None:
             row.cordoned, row.draining, row.reason = False, False, ""
 
 
-def leases_of(line: Line) -> list[Lease]:
+def leases_of(line: LedgerEvent) -> list[Lease]:
     """The rows that a JobPlaced makes: one per worker."""
     data = line.data
     return [
         Lease(
-            allocation_id=f"{line.place}/{lease['rank']}",
+            allocation_id=f"{line.position}/{lease['rank']}",
             partition=line.partition,
             job_id=data["job_id"],
             tenant=data["tenant"],
@@ -146,6 +146,6 @@ def leases_of(line: Line) -> list[Lease]:
     ]
 
 
-def release(row: Lease, line: Line) -> None:
+def release(row: Lease, line: LedgerEvent) -> None:
     row.released_at, row.reason = line.at, line.data["reason"]
     row.exit_code = line.data.get("exit_code")

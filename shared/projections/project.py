@@ -9,14 +9,14 @@ from asyncpg import Connection
 from shared.bus.failpoints import FAILPOINTS
 from shared.projections import answers, cursor, nodes, timeline
 from shared.projections.audit import AUDIT, entries_of
-from shared.projections.facts import Batch, Line
-from shared.projections.models import Model, touched
+from shared.projections.ledger_events import LedgerBatch, LedgerEvent
+from shared.projections.models import Projection, touched
 
 DEAD = "input.rejected.v1"
 PLACED = "job.placed.v1"
 RELEASED = "allocation.released.v1"
 
-Work = dict[str, tuple[Model, list[tuple[str, Line]]]]
+Work = dict[str, tuple[Projection, list[tuple[str, LedgerEvent]]]]
 
 
 LOCK = 0x7072_6F6A
@@ -24,24 +24,24 @@ LOCK = 0x7072_6F6A
 SHARE = f"SELECT pg_advisory_xact_lock_shared({LOCK})"
 
 
-async def project(conn: Connection, batches: list[Batch], *, locked: bool = False) -> None:
+async def project(conn: Connection, batches: list[LedgerBatch], *, locked: bool = False) -> None:
     """Raises CursorMoved, and writes nothing, unless each batch follows what is stored.
 
     Each column comes from one ledger, so batches of several ledgers may be folded together.
     `locked`: the caller holds LOCK exclusively, on another connection.
     """
-    lines = [line for batch in batches for line in batch.lines]
+    lines = [line for batch in batches for line in batch.events]
     async with conn.transaction():
         if not locked:
             await conn.execute(SHARE)
         for batch in batches:
             await cursor.advance(conn, batch)
-        await write(conn, lines)
+        await write_rows(conn, lines)
         FAILPOINTS.pass_by("before_commit")
     FAILPOINTS.pass_by("after_commit")
 
 
-async def write(conn: Connection, lines: list[Line]) -> None:
+async def write_rows(conn: Connection, lines: list[LedgerEvent]) -> None:
     await timeline.project(conn, lines)
     for model, work in grouped(lines).values():
         await fold(conn, model, work)
@@ -51,7 +51,7 @@ async def write(conn: Connection, lines: list[Line]) -> None:
     await AUDIT.store(conn, [entry for line in lines for entry in entries_of(line)])
 
 
-def grouped(lines: list[Line]) -> Work:
+def grouped(lines: list[LedgerEvent]) -> Work:
     work: Work = {}
     for line in lines:
         for model in touched(line):
@@ -60,7 +60,7 @@ def grouped(lines: list[Line]) -> Work:
     return work
 
 
-async def fold(conn: Connection, model: Model, work: list[tuple[str, Line]]) -> None:
+async def fold(conn: Connection, model: Projection, work: list[tuple[str, LedgerEvent]]) -> None:
     rows: dict[str, Any] = await model.table.load(conn, {key for key, _ in work})
     for key, line in work:
         row = rows.get(key)
@@ -70,10 +70,10 @@ async def fold(conn: Connection, model: Model, work: list[tuple[str, Line]]) -> 
     await model.table.store(conn, rows.values())
 
 
-async def leases(conn: Connection, lines: list[Line]) -> None:
+async def leases(conn: Connection, lines: list[LedgerEvent]) -> None:
     """A lease and its release often lie in one batch: only older ones are read back."""
     made: dict[str, nodes.Lease] = {}
-    ended: dict[str, Line] = {}
+    ended: dict[str, LedgerEvent] = {}
     for line in lines:
         if line.ledger != "placement":
             continue

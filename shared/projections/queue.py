@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.projections.facts import Line
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class QueueRank:
     runtime: str = "none"
 
 
-RANK = Table(
+RANK = RowTable(
     "queue_rank",
     QueueRank,
     "lane",
@@ -43,7 +43,7 @@ RANK = Table(
 )
 
 
-def fold_rank(row: QueueRank, line: Line) -> None:
+def fold_rank(row: QueueRank, line: LedgerEvent) -> None:
     data = line.data
     row.base_policy, row.model_sha256 = data["base_policy"], data.get("model_sha256", "")
     row.learned, row.runtime = data.get("learned", ""), data.get("runtime", "none")

@@ -15,7 +15,7 @@ from shared.projections.database import SCHEMA, connect
 from shared.projections.migrate import migrate
 from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
-from shared.projections.source import Place, Source, ahead
+from shared.projections.source import LedgerPartition, Source, prefetch
 
 BESIDE = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
@@ -25,7 +25,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildResult:
     """Events folded, and each table's content hash before and after."""
 
     events: int
@@ -52,7 +52,7 @@ async def hashes(conn: Connection, schema: str) -> dict[str, str]:
 
 async def rebuild(
     dsn: str, log: Log, partitions: int, *, swap: bool, progress: Progress = lambda _: None
-) -> Rebuilt:
+) -> RebuildResult:
     """Folds all ledgers from offset 0 to exactly where the live read models stand.
 
     The live projector waits only while the last records are folded and the tables compared.
@@ -81,24 +81,24 @@ async def rebuild(
 async def fold_to(
     conn: Connection,
     source: Source,
-    limits: Mapping[Place, Cursor],
+    limits: Mapping[LedgerPartition, Cursor],
     progress: Progress,
     *,
     shared: bool = True,
 ) -> int:
     events = 0
-    async with aclosing(ahead(lambda: source.poll(QUIET_S, RECORDS, limits))) as found:
+    async with aclosing(prefetch(lambda: source.poll(QUIET_S, RECORDS, limits))) as found:
         async for batches in found:
             if not batches and source.reached(limits):
                 break
             await project(conn, batches, locked=not shared)
-            count = sum(len(batch.lines) for batch in batches)
+            count = sum(len(batch.events) for batch in batches)
             events += count
             progress(count)
     return events
 
 
-async def compare(live: Connection, events: int, swap: bool) -> Rebuilt:
+async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
     before, after = await hashes(live, SCHEMA), await hashes(live, BESIDE)
     if swap:
         async with live.transaction():
@@ -106,4 +106,4 @@ async def compare(live: Connection, events: int, swap: bool) -> Rebuilt:
             await live.execute(f'ALTER SCHEMA "{BESIDE}" RENAME TO "{SCHEMA}"')
     else:
         await live.execute(f'DROP SCHEMA "{BESIDE}" CASCADE')
-    return Rebuilt(events, before, after, swap)
+    return RebuildResult(events, before, after, swap)

@@ -11,13 +11,13 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.topics import LEDGERS, TOPICS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
-from shared.projections.facts import Batch, lines_of
+from shared.projections.ledger_events import LedgerBatch, decode_events
 
-Place = tuple[str, int]
-Limits = Mapping[Place, Cursor]
+LedgerPartition = tuple[str, int]
+Limits = Mapping[LedgerPartition, Cursor]
 
 
-def places(partitions: int) -> list[Place]:
+def ledger_partitions(partitions: int) -> list[LedgerPartition]:
     """Every ledger partition of an installation with that many lanes."""
     return [
         (name, partition)
@@ -26,7 +26,7 @@ def places(partitions: int) -> list[Place]:
     ]
 
 
-def after(accepted: Accepted) -> Cursor:
+def cursor_after(accepted: Accepted) -> Cursor:
     """Where a reader stands that has just accepted this record."""
     record = accepted.record
     return Cursor(
@@ -37,7 +37,7 @@ def after(accepted: Accepted) -> Cursor:
 T = TypeVar("T")
 
 
-async def ahead(poll: Callable[[], Awaitable[T]]) -> AsyncGenerator[T, None]:
+async def prefetch(poll: Callable[[], Awaitable[T]]) -> AsyncGenerator[T, None]:
     """What `poll` finds, for ever; while the caller waits for Postgres the next is decoded."""
     coming = asyncio.ensure_future(poll())
     try:
@@ -53,15 +53,15 @@ class Source:
     """Reads from stored cursors on; what lies behind a limit is kept for a later call."""
 
     def __init__(self, log: Log, partitions: int, cursors: Limits | None = None) -> None:
-        self._at: dict[Place, Cursor] = {
-            place: (cursors or {}).get(place, Cursor()) for place in places(partitions)
+        self._at: dict[LedgerPartition, Cursor] = {
+            place: (cursors or {}).get(place, Cursor()) for place in ledger_partitions(partitions)
         }
         ledgers: dict[str, list[int]] = {}
         for name, partition in self._at:
             ledgers.setdefault(name, []).append(partition)
         start = {TP(*place): cursor for place, cursor in self._at.items()}
         self._tail = LedgerTail(log, ledgers, start)
-        self._held: dict[Place, list[Accepted]] = {}
+        self._held: dict[LedgerPartition, list[Accepted]] = {}
 
     async def start(self) -> None:
         """Raises TailLost when a log no longer reaches to its cursor."""
@@ -79,7 +79,7 @@ class Source:
 
     async def poll(
         self, wait_s: float, max_records: int, limits: Limits | None = None
-    ) -> list[Batch]:
+    ) -> list[LedgerBatch]:
         """At most one batch per ledger partition, none of it behind the limits."""
         ready = self._ready(limits)
         if not ready:
@@ -89,8 +89,8 @@ class Source:
             ready = self._ready(limits)
         return [self._batch(place, records) for place, records in ready.items()]
 
-    def _ready(self, limits: Limits | None) -> dict[Place, list[Accepted]]:
-        ready: dict[Place, list[Accepted]] = {}
+    def _ready(self, limits: Limits | None) -> dict[LedgerPartition, list[Accepted]]:
+        ready: dict[LedgerPartition, list[Accepted]] = {}
         for place, held in list(self._held.items()):
             now, later = self._split(place, held, limits)
             if now:
@@ -103,7 +103,7 @@ class Source:
 
     @staticmethod
     def _split(
-        place: Place, held: list[Accepted], limits: Limits | None
+        place: LedgerPartition, held: list[Accepted], limits: Limits | None
     ) -> tuple[list[Accepted], list[Accepted]]:
         if limits is None:
             return held, []
@@ -111,7 +111,7 @@ class Source:
         now = [accepted for accepted in held if accepted.record.seq <= last]
         return now, held[len(now) :]
 
-    def _batch(self, place: Place, records: list[Accepted]) -> Batch:
-        before, end = self._at[place], after(records[-1])
+    def _batch(self, place: LedgerPartition, records: list[Accepted]) -> LedgerBatch:
+        before, end = self._at[place], cursor_after(records[-1])
         self._at[place] = end
-        return Batch(*place, before, end, lines_of(records))
+        return LedgerBatch(*place, before, end, decode_events(records))

@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[Row]):
+class RowTable(Generic[Row]):
     """`row` is a slotted dataclass whose fields are the columns; `types` are their SQL types."""
 
     name: str
@@ -51,7 +51,7 @@ class Table(Generic[Row]):
         await conn.execute(self.upsert(), *columns)
 
 
-def check(table: Table[Any]) -> None:
+def check(table: RowTable[Any]) -> None:
     """A table and its row class name the same columns in the same order."""
     named = tuple(f.name for f in fields(table.row))
     if named != table.columns:

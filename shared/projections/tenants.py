@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.facts import Line
 from shared.projections.jobs import used_ms
-from shared.projections.table import Table
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.table import RowTable
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Quota:
     spot_gpus: float | None = None
 
 
-TENANT = Table(
+TENANT = RowTable(
     "tenant",
     Tenant,
     "tenant",
@@ -70,19 +70,19 @@ TENANT = Table(
         "registered_at": "bigint",
     },
 )
-POOL = Table(
+POOL = RowTable(
     "pool",
     Pool,
     "pool",
     {"pool": "text", "partition": "int", "time_scale": "float8", "settings": "text"},
 )
-ENDPOINT = Table(
+ENDPOINT = RowTable(
     "endpoint",
     Endpoint,
     "endpoint",
     {"endpoint": "text", "partition": "int", "tokens_per_s": "float8", "batch_tokens": "bigint"},
 )
-USAGE = Table(
+USAGE = RowTable(
     "tenant_usage",
     Usage,
     "usage_id",
@@ -97,7 +97,7 @@ USAGE = Table(
         "preempted": "bigint",
     },
 )
-QUOTA = Table(
+QUOTA = RowTable(
     "quota",
     Quota,
     "quota_id",
@@ -112,7 +112,7 @@ QUOTA = Table(
 )
 
 
-def fold_tenant(row: Tenant, line: Line) -> None:
+def fold_tenant(row: Tenant, line: LedgerEvent) -> None:
     if line.type == "tenant.registered.v1":
         row.default_pool, row.weight = line.data["default_pool"], line.data.get("weight", 1.0)
         row.active, row.registered_at = True, row.registered_at or line.at
@@ -120,18 +120,18 @@ def fold_tenant(row: Tenant, line: Line) -> None:
         row.active = False
 
 
-def fold_pool(row: Pool, line: Line) -> None:
+def fold_pool(row: Pool, line: LedgerEvent) -> None:
     row.partition, row.time_scale = line.data["partition"], line.data.get("time_scale", 1.0)
     row.settings = line.raw.decode()
 
 
-def fold_endpoint(row: Endpoint, line: Line) -> None:
+def fold_endpoint(row: Endpoint, line: LedgerEvent) -> None:
     row.partition = line.data["partition"]
     row.tokens_per_s = line.data["tokens_per_s"]
     row.batch_tokens = line.data["batch_tokens"]
 
 
-def fold_usage(row: Usage, line: Line) -> None:
+def fold_usage(row: Usage, line: LedgerEvent) -> None:
     match line.type:
         case "job.succeeded.v1":
             row.succeeded += 1
@@ -144,7 +144,7 @@ def fold_usage(row: Usage, line: Line) -> None:
     row.gpu_ms += used_ms(line.data)
 
 
-def fold_quota(row: Quota, line: Line) -> None:
+def fold_quota(row: Quota, line: LedgerEvent) -> None:
     row.guaranteed_gpus = line.data["guaranteed_gpus"]
     row.borrow_gpus = line.data.get("borrow_gpus")
     row.spot_gpus = line.data.get("spot_gpus")

@@ -6,7 +6,7 @@ import msgspec
 from asyncpg import Connection
 
 from shared.contracts.base import EVENTS
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 
 COLUMNS = (
     "ledger",
@@ -30,14 +30,14 @@ DROPPED = ("spec", "principal")
 """The job's row has it, and the audit; a command line or a key belongs in no history."""
 
 
-def data_of(line: Line) -> str:
+def data_of(line: LedgerEvent) -> str:
     if any(name in line.data for name in DROPPED):
         kept = {k: v for k, v in line.data.items() if k not in DROPPED}
         return msgspec.json.encode(kept).decode()
     return line.raw.decode()
 
 
-def row_of(line: Line) -> tuple[object, ...]:
+def row_of(line: LedgerEvent) -> tuple[object, ...]:
     return (
         line.ledger,
         line.partition,
@@ -53,7 +53,7 @@ def row_of(line: Line) -> tuple[object, ...]:
     )
 
 
-async def project(conn: Connection, lines: list[Line]) -> None:
+async def project(conn: Connection, lines: list[LedgerEvent]) -> None:
     rows = [row_of(line) for line in lines if line.type in JOB_TYPES]
     if rows:
         await conn.copy_records_to_table("job_event", records=rows, columns=COLUMNS)

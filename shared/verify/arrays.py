@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Violation, where
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
@@ -13,7 +13,7 @@ MADE = ("job.admitted.v1", "job.deferred.v1", "job.rejected.v1")
 OVER = ("job.rejected.v1", "job.cancelled.v1")
 
 
-def array_of(line: Line) -> str:
+def array_of(line: LedgerEvent) -> str:
     """The array that the job of this line is part of; empty: none."""
     index = line.data.get("array_index")
     return "" if index is None else str(line.data["job_id"]).removesuffix(f".{index}")
@@ -33,7 +33,7 @@ class ArraysCancelled:
     stopped: set[str] = field(default_factory=set)
     broken: list[Violation] = field(default_factory=list)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.ledger != "admission":
             return
         if line.type in MADE and (stem := array_of(line)):
@@ -49,7 +49,7 @@ class ArraysCancelled:
         elif line.type in ANSWERS:
             self._answered(line)
 
-    def _made(self, line: Line, stem: str) -> None:
+    def _made(self, line: LedgerEvent, stem: str) -> None:
         job = line.data["job_id"]
         if job not in self.array and stem in self.stopped:
             self._break(line, f"{job} was made after {stem} was cancelled")
@@ -60,12 +60,12 @@ class ArraysCancelled:
     def _ended(self, job: str) -> None:
         self.living.get(self.array.get(job, ""), set()).discard(job)
 
-    def _answered(self, line: Line) -> None:
+    def _answered(self, line: LedgerEvent) -> None:
         stem = self.cancelled.pop(line.data["command_id"], None)
         if stem and (left := self.living.get(stem)):
             self._break(line, f"{stem} is answered while {len(left)} of its jobs live")
 
-    def _break(self, line: Line, what: str) -> None:
+    def _break(self, line: LedgerEvent, what: str) -> None:
         self.broken.append(Violation(self.name, where(line), what))
 
     def finish(self) -> Iterator[Violation]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from shared.contracts.base import UnknownType
 from shared.contracts.codec import owner_of
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 from shared.verify.arrays import array_of
 from shared.verify.rules import Bounds, Violation, where
 
@@ -38,12 +38,12 @@ class CommandsAnswered:
     read: dict[int, int]
     """Lane to the last placement seq that admission has read: it knows of no later end."""
     name: str = "every command has exactly one answer, from its owner"
-    answers: dict[str, list[Line]] = field(default_factory=dict)
+    answers: dict[str, list[LedgerEvent]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     members: dict[str, set[str]] = field(default_factory=dict)
     """Array to those of its jobs that were made."""
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.type in ANSWERS:
             self.answers.setdefault(line.data["command_id"], []).append(line)
         elif line.type in ENDS and self._is_known(line):
@@ -51,7 +51,7 @@ class CommandsAnswered:
         if line.ledger == "admission" and (stem := array_of(line)):
             self.members.setdefault(stem, set()).add(line.data["job_id"])
 
-    def _is_known(self, line: Line) -> bool:
+    def _is_known(self, line: LedgerEvent) -> bool:
         """To admission, when it answered what it has answered so far."""
         if line.ledger == "admission":
             return self.bounds.has(line)
@@ -64,7 +64,7 @@ class CommandsAnswered:
             if command_id not in self.asked and self.bounds.has(answers[0]):
                 yield Violation(self.name, where(answers[0]), f"{command_id} was never asked")
 
-    def _judge(self, asked: Asked, answers: list[Line]) -> Iterator[Violation]:
+    def _judge(self, asked: Asked, answers: list[LedgerEvent]) -> Iterator[Violation]:
         if not answers and asked.consumed and not self._may_wait(asked):
             yield Violation(self.name, asked.where, f"{asked.type} {asked.command_id}: no answer")
         if len(answers) > 1:
@@ -111,9 +111,9 @@ class PoisonRejected:
     """What lies in the topic `dead`: place to sha256 of the bytes there."""
     bounds: Bounds
     name: str = "dead letters equal what was rejected"
-    rejected: dict[tuple[str, int, int], list[Line]] = field(default_factory=dict)
+    rejected: dict[tuple[str, int, int], list[LedgerEvent]] = field(default_factory=dict)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.type == "input.rejected.v1":
             data = line.data
             place = (data["topic"], data["partition"], data["offset"])

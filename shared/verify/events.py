@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.contracts.base import EVENTS
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Bounds, Violation, where
 
 
@@ -22,7 +22,7 @@ class EventsRepublished:
     missing: list[Violation] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         cls = EVENTS.get(line.type)
         if cls is None or not cls.PUBLIC:
             return

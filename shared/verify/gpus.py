@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.projections.facts import Line, Payload
+from shared.projections.ledger_events import LedgerEvent, Payload
 from shared.verify.rules import Violation, where
 
 
@@ -44,7 +44,7 @@ class GpusHeld:
     held_by: Counter[str] = field(default_factory=Counter)
     """How many leases each job holds."""
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.ledger != "placement":
             return
         match line.type:
@@ -61,15 +61,15 @@ class GpusHeld:
             case "job.succeeded.v1" | "job.failed.v1" | "job.cancelled.v1" | "job.requeued.v1":
                 self._holds_nothing(line)
 
-    def _join(self, line: Line) -> None:
+    def _join(self, line: LedgerEvent) -> None:
         data, old = line.data, self.nodes.get(line.data["node_id"])
         node = Node(data["gpus"], data["cpus"], data["mem_gib"])
         if old is not None:
             node.used, node.cpus_used, node.mem_used = old.used, old.cpus_used, old.mem_used
         self.nodes[data["node_id"]] = node
 
-    def _take(self, line: Line, lease: Payload) -> None:
-        name = f"{line.place}/{lease['rank']}"
+    def _take(self, line: LedgerEvent, lease: Payload) -> None:
+        name = f"{line.position}/{lease['rank']}"
         node = self.nodes.get(lease["node_id"])
         if node is None or not node.alive:
             self._break(line, f"{name} is on {lease['node_id']}, which is not there")
@@ -90,7 +90,7 @@ class GpusHeld:
         node.cpus_used += sign * lease.get("cpus", 0.0)
         node.mem_used += sign * lease.get("mem_gib", 0.0)
 
-    def _give(self, line: Line) -> None:
+    def _give(self, line: LedgerEvent) -> None:
         name = line.data["allocation_id"]
         held = self.leases.pop(name, None)
         if held is None:
@@ -104,13 +104,13 @@ class GpusHeld:
             node.used[gpu] -= held.lease.get("gpu_milli", 1000)
         self._account(node, held.lease, -1)
 
-    def _holds_nothing(self, line: Line) -> None:
+    def _holds_nothing(self, line: LedgerEvent) -> None:
         job = line.data["job_id"]
         if self.held_by[job] > 0:
             self._break(line, f"{job} is {line.type} and still holds GPUs")
         del self.held_by[job]
 
-    def _break(self, line: Line, what: str) -> None:
+    def _break(self, line: LedgerEvent, what: str) -> None:
         self.broken.append(Violation(self.name, where(line), what))
 
     def finish(self) -> Iterator[Violation]:

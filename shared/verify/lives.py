@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Bounds, Violation, where
 
 ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
@@ -94,17 +94,17 @@ class JobsLive:
     bounds: Bounds
     name: str = "every admitted job is waiting, running or ended once"
     lives: dict[str, Life] = field(default_factory=dict)
-    admitted: dict[str, Line] = field(default_factory=dict)
-    closed: dict[str, Line] = field(default_factory=dict)
+    admitted: dict[str, LedgerEvent] = field(default_factory=dict)
+    closed: dict[str, LedgerEvent] = field(default_factory=dict)
     broken: list[Violation] = field(default_factory=list)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.ledger == "admission":
             self._admission(line)
         elif line.ledger == "placement" and line.type.startswith("job."):
             self._placement(line)
 
-    def _admission(self, line: Line) -> None:
+    def _admission(self, line: LedgerEvent) -> None:
         job = line.data.get("job_id", "")
         if line.type == "job.admitted.v1":
             if job in self.admitted or job in self.closed:
@@ -115,7 +115,7 @@ class JobsLive:
                 self._break(line, f"{job} is not admission's to end")
             self.closed[job] = line
 
-    def _placement(self, line: Line) -> None:
+    def _placement(self, line: LedgerEvent) -> None:
         job, verb = line.data["job_id"], line.type.split(".")[1]
         life = self.lives.setdefault(job, Life(self.bounds.has(line)))
         if life.ended:
@@ -130,13 +130,13 @@ class JobsLive:
         else:
             life.phase = verb
 
-    def _attempt(self, line: Line, life: Life, job: str) -> None:
+    def _attempt(self, line: LedgerEvent, life: Life, job: str) -> None:
         attempt = line.data.get("attempt", 1)
         if attempt != life.attempt + 1:
             self._break(line, f"{job}: attempt {attempt} follows {life.attempt}")
         life.attempt = attempt
 
-    def _break(self, line: Line, what: str) -> None:
+    def _break(self, line: LedgerEvent, what: str) -> None:
         self.broken.append(Violation(self.name, where(line), what))
 
     def finish(self) -> Iterator[Violation]:

@@ -20,15 +20,15 @@ from shared.ledger.inputs import refuse_misplaced
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor
 from shared.ledger.record import Position, next_of
-from shared.projections.source import after, places
+from shared.projections.source import cursor_after, ledger_partitions
 from shared.verify.commands import Asked, Poison
 from shared.verify.workers import MadeReady
 
-__all__ = ["Asks", "Consumption", "after", "asks", "dead_letters", "ledgers", "published"]
+__all__ = ["Asks", "Consumption", "cursor_after", "asks", "dead_letters", "ledgers", "published"]
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class InstallationLog:
     """The logs of one installation, and how patiently they are read.
 
     The embedded broker's end offsets lag: a topic has ended when it was silent for `quiet_s`.
@@ -41,10 +41,10 @@ class Logs:
     patience_s: float = 15.0
 
 
-async def ledgers(logs: Logs) -> AsyncIterator[list[Accepted]]:
+async def ledgers(logs: InstallationLog) -> AsyncIterator[list[Accepted]]:
     """Every accepted record of every ledger, in order within each partition."""
     wanted: dict[str, list[int]] = {}
-    for name, partition in places(logs.partitions):
+    for name, partition in ledger_partitions(logs.partitions):
         wanted.setdefault(name, []).append(partition)
     tail = LedgerTail(logs.log, wanted)
     await tail.start()
@@ -59,7 +59,7 @@ async def ledgers(logs: Logs) -> AsyncIterator[list[Accepted]]:
         await tail.stop()
 
 
-async def topics(logs: Logs, names: Iterable[str]) -> AsyncIterator[tuple[TP, Entry]]:
+async def topics(logs: InstallationLog, names: Iterable[str]) -> AsyncIterator[tuple[TP, Entry]]:
     """Every record of these plain topics, in order within each partition."""
     tps = [
         TP(name, partition)
@@ -128,7 +128,7 @@ class Consumption:
         return 0 if isinstance(position, int) else position[1]
 
 
-async def asks(logs: Logs, consumption: Consumption) -> Asks:
+async def asks(logs: InstallationLog, consumption: Consumption) -> Asks:
     """Every command and every undecodable record of the topics that somebody answers for."""
     found = Asks()
     async for tp, entry in topics(logs, list(CUSTODIAN)):
@@ -185,7 +185,9 @@ def digest(value: bytes | None) -> str:
     return hashlib.sha256(value or b"").hexdigest()
 
 
-async def published(logs: Logs, consumption: Consumption) -> tuple[dict[str, str], list[str]]:
+async def published(
+    logs: InstallationLog, consumption: Consumption
+) -> tuple[dict[str, str], list[str]]:
     """What lies in `events` once the publisher has caught up, or has had its time to."""
     due = set(consumption.last_public.values())
     found = await all_events(logs)
@@ -197,7 +199,7 @@ async def published(logs: Logs, consumption: Consumption) -> tuple[dict[str, str
     return found
 
 
-async def all_events(logs: Logs) -> tuple[dict[str, str], list[str]]:
+async def all_events(logs: InstallationLog) -> tuple[dict[str, str], list[str]]:
     """Ids and types in `events`, and the ids that stand there with two contents."""
     ids: dict[str, str] = {}
     contents: dict[str, bytes] = {}
@@ -211,7 +213,7 @@ async def all_events(logs: Logs) -> tuple[dict[str, str], list[str]]:
     return ids, conflicting
 
 
-async def dead_letters(logs: Logs) -> dict[tuple[str, int, int], str]:
+async def dead_letters(logs: InstallationLog) -> dict[tuple[str, int, int], str]:
     """Where each dead letter came from, and the sha256 of the bytes that lie in `dead`."""
     found: dict[tuple[str, int, int], str] = {}
     async for _, entry in topics(logs, ["dead"]):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from asyncpg import Connection
 
 from shared.projections import cursor
-from shared.projections.facts import Line
-from shared.projections.source import Place
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.source import LedgerPartition
 from shared.verify.rules import Violation
 
 Rows = dict[str, tuple[object, ...]]
@@ -48,7 +48,7 @@ STATES = {
 class Stored:
     """What the read models say, all from one snapshot of the database."""
 
-    upto: Mapping[Place, int]
+    upto: Mapping[LedgerPartition, int]
     """Ledger partition to the last seq that the rows contain."""
     tables: dict[str, Rows]
 
@@ -83,14 +83,14 @@ class ReadModelsEqual:
     answers: dict[str, list[object]] = field(default_factory=dict)
     dead: Rows = field(default_factory=dict)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.seq > self.stored.upto.get((line.ledger, line.partition), 0):
             return
         if line.type.startswith("command."):
             self._answer(line)
         elif line.type == "input.rejected.v1":
             data = line.data
-            key = f"{line.ledger}/{line.place}"
+            key = f"{line.ledger}/{line.position}"
             self.dead[key] = (data["topic"], data["offset"], data["sha256"])
         elif line.ledger == "placement":
             self._placement(line)
@@ -99,12 +99,12 @@ class ReadModelsEqual:
             if state:
                 self.admissions[line.data["job_id"]] = (state,)
 
-    def _answer(self, line: Line) -> None:
+    def _answer(self, line: LedgerEvent) -> None:
         row = self.answers.setdefault(line.data["command_id"], ["", False, 0])
         row[0], row[1] = line.ledger, line.type == "command.accepted.v1"
         row[2] = int(str(row[2])) + 1
 
-    def _placement(self, line: Line) -> None:
+    def _placement(self, line: LedgerEvent) -> None:
         if line.type == "allocation.released.v1":
             name = line.data["allocation_id"]
             if name in self.leases:
@@ -112,7 +112,7 @@ class ReadModelsEqual:
         elif line.type.startswith("job."):
             self._job(line)
 
-    def _job(self, line: Line) -> None:
+    def _job(self, line: LedgerEvent) -> None:
         data, verb = line.data, line.type.split(".")[1]
         row = self.jobs.setdefault(data["job_id"], ["", 0, 0, 0])
         if verb in PHASES:
@@ -121,7 +121,7 @@ class ReadModelsEqual:
             row[1] = data.get("attempt", 1)
         if verb == "placed":
             for lease in data["allocations"]:
-                key = f"{line.place}/{lease['rank']}"
+                key = f"{line.position}/{lease['rank']}"
                 milli = lease.get("gpu_milli", 1000)
                 self.leases[key] = (data["job_id"], lease["node_id"], milli, False)
         if verb in ("succeeded", "failed", "cancelled"):

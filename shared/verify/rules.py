@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Rule(Protocol):
 
     name: str
 
-    def see(self, line: Line) -> None: ...
+    def see(self, line: LedgerEvent) -> None: ...
 
     def finish(self) -> Iterator[Violation]: ...
 
 
-def where(line: Line) -> str:
-    return f"{line.ledger}/{line.place}"
+def where(line: LedgerEvent) -> str:
+    return f"{line.ledger}/{line.position}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +41,5 @@ class Bounds:
 
     seqs: dict[tuple[str, int], int]
 
-    def has(self, line: Line) -> bool:
+    def has(self, line: LedgerEvent) -> bool:
         return line.seq <= self.seqs.get((line.ledger, line.partition), 0)

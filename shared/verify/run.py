@@ -12,15 +12,15 @@ from asyncpg import Connection
 from shared.contracts.topics import INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
-from shared.projections.facts import lines_of
-from shared.projections.source import Place, places
+from shared.projections.ledger_events import decode_events
+from shared.projections.source import LedgerPartition, ledger_partitions
 from shared.verify import reading
 from shared.verify.arrays import ArraysCancelled
 from shared.verify.commands import CommandsAnswered, PoisonRejected
 from shared.verify.events import EventsRepublished
 from shared.verify.gpus import GpusHeld
 from shared.verify.lives import JobsLive
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.readmodels import ReadModelsEqual, Stored, stored
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import WorkersAccepted
@@ -32,7 +32,7 @@ ACKED = "what was acknowledged is in its topic"
 
 
 @dataclass(slots=True)
-class Report:
+class VerifyReport:
     """Green when `violations` is empty."""
 
     violations: list[Violation] = field(default_factory=list)
@@ -45,12 +45,12 @@ class Report:
 
 
 async def verify(
-    logs: Logs,
+    logs: InstallationLog,
     conn: Connection | None,
     progress: Progress = lambda _: None,
     *,
     acked: Collection[str] = (),
-) -> Report:
+) -> VerifyReport:
     """Judges what lies in the logs now; without `conn` the read models are left out.
 
     `acked` are the ids of commands that somebody was told are taken: each must be in its topic.
@@ -58,7 +58,7 @@ async def verify(
     Two passes over the ledgers: the first finds how far each service has read its inputs, so that
     what is still on its way is no violation.
     """
-    report = Report()
+    report = VerifyReport()
     try:
         consumption = await consumed(logs, report, progress)
     except ProtocolViolation as error:
@@ -67,7 +67,7 @@ async def verify(
     rules = await rules_for(logs, conn, consumption, report, progress, acked)
     progress("judging every event")
     async for batch in reading.ledgers(logs):
-        for line in lines_of(batch):
+        for line in decode_events(batch):
             for rule in rules:
                 rule.see(line)
     for rule in rules:
@@ -76,16 +76,21 @@ async def verify(
     return report
 
 
-async def consumed(logs: Logs, report: Report, progress: Progress) -> reading.Consumption:
+async def consumed(
+    logs: InstallationLog, report: VerifyReport, progress: Progress
+) -> reading.Consumption:
     """First pass: the reader rule over every ledger; raises when a chain is broken."""
     progress("reading every ledger")
-    consumption, cursors = reading.Consumption(), dict.fromkeys(places(logs.partitions), Cursor())
+    consumption, cursors = (
+        reading.Consumption(),
+        dict.fromkeys(ledger_partitions(logs.partitions), Cursor()),
+    )
     report.rules.append(CHAIN)
     async for batch in reading.ledgers(logs):
         for accepted in batch:
             place = (accepted.ledger, accepted.partition)
             count(report, place, accepted.record.at < cursors[place].at, accepted.record.at)
-            cursors[place] = reading.after(accepted)
+            cursors[place] = reading.cursor_after(accepted)
             report.counts["events"] += consumption.saw(accepted)
         report.counts["records"] += len(batch)
     for place, cursor in cursors.items():
@@ -94,20 +99,20 @@ async def consumed(logs: Logs, report: Report, progress: Progress) -> reading.Co
     return consumption
 
 
-def count(report: Report, place: Place, backwards: bool, at: int) -> None:
+def count(report: VerifyReport, place: LedgerPartition, backwards: bool, at: int) -> None:
     if backwards:
         spot = f"{place[0]}/{place[1]}"
         report.violations.append(Violation(CHAIN, spot, f"time went back to {at}"))
 
 
-def check_inputs(report: Report, place: Place, cursor: Cursor) -> None:
+def check_inputs(report: VerifyReport, place: LedgerPartition, cursor: Cursor) -> None:
     """A ledger may read only what its service is declared to read."""
     known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]} | {"access-0"}
     for key in cursor.inputs.keys() - known:
         report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
 
 
-def check_acked(report: Report, acked: Collection[str], asks: reading.Asks) -> None:
+def check_acked(report: VerifyReport, acked: Collection[str], asks: reading.Asks) -> None:
     if acked:
         report.rules.append(ACKED)
     for command_id in acked:
@@ -116,10 +121,10 @@ def check_acked(report: Report, acked: Collection[str], asks: reading.Asks) -> N
 
 
 async def rules_for(
-    logs: Logs,
+    logs: InstallationLog,
     conn: Connection | None,
     consumption: reading.Consumption,
-    report: Report,
+    report: VerifyReport,
     progress: Progress,
     acked: Collection[str],
 ) -> list[Rule]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shared.projections.facts import Line
+from shared.projections.ledger_events import LedgerEvent
 from shared.verify.rules import Violation
 
 
@@ -28,10 +28,10 @@ class WorkersAccepted:
     placed: dict[str, str] = field(default_factory=dict)
     """Allocation to its job."""
 
-    def see(self, line: Line) -> None:
+    def see(self, line: LedgerEvent) -> None:
         if line.ledger == "placement" and line.type == "job.placed.v1":
             for lease in line.data["allocations"]:
-                self.placed[f"{line.place}/{lease['rank']}"] = line.data["job_id"]
+                self.placed[f"{line.position}/{lease['rank']}"] = line.data["job_id"]
 
     def finish(self) -> Iterator[Violation]:
         for each in self.ready:

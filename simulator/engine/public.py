@@ -7,8 +7,8 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
-from shared.verify.reading import Logs
-from shared.verify.run import Report, verify
+from shared.verify.reading import InstallationLog
+from shared.verify.run import VerifyReport, verify
 from simulator.engine.cell import LANE
 
 
@@ -25,6 +25,6 @@ def publish(broker: MemoryBroker) -> int:
     return published
 
 
-async def verified(broker: MemoryBroker) -> Report:
+async def verified(broker: MemoryBroker) -> VerifyReport:
     """Every rule of `berth verify` that needs no database, over published ledgers."""
-    return await verify(Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0), None)
+    return await verify(InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0), None)

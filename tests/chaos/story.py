@@ -27,7 +27,7 @@ from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
 from shared.testing.ledgers import LedgerPen
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.chaos import virtual_time
 from tests.chaos.processes import (
@@ -246,7 +246,7 @@ def _ended(world: World) -> dict[str, str]:
 
 
 async def _judged(world: World, told: Told, acked: list[str]) -> None:
-    logs = Logs(MemoryLog(world.broker), 1, quiet_s=0.0, patience_s=20.0)
+    logs = InstallationLog(MemoryLog(world.broker), 1, quiet_s=0.0, patience_s=20.0)
     report = await verify(logs, None, acked=[job.replace("j", "c") for job in acked])
     told.wrong += [f"{v.rule}: {v.where}: {v.what}" for v in report.violations]
     ended = _ended(world)

@@ -18,7 +18,7 @@ from shared.bus.failpoints import PLACES, Failpoints
 from shared.bus.kafka import KafkaLog
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.ledger.reader import Cursor
 from tests.e2e.stand import POOL, Stand, a_stand, a_wish
 
@@ -66,7 +66,7 @@ def publish(stand: Stand, group: int) -> list[str]:
     lane = group % stand.stack.partitions
     wishes = (a_wish(key, simulated={"duration_s": 0.2}) for key in keys)
     stand.publish("submissions.ada", lane, *wishes)
-    return [job_id_of("ada", POOL, key) for key in keys]
+    return [derive_job_id("ada", POOL, key) for key in keys]
 
 
 async def ended(stand: Stand, jobs: set[str]) -> None:

@@ -21,11 +21,11 @@ from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
 from shared.projections import cursor, project
 from shared.projections.database import connect
-from shared.projections.facts import Batch
+from shared.projections.ledger_events import LedgerBatch
 from shared.projections.migrate import migrate
 from shared.projections.source import Source
 from shared.telemetry.metrics import Metrics
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.chaos.story import tell
 from tests.chaos.test_simulation import CALM
@@ -48,7 +48,7 @@ def broker() -> MemoryBroker:
 
 
 async def project_all(
-    conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[Batch]], object]
+    conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[LedgerBatch]], object]
 ) -> bool:
     """From the stored cursors to the end; False when it died on the way."""
     source = Source(MemoryLog(broker), 1, await cursor.read(conn))
@@ -64,7 +64,7 @@ async def project_all(
 
 
 async def lives(
-    conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[Batch]], object]
+    conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[LedgerBatch]], object]
 ) -> int:
     """How often it had to start; each life dies at its second commit, until there is none."""
     count = 1
@@ -74,7 +74,9 @@ async def lives(
 
 
 async def violations(conn: Connection, broker: MemoryBroker, patience_s: float = 1.0) -> list[str]:
-    report = await verify(Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=patience_s), conn)
+    report = await verify(
+        InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=patience_s), conn
+    )
     return [each.rule for each in report.violations]
 
 
@@ -85,7 +87,7 @@ async def test_a_projector_that_dies_at_its_commits_loses_and_repeats_nothing(
     await migrate(database)
     conn = await connect(database)
 
-    async def step(conn: Connection, batches: list[Batch]) -> None:
+    async def step(conn: Connection, batches: list[LedgerBatch]) -> None:
         await project.project(conn, batches)
 
     starts = 1
@@ -174,14 +176,14 @@ async def test_a_cursor_that_is_stored_before_its_rows_is_found_out(
     await migrate(database)
     conn, passed = await connect(database), 0
 
-    async def cursor_first(conn: Connection, batches: list[Batch]) -> None:
+    async def cursor_first(conn: Connection, batches: list[LedgerBatch]) -> None:
         nonlocal passed
         for batch in batches:
             await cursor.advance(conn, batch)
         passed += 1
         if passed % 3 == 0:
             raise Died
-        await project.write(conn, [line for batch in batches for line in batch.lines])
+        await project.write_rows(conn, [line for batch in batches for line in batch.events])
 
     assert await lives(conn, broker, cursor_first) > 2
     assert "read models equal the fold" in await violations(conn, broker)

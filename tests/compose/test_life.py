@@ -19,7 +19,7 @@ from infra.compose import containers as compose
 from infra.standins.build import label
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
 from tests.compose.project import WELL_S, Project, cli, docker
@@ -39,7 +39,7 @@ def by_event(project: Project) -> str:
     """The id of a job that was published and not posted."""
     key = str(uuid4())
     project.publish(key)
-    return job_id_of(project.tenant, "virtual", key)
+    return derive_job_id(project.tenant, "virtual", key)
 
 
 def get(url: str) -> Any:

@@ -30,7 +30,7 @@ from shared.bus.producer import TopicProducer
 from shared.contracts.access import ConfigurePool
 from shared.contracts.base import Model
 from shared.contracts.codec import encode
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import JobSpec, SubmitJob
 from shared.ledger import cloudevents
 from shared.verify import reading
@@ -119,7 +119,7 @@ class Stand:
             assert self.ended(self.submit()["job_id"])["phase"] == "succeeded"
             return
         for key in keys:
-            assert self.ended(job_id_of("ada", POOL, key))["phase"] == "succeeded"
+            assert self.ended(derive_job_id("ada", POOL, key))["phase"] == "succeeded"
 
     def dead(self, topic: str, partition: int, offset: int) -> Json | None:
         found = self.get("/v1/dead?limit=1000")
@@ -156,7 +156,9 @@ class Stand:
     def dead_topic(self) -> dict[tuple[str, int, int], str]:
         """Places of the dead letters, and the sha256 of the bytes that are kept of each."""
         log = KafkaLog(self.stack.connection("operator"), client="e2e")
-        return asyncio.run(reading.dead_letters(reading.Logs(log, self.stack.partitions)))
+        return asyncio.run(
+            reading.dead_letters(reading.InstallationLog(log, self.stack.partitions))
+        )
 
 
 def trust(stack: RunningStack) -> ssl.SSLContext | None:
@@ -173,7 +175,7 @@ def _good(topic: str, key: str) -> bytes:
     """A good job as it lies in that topic; nothing where no jobs lie."""
     if topic == "commands":
         spec = JobSpec.model_validate(a_spec())
-        job_id = job_id_of("ada", POOL, key)
+        job_id = derive_job_id("ada", POOL, key)
         return a_command(
             SubmitJob(job_id=job_id, tenant="ada", pool=POOL, idempotency_key=key, spec=spec)
         )
@@ -257,7 +259,7 @@ def prepared(stand: Stand) -> Stand:
     )
     stand.lane = next(row["partition"] for row in found["items"] if row["pool"] == POOL)
     stand.publish("submissions.ada", 0, a_wish("first"))
-    assert stand.ended(job_id_of("ada", POOL, "first"), 60)["phase"] == "succeeded"
+    assert stand.ended(derive_job_id("ada", POOL, "first"), 60)["phase"] == "succeeded"
     return stand
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared.contracts.access import RegisterTenant
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import CancelJob, JobSpec, RejectSubmission, SubmitJob
 from shared.contracts.reports import ExecutorReported, Heartbeats, WorkerExited
 from tests.e2e.stand import (
@@ -389,7 +389,7 @@ def test_a_job_behind_one_that_fails_is_rejected_before_and_after(stand: Stand) 
 
 
 def test_a_cycle_of_dependencies_ends_with_a_reason(stand: Stand) -> None:
-    own, a, b = (job_id_of("ada", POOL, key) for key in ("own", "cycle-a", "cycle-b"))
+    own, a, b = (derive_job_id("ada", POOL, key) for key in ("own", "cycle-a", "cycle-b"))
     stand.submit(key="own", depends_on=[own])
     stand.submit(key="cycle-a", depends_on=[b])
     stand.submit(key="cycle-b", depends_on=[a])
@@ -415,7 +415,7 @@ def test_a_cancel_that_races_a_finish_has_one_winner(stand: Stand) -> None:
     """Jobs of 0 to 2.4 s, and one of a minute, all cancelled once the first has ended."""
     keys = [f"race-{number}" for number in range(60)]
     takes_s = [*(n * 0.04 for n in range(59)), 60.0]
-    ids = [job_id_of("ada", POOL, key) for key in keys]
+    ids = [derive_job_id("ada", POOL, key) for key in keys]
     stand.publish(
         MINE,
         2,
@@ -464,7 +464,7 @@ def test_a_clock_that_is_years_off_delays_nobody(stand: Stand, time_: str) -> No
     data = {"idempotency_key": key, "spec": a_spec()}
     stand.publish(MINE, 3, an_event(data, time=time_), a_wish(f"behind-{time_}"))
     for each in (key, f"behind-{time_}"):
-        row = stand.ended(job_id_of("ada", POOL, each))
+        row = stand.ended(derive_job_id("ada", POOL, each))
         assert row["phase"] == "succeeded"
         assert before - 1000 < row["submitted_at"] <= row["ended_at"] < time.time() * 1000 + 1000
     wish = _submit()

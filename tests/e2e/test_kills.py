@@ -15,7 +15,7 @@ from infra.supervisor import supervise
 from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_wish, eventually
 from tests.patience import LOADED
 
@@ -54,7 +54,7 @@ def publish(stand: Stand, run: str, jobs: int) -> list[str]:
                 if number % stand.stack.partitions == lane
             ),
         )
-    return [job_id_of("ada", POOL, key) for key in keys]
+    return [derive_job_id("ada", POOL, key) for key in keys]
 
 
 def test_every_service_is_killed_once_and_every_job_ends(stand: Stand) -> None:

@@ -35,7 +35,7 @@ from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import RejectSubmission
-from shared.contracts.keys import compose, parse, sha256_of
+from shared.contracts.keys import format_key, hash_secret, parse_key
 from shared.contracts.registry import AccessView, Bearer
 from shared.contracts.reports import ExecutorReported
 from shared.contracts.topics import CUSTODIAN, INPUTS
@@ -166,15 +166,15 @@ def traceparent(data: bytes) -> None:
 
 
 VIEW = AccessView()
-VIEW.apply(KeyCreated(key_id="k.1", sha256=sha256_of("secret"), role="viewer", tenant="ada"))
+VIEW.apply(KeyCreated(key_id="k.1", sha256=hash_secret("secret"), role="viewer", tenant="ada"))
 
 
 def api_key(data: bytes) -> None:
     """A key as it comes in a header: the right one opens, no other does, nothing raises."""
     for text in (data.decode("latin-1"), data.decode("utf-8", "surrogateescape")):
-        found = parse(text)
+        found = parse_key(text)
         if found is not None:
-            assert compose(*found) == text
+            assert format_key(*found) == text
             assert found.secret not in repr(found) or found.secret in f"Key({found.key_id!r})"
         assert (VIEW.authenticate(text) is not None) == (text == "k.1.secret")
 

@@ -15,7 +15,7 @@ from shared.contracts.base import COMMANDS, EVENTS, Model, UnknownType
 from shared.contracts.codec import decode_command, decode_event, encode
 from shared.contracts.generate import command_topic, schema, wire_models
 from shared.contracts.topics import CUSTODIAN
-from shared.contracts.upcast import UPCASTERS, NotLifted, upcast
+from shared.contracts.upcast import UPCASTERS, UpcastError, upcast
 from shared.ledger.decider import Undecodable
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
@@ -132,7 +132,7 @@ def test_old_data_that_are_none_are_refused_with_a_reason(
     def lift(old: dict[str, object]) -> dict[str, object]:
         return {"job_id": old["id"]}
 
-    with pytest.raises(NotLifted, match="job.cancel.v0"):
+    with pytest.raises(UpcastError, match="job.cancel.v0"):
         upcast("job.cancel.v0", data, {"job.cancel.v0": ("job.cancel.v1", lift)})
     monkeypatch.setitem(UPCASTERS, "job.cancel.v0", ("job.cancel.v1", lift))
     (item,) = InputDecoder("admission").of_plain(

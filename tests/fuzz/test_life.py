@@ -39,7 +39,7 @@ from shared.contracts.jobs import (
 )
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.ledger.partition import TP
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from simulator.engine.public import publish
 from tests.fuzz.tally import tally
@@ -278,7 +278,7 @@ class Life(RuleBasedStateMachine):
         tally("commands within them", self.said)
         broker = self.cluster.broker
         publish(broker)
-        logs = Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0)
+        logs = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0)
         report = asyncio.run(verify(logs, None))
         assert [each for each in report.violations if each.rule not in NOT_DONE_HERE] == []
         for cell in self.cluster.cells.values():

@@ -19,7 +19,7 @@ from shared.contracts.topics import LEDGERS
 from shared.ledger.decider import Decider
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
-from shared.verify.reading import Logs
+from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.replay.again import replayed
 from tests.replay.cluster import DECIDERS, LANE, Cluster
@@ -109,7 +109,9 @@ def test_what_is_recorded_is_read_back_as_it_was(day: Cluster, tmp_path: Path) -
 
 
 async def test_the_day_ends_with_every_rule_of_verify_green(day: Cluster) -> None:
-    report = await verify(Logs(MemoryLog(day.broker), 1, quiet_s=0.0, patience_s=0.0), None)
+    report = await verify(
+        InstallationLog(MemoryLog(day.broker), 1, quiet_s=0.0, patience_s=0.0), None
+    )
     judged = [each for each in report.violations if each.rule not in NOT_RUN]
     assert judged == []
     assert set(report.rules) >= NOT_RUN

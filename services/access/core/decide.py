@@ -8,7 +8,7 @@ from services.access.core.state import Installation
 from services.access.core.wishes import Granted, outcome
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LANES = 4
@@ -23,7 +23,7 @@ class Access:
     """
 
     ledger = "access"
-    hears = HEARS["access"]
+    hears = CONSUMED_EVENTS["access"]
 
     def __init__(self, lanes: int = LANES) -> None:
         self._lanes = lanes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.admission.core.ended import Outcome
 from shared.contracts.base import Command
+from shared.contracts.construct import construct
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
-from shared.contracts.made import made
 from shared.ledger.decider import Decision, Input
 
 
@@ -13,7 +13,7 @@ def accepted(
     item: Input, wish: Command, of: str, tenant: str = "", duplicate: bool = False
 ) -> Decision:
     return item.leads_to(
-        made(
+        construct(
             CommandAccepted,
             command_id=item.id,
             command_type=wish.TYPE,
@@ -46,7 +46,7 @@ def end_told(
 ) -> CommandAccepted | CommandRefused:
     """Who asked for the end of a job or array hears of it; a finish that came first wins."""
     if outcome == "cancelled":
-        return made(
+        return construct(
             CommandAccepted,
             command_id=command_id,
             command_type=CancelJob.TYPE,

@@ -15,7 +15,7 @@ from services.admission.core.submit import submit
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
@@ -27,7 +27,7 @@ class Admission:
     """
 
     ledger = "admission"
-    hears = HEARS["admission"]
+    hears = CONSUMED_EVENTS["admission"]
 
     def initial(self, partition: int) -> Pool:
         return Pool(partition)

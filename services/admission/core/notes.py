@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from services.admission.core.answers import end_told
 from services.admission.core.state import Pool
+from shared.contracts.construct import construct
 from shared.contracts.jobs import (
     AttemptNoted,
     CapacityNoted,
@@ -16,7 +17,6 @@ from shared.contracts.jobs import (
     JobsReleased,
     NodeShape,
 )
-from shared.contracts.made import made
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -57,7 +57,7 @@ def note(state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
     if batch.ends:
         answers = [a for end in batch.ends.values() for a in cancels_of(state, end)]
         yield Decision(
-            made(JobsReleased, pool=state.name, ends=tuple(batch.ends.values())), batch.last
+            construct(JobsReleased, pool=state.name, ends=tuple(batch.ends.values())), batch.last
         )
         yield from answers
 
@@ -86,7 +86,7 @@ def gather(state: Pool, inputs: Sequence[Input]) -> Batch:
 def add_end(state: Pool, batch: Batch, item: Input, job_id: str, outcome: EndOutcome) -> None:
     """The first end counts; a job that is not in has had its own."""
     if job_id in state.admitted and job_id not in batch.ends:
-        batch.ends[job_id] = made(JobEnd, job_id=job_id, outcome=outcome)
+        batch.ends[job_id] = construct(JobEnd, job_id=job_id, outcome=outcome)
         batch.last = item.id
 
 

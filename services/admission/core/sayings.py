@@ -5,8 +5,8 @@ from __future__ import annotations
 from services.admission.core.state import Job
 from services.admission.core.verdict import Admit, Defer, Reject, Verdict
 from shared.contracts.base import Event
+from shared.contracts.construct import construct
 from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
-from shared.contracts.made import made
 from shared.ledger.decider import Decision
 
 
@@ -42,7 +42,7 @@ def event_of(job: Job, found: Verdict) -> Event:
 
 
 def admitted(job: Job, borrowed: bool) -> JobAdmitted:
-    return made(
+    return construct(
         JobAdmitted,
         job_id=job.job_id,
         tenant=job.tenant,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.executor.core.membership import register_idle
 from services.executor.core.orders import Effect, Ended, Forget, Outcome, Ready, Refused, Say
 from services.executor.core.state import Lane, Phase, Worker
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
 
 
@@ -26,7 +26,7 @@ def _on_ready(worker: Worker) -> list[Effect]:
     if worker.phase is not Phase.PREPARING:
         return []
     worker.phase = Phase.READY
-    ready = made(WorkerReady, allocation_id=worker.allocation_id, job_id=worker.job_id)
+    ready = construct(WorkerReady, allocation_id=worker.allocation_id, job_id=worker.job_id)
     return [Say(ready)]
 
 
@@ -53,13 +53,13 @@ def _on_ended(lane: Lane, worker: Worker, end: Ended) -> list[Effect]:
 
 def _report(worker: Worker, end: Ended, asked: bool) -> WorkerExited | WorkerStopped:
     if asked or end.exit_code is None:
-        return made(
+        return construct(
             WorkerStopped,
             allocation_id=worker.allocation_id,
             job_id=worker.job_id,
             exit_code=end.exit_code,
         )
-    return made(
+    return construct(
         WorkerExited,
         allocation_id=worker.allocation_id,
         job_id=worker.job_id,

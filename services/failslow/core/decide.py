@@ -14,7 +14,7 @@ from shared.contracts.base import Command
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.reports import IterationTimes, WorkersIterated
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
@@ -22,7 +22,7 @@ class FailSlow:
     """One pool's watch; see `Decider`."""
 
     ledger = "failslow"
-    hears = HEARS["failslow"]
+    hears = CONSUMED_EVENTS["failslow"]
 
     def __init__(self, limits: Thresholds | None = None) -> None:
         self.limits = limits or Thresholds()

@@ -10,7 +10,7 @@ from pydantic import Field
 from services.gateway.core.faults import Fault, Invalid
 from services.gateway.core.strict import Body, checked
 from shared.contracts.base import JobId, Model, Name, Text
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import CancelJob, JobSpec, SubmitJob
 
 
@@ -89,7 +89,7 @@ def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str
     pool = known_pool(body.pool, sender, pools)
     chosen = body.idempotency_key or key
     return SubmitJob(
-        job_id=job_id_of(sender.tenant, pool, chosen),
+        job_id=derive_job_id(sender.tenant, pool, chosen),
         tenant=sender.tenant,
         pool=pool,
         idempotency_key=chosen,

@@ -39,7 +39,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Command, Model, Name
 from shared.contracts.jobs import SetQuota
-from shared.contracts.keys import compose, sha256_of
+from shared.contracts.keys import format_key, hash_secret
 
 router = APIRouter(prefix="/v1", tags=["access"])
 Tenant = Annotated[Name, Path(description="the tenant")]
@@ -282,9 +282,9 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
         raise Invalid([Fault(field="role", value=body.role, rule=rule)])
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
-    command = CreateKey(key_id=key_id, sha256=sha256_of(secret), role=body.role, tenant=tenant)
+    command = CreateKey(key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant)
     ticket = await _access(request, parts, command, key_id)
-    return accepted(KeyMade(**ticket.model_dump(), key_id=key_id, key=compose(key_id, secret)))
+    return accepted(KeyMade(**ticket.model_dump(), key_id=key_id, key=format_key(key_id, secret)))
 
 
 def _holds(parts: Gateway, answer: Row) -> bool:

@@ -26,7 +26,7 @@ from shared.contracts.reports import (
     WorkerRefused,
     WorkerStopped,
 )
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
@@ -34,7 +34,7 @@ class Placement:
     """One pool's GPUs; see `Decider`."""
 
     ledger = "placement"
-    hears = HEARS["placement"]
+    hears = CONSUMED_EVENTS["placement"]
 
     def initial(self, partition: int) -> Pool:
         return Pool(partition)

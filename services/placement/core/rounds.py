@@ -12,7 +12,7 @@ from services.placement.core.pool.state import Job, Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.view import Eviction, Held, Placing, Plan, View, view_of
 from services.placement.core.solver import contended
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded, SolverStatus
 from shared.ledger.decider import Decision
 
@@ -84,7 +84,7 @@ def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> I
         yield resize.resized(pool, resizing, view.now)
     if pool.waiting or pool.open or resize.may_grow(pool):
         yield Decision(
-            made(
+            construct(
                 RoundEnded,
                 pool=pool.name,
                 waiting=len(pool.waiting),
@@ -120,7 +120,7 @@ def price_of(eviction: Eviction, now: int) -> dict[str, float]:
 def placed(view: View, proposal: Plan, placing: Placing, solver: SolverStatus = "") -> Decision:
     job = placing.job
     score = view.scores.get(job.job_id)
-    event = made(
+    event = construct(
         JobPlaced,
         job_id=job.job_id,
         tenant=job.tenant,
@@ -166,7 +166,7 @@ def rank_terms(view: View) -> dict[str, float]:
 
 def told(held: Held) -> Decision:
     job = held.job
-    event = made(
+    event = construct(
         JobHeld,
         job_id=job.job_id,
         tenant=job.tenant,

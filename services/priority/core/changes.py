@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from services.priority.core.state import Queue
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, wall_ms
+from shared.contracts.construct import construct
 from shared.contracts.jobs import JobAdmitted
-from shared.contracts.made import made
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -68,7 +68,7 @@ class Changes:
         )
 
     def note(self, name: str) -> QueueChanged:
-        return made(
+        return construct(
             QueueChanged,
             pool=name,
             entered=tuple(self.entered.values()),
@@ -76,8 +76,10 @@ class Changes:
             requeued=tuple(self.requeued),
             parked=tuple(self.parked),
             left=tuple(self.left),
-            usage=tuple(made(UsageDelta, tenant=t, gpu_s=v) for t, v in self.usage.items()),
-            started=tuple(made(Started, job_id=job, at=at) for job, at in self.started.items()),
+            usage=tuple(construct(UsageDelta, tenant=t, gpu_s=v) for t, v in self.usage.items()),
+            started=tuple(
+                construct(Started, job_id=job, at=at) for job, at in self.started.items()
+            ),
             stopped=tuple(self.stopped.values()),
             finished=tuple(self.finished.values()),
             nodes=tuple(NodeGpus(node_id=n, gpus=g) for n, g in self.nodes.items()),
@@ -126,7 +128,7 @@ def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
 def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
     spec = message.spec
     simulated = spec.simulated
-    return made(
+    return construct(
         QueueEntry,
         job_id=message.job_id,
         tenant=message.tenant,
@@ -150,7 +152,7 @@ def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
 
 def running_of(message: JobPlaced, at: int) -> Running:
     gpus = sum(len(lease.gpus) * lease.gpu_milli for lease in message.allocations) / 1000
-    return made(Running, job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
+    return construct(Running, job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
 
 
 def wait_again(changes: Changes, job_id: str) -> None:
@@ -163,7 +165,7 @@ def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
     worked_ms = work_ms(state, changes, job_id, at)
     kept = tally_of(state, changes, job_id).kept_ms
     if worked_ms:
-        changes.finished[job_id] = made(
+        changes.finished[job_id] = construct(
             Finished,
             job_id=job_id,
             ran_s=(kept + worked_ms) / 1000 * state.time_scale,
@@ -191,7 +193,7 @@ def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
         return None
     table, row = state.table, job.row
     since, gpus = int(table.get(row, "since_ms")), table.get(row, "held_gpus")
-    return made(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
+    return construct(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
 
 
 def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool = True) -> None:
@@ -203,7 +205,7 @@ def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool 
     entry = entry_in(state, changes, job_id)
     worked = work_ms(state, changes, job_id, at)
     saved = kept_ms(entry, worked, state.time_scale) if entry and saves else 0
-    changes.stopped[job_id] = made(
+    changes.stopped[job_id] = construct(
         Stopped,
         job_id=job_id,
         ran_ms=before.ran_ms + max(0, at - go),
@@ -241,7 +243,7 @@ def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
     job = state.jobs.get(job_id)
     names = ("ran_ms", "kept_ms", "restarts")
     ran, kept, restarts = (int(state.table.get(job.row, n)) if job else 0 for n in names)
-    return made(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
+    return construct(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 
 def entry_in(state: Queue, changes: Changes, job_id: str) -> QueueEntry | None:

@@ -14,7 +14,7 @@ from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.jobs import TenantNoted
 from shared.contracts.ranking import QueueChanged
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 HEAD_MS = 250
@@ -28,7 +28,7 @@ class Priority:
     """One pool's order; see `Decider`. `models`: the learned policies, by name."""
 
     ledger = "priority"
-    hears = HEARS["priority"]
+    hears = CONSUMED_EVENTS["priority"]
 
     def __init__(self, models: Models | None = None) -> None:
         self._models: Models = models or {}

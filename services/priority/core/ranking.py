@@ -29,7 +29,7 @@ from services.priority.core.table import RUNNING, Floats
 from shared.contracts.access import PoolConfigured, RuntimeSource
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import wall_ms
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.ranking import (
     RANKED_MOST,
     RUNNING_MOST,
@@ -158,14 +158,15 @@ def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRank
         scores = order_by(pool.base_policy, queue, view, now, pool.runtime).scores
         lowest = lowest_running(view, scores, RUNNING_MOST)
         running = [
-            made(Ranked, job_id=job, score=score) for job, score in pairs_of(view, scores, lowest)
+            construct(Ranked, job_id=job, score=score)
+            for job, score in pairs_of(view, scores, lowest)
         ]
     runtime: RuntimeSource | Literal["none"] = "none"
     terms: dict[str, float] = {}
     if standing.asks_runtime:
         runtime = POLICIES[pool.base_policy].source or pool.runtime
         terms = RunTimes(queue.view(now), runtime, asked=True).terms()
-    return made(
+    return construct(
         QueueRanked,
         pool=queue.name,
         base_policy=pool.base_policy,
@@ -200,7 +201,7 @@ def placed(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> li
     columns = (view.tier, -order.scores, view.submit_s, order.scores)
     rows_of = zip(names, *(column.tolist() for column in columns), strict=True)
     return [
-        (tier, behind, submit_s, name, made(Ranked, job_id=name, score=score))
+        (tier, behind, submit_s, name, construct(Ranked, job_id=name, score=score))
         for name, tier, behind, submit_s, score in rows_of
     ]
 

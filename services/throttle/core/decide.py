@@ -19,7 +19,7 @@ from shared.contracts.llm import (
     TokensCharged,
     TokensMade,
 )
-from shared.contracts.topics import HEARS
+from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LINE = 200
@@ -29,7 +29,7 @@ class Throttle:
     """One endpoint; see `Decider`. `line` is how many requests of one tenant may wait."""
 
     ledger = "throttle"
-    hears = HEARS["throttle"]
+    hears = CONSUMED_EVENTS["throttle"]
 
     def __init__(self, line: int = LINE) -> None:
         self.line = line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cli.replay.submission import of_workload
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import JobSpec
 from shared.ledger.cloudevents import decode
 from simulator.workload.source import load
@@ -22,7 +22,7 @@ def test_every_job_of_the_synthetic_workload_is_a_valid_submission() -> None:
         assert spec.simulated is not None
         assert spec.simulated.duration_s == job.duration_s
         assert spec.simulated.exit_code == (1 if job.succeeded is False else 0)
-        assert wish.job_id == job_id_of(job.tenant, "demo", body["idempotency_key"])
+        assert wish.job_id == derive_job_id(job.tenant, "demo", body["idempotency_key"])
 
 
 def test_two_runs_of_one_job_are_two_wishes_and_one_run_is_one() -> None:

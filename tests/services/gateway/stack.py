@@ -30,11 +30,11 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.contracts.topics import TOPICS, submissions
 from shared.ledger.partition import TP
-from shared.projections.facts import Line
-from shared.projections.project import write
+from shared.projections.ledger_events import LedgerEvent
+from shared.projections.project import write_rows
 from tests.services.publisher.ledgers import Ledgers
 
 LANES = 4
@@ -51,7 +51,7 @@ KEYS = {
 def _key(name: str, role: str, tenant: str | None) -> KeyCreated:
     key_id, _, secret = KEYS[name].rpartition(".")
     return KeyCreated.model_validate(
-        {"key_id": key_id, "sha256": sha256_of(secret), "role": role, "tenant": tenant}
+        {"key_id": key_id, "sha256": hash_secret(secret), "role": role, "tenant": tenant}
     )
 
 
@@ -157,7 +157,7 @@ class Stack:
         for index, event in enumerate(events):
             raw = encode_event(event)
             lines.append(
-                Line(
+                LedgerEvent(
                     ledger,
                     partition,
                     seq,
@@ -172,7 +172,7 @@ class Stack:
                 )
             )
         async with conn.transaction():
-            await write(conn, lines)
+            await write_rows(conn, lines)
         await conn.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from infra.broker import topics
 from shared.bus.connection import Connection
 from shared.contracts.access import TenantRegistered
-from shared.contracts.identity import command_id_of, job_id_of
+from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.topics import submissions
 from shared.ledger import cloudevents
 from tests.services.gateway.stack import LANES, Stack
@@ -42,13 +42,13 @@ async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
         wish("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
         wish("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
     )
-    flat = await until(stack, command_id_of("submissions.ada", 3, place))
+    flat = await until(stack, derive_command_id("submissions.ada", 3, place))
     assert (flat["lane"], flat["tenant"], flat["pool"]) == (2, "ada", "side")
-    assert flat["data"]["job_id"] == job_id_of("ada", "side", "k1")
+    assert flat["data"]["job_id"] == derive_job_id("ada", "side", "k1")
     assert flat["traceparent"].split("-")[1] == "3" * 32
-    nested = await until(stack, command_id_of("submissions.ada", 3, place + 1))
+    nested = await until(stack, derive_command_id("submissions.ada", 3, place + 1))
     assert nested["data"]["idempotency_key"] == "own" and nested["lane"] == 1
-    cancel = await until(stack, command_id_of("submissions.ada", 3, place + 2))
+    cancel = await until(stack, derive_command_id("submissions.ada", 3, place + 2))
     assert (cancel["type"], cancel["lane"]) == ("job.cancel.v1", 2)
     assert cancel["data"]["tenant"] == "ada"
 
@@ -70,10 +70,10 @@ async def test_what_is_no_wish_is_rejected_and_stops_nobody(stack: Stack) -> Non
     }
     place = len(await stack.read("submissions.ada", 0))
     await stack.put("submissions.ada", 0, *bad, wish("good", {"name": "good"}))
-    good = await until(stack, command_id_of("submissions.ada", 0, place + len(bad)))
+    good = await until(stack, derive_command_id("submissions.ada", 0, place + len(bad)))
     assert good["type"] == "job.submit.v1"
     for offset, (raw, reason) in enumerate(bad.items(), place):
-        found = await until(stack, command_id_of("submissions.ada", 0, offset))
+        found = await until(stack, derive_command_id("submissions.ada", 0, offset))
         assert found["type"] == "submission.reject.v1"
         data = found["data"]
         assert reason in data["reason"] and "canary" not in str(data)
@@ -88,5 +88,5 @@ async def test_a_tenant_that_comes_later_is_heard_within_seconds(stack: Stack) -
     )
     await stack.append("access", 0, TenantRegistered(tenant="late", default_pool="main"))
     await stack.put("submissions.late", 0, wish("k", {"name": "first"}))
-    found = await until(stack, command_id_of("submissions.late", 0, 0))
+    found = await until(stack, derive_command_id("submissions.late", 0, 0))
     assert found["tenant"] == "late"

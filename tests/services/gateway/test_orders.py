@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.contracts.jobs import JobAdmitted, JobSpec
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.telemetry.spans import Spans
 from tests.services.gateway.stack import TRACE, Stack
 
@@ -90,7 +90,7 @@ async def test_a_new_key_is_shown_once_and_kept_as_a_hash(stack: Stack) -> None:
     assert status == 202
     secret = said["key"].removeprefix(said["key_id"] + ".")
     command = await stack.command(said["command_id"], "access.commands")
-    assert command is not None and command["data"]["sha256"] == sha256_of(secret)
+    assert command is not None and command["data"]["sha256"] == hash_secret(secret)
     assert command["data"]["tenant"] == "bob" and secret not in str(command)
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from shared.contracts.identity import command_id_of
+from shared.contracts.identity import derive_command_id
 from shared.ledger import cloudevents
 from tests.patience import LOADED
 from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
@@ -84,7 +84,7 @@ async def test_a_killed_gateway_loses_no_submission_and_repeats_only_the_same_co
     me = {"BERTH_INSTANCE": "gateway-0"}
     running, url = start_gateway(tmp_path, kafka, "", **me)
     alone = Stack(kafka, url, "", tmp_path, ledgers, broker)
-    wanted = {command_id_of("submissions.ada", 0, n) for n in range(600)}
+    wanted = {derive_command_id("submissions.ada", 0, n) for n in range(600)}
     try:
         await ready(url)
         for start in (0, 300):

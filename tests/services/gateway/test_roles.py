@@ -7,7 +7,7 @@ from asyncio import sleep, timeout
 import pytest
 
 from shared.contracts.access import KeyCreated, KeyRevoked, Role
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.contracts.registry import RANK
 from tests.services.gateway.stack import KEYS, Stack
 
@@ -143,7 +143,7 @@ async def test_a_tenant_has_two_live_keys_and_one_is_revoked_within_five_seconds
             0,
             KeyCreated(
                 key_id=f"rotated-{name}",
-                sha256=sha256_of(f"secret-{name}"),
+                sha256=hash_secret(f"secret-{name}"),
                 role="submitter",
                 tenant="ada",
             ),

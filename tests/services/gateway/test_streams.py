@@ -15,7 +15,7 @@ from services.gateway.sse import live
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.jobs import JobAdmitted, JobSpec
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.ledger import cloudevents
 from tests.services.gateway.stack import KEYS, Stack
 
@@ -105,7 +105,7 @@ async def test_an_id_that_is_none_is_refused(stack: Stack) -> None:
 
 
 async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
-    key = KeyCreated(key_id="gone-key", sha256=sha256_of("s"), role="viewer", tenant="ada")
+    key = KeyCreated(key_id="gone-key", sha256=hash_secret("s"), role="viewer", tenant="ada")
     await stack.append("access", 0, key)
     KEYS["gone"] = "gone-key.s"
     async with asyncio.timeout(30):

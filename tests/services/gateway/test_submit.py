@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.identity import job_id_of
+from shared.contracts.identity import derive_job_id
 from tests.services.gateway.stack import Stack
 
 JOB = {"name": "train", "gang": {"workers": 2, "gpus_per_worker": 1}}
@@ -17,7 +17,7 @@ async def test_a_submission_is_acknowledged_with_its_ids(stack: Stack) -> None:
         "POST", "/v1/jobs", JOB, headers={"Idempotency-Key": "first"}
     )
     assert status == 202
-    assert said["job_id"] == job_id_of("ada", "main", "first")
+    assert said["job_id"] == derive_job_id("ada", "main", "first")
     assert said["job_ids"] == [said["job_id"]]
     command = await stack.command(said["command_id"])
     assert command is not None and command["lane"] == 1

@@ -12,7 +12,7 @@ from services.gateway import database, queries
 from shared.contracts.access import KeyCreated, TenantRegistered
 from shared.contracts.faults import FaultSuspected
 from shared.contracts.jobs import CommandAccepted, JobAdmitted, JobSpec, QuotaChanged
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.contracts.llm import LlmRequestQueued
 from shared.contracts.placement import Allocation, JobEnqueued, JobHeld, JobPlaced, JobPreempted
 from shared.contracts.ranking import QueueRanked, Ranked
@@ -58,7 +58,9 @@ async def people(stack: Stack) -> None:
             "access",
             0,
             TenantRegistered(tenant=name, default_pool="main"),
-            KeyCreated(key_id=f"{name}-key", sha256=sha256_of("s"), role="submitter", tenant=name),
+            KeyCreated(
+                key_id=f"{name}-key", sha256=hash_secret("s"), role="submitter", tenant=name
+            ),
         )
         await rows_of(stack, name, 500 + 10 * number)
     ranked = tuple(Ranked(job_id=f"{name}-waits", score=1) for name in NAMES)

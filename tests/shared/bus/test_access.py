@@ -12,13 +12,13 @@ from shared.bus.access import AccessFollower
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import KeyCreated, KeyRevoked
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.ledger.reader import Accepted
 from shared.testing.ledgers import LedgerPen
 from tests.patience import until
 
-OLD = KeyCreated(key_id="old", sha256=sha256_of("s"), role="admin", tenant=None)
-NEW = KeyCreated(key_id="new", sha256=sha256_of("s"), role="admin", tenant=None)
+OLD = KeyCreated(key_id="old", sha256=hash_secret("s"), role="admin", tenant=None)
+NEW = KeyCreated(key_id="new", sha256=hash_secret("s"), role="admin", tenant=None)
 
 
 class Late:

@@ -12,10 +12,10 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted
-from shared.contracts.keys import Key, compose, matches, parse, sha256_of
+from shared.contracts.keys import Key, format_key, hash_secret, parse_key, verify_secret
 from shared.contracts.registry import AccessView, Bearer
 
-KEY = KeyCreated(key_id="a.b", sha256=sha256_of("secret"), role="submitter", tenant="acme")
+KEY = KeyCreated(key_id="a.b", sha256=hash_secret("secret"), role="submitter", tenant="acme")
 
 
 def view(*events: Event) -> AccessView:
@@ -26,12 +26,12 @@ def view(*events: Event) -> AccessView:
 
 
 def test_a_key_is_an_id_that_may_hold_dots_and_a_secret_that_may_not() -> None:
-    assert parse(compose("a.b", "secret")) == Key("a.b", "secret")
+    assert parse_key(format_key("a.b", "secret")) == Key("a.b", "secret")
 
 
 @pytest.mark.parametrize("text", ["", "a", "a.", ".a", ".", "a." + "x" * 600])
 def test_what_is_no_key_is_none(text: str) -> None:
-    assert parse(text) is None
+    assert parse_key(text) is None
     assert view(KEY).authenticate(text) is None
 
 
@@ -40,9 +40,9 @@ def test_a_key_never_shows_its_secret() -> None:
 
 
 def test_a_secret_matches_its_own_hash_only() -> None:
-    assert matches("secret", sha256_of("secret"))
-    assert not matches("Secret", sha256_of("secret"))
-    assert not matches("\udc80", sha256_of("secret"))
+    assert verify_secret("secret", hash_secret("secret"))
+    assert not verify_secret("Secret", hash_secret("secret"))
+    assert not verify_secret("\udc80", hash_secret("secret"))
 
 
 def test_the_right_key_names_its_bearer() -> None:
@@ -60,9 +60,9 @@ def test_a_revoked_key_opens_nothing() -> None:
 
 def test_roles_are_a_ladder() -> None:
     operator = Bearer("k", "operator", None)
-    assert operator.may("viewer")
-    assert operator.may("operator")
-    assert not operator.may("admin")
+    assert operator.has_role("viewer")
+    assert operator.has_role("operator")
+    assert not operator.has_role("admin")
 
 
 def test_a_retired_tenant_is_known_and_not_active() -> None:

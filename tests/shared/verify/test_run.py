@@ -46,15 +46,15 @@ from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from shared.testing.ledgers import LedgerPen
-from shared.verify.reading import Logs
-from shared.verify.run import Report, verify
+from shared.verify.reading import InstallationLog
+from shared.verify.run import VerifyReport, verify
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2))
 BAD = b"not json"
 
 
-def logs(broker: MemoryBroker) -> Logs:
-    return Logs(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.5)
+def logs(broker: MemoryBroker) -> InstallationLog:
+    return InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.5)
 
 
 class World:
@@ -217,14 +217,14 @@ class World:
         source = Source(MemoryLog(self.broker), 1)
         await source.start()
         for batch in await source.poll(0.01, 10_000):
-            for line in batch.lines:
+            for line in batch.events:
                 if EVENTS[line.type].PUBLIC:
-                    self.publish_one(f"{line.ledger}/{line.place}", line.type, line.raw)
+                    self.publish_one(f"{line.ledger}/{line.position}", line.type, line.raw)
 
     def publish_one(self, name: str, type_: str, data: bytes) -> None:
         self.raw("events", cloudevents.encode(id=name, source="/berth", type=type_, data=data))
 
-    async def judge(self, database: str = "") -> Report:
+    async def judge(self, database: str = "") -> VerifyReport:
         await self.publish()
         if not database:
             return await verify(logs(self.broker), None)

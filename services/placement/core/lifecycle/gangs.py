@@ -7,7 +7,7 @@ from typing import Literal
 
 from services.placement.core.pool.state import Job
 from shared.contracts.base import Event
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.placement import (
     AllocationReleased,
     JobAttemptFailed,
@@ -43,13 +43,17 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
         return
     if len(job.ready) + len(new) < len(job.leases):
         yield said(
-            job, cause, made(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new))
+            job,
+            cause,
+            construct(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
         )
         return
     yield said(
         job,
         cause,
-        made(JobStarted, job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus),
+        construct(
+            JobStarted, job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus
+        ),
     )
 
 
@@ -74,7 +78,7 @@ def release(job: Job, allocation_id: str, why: Release, code: int | None, cause:
     return said(
         job,
         cause,
-        made(
+        construct(
             AllocationReleased,
             job_id=job.job_id,
             tenant=job.tenant,
@@ -120,7 +124,7 @@ def preempted(
     return said(
         job,
         cause,
-        made(
+        construct(
             JobPreempted,
             job_id=job.job_id,
             tenant=job.tenant,
@@ -171,7 +175,7 @@ def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
-        made(
+        construct(
             JobRequeued,
             job_id=job.job_id,
             tenant=job.tenant,
@@ -205,7 +209,7 @@ def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
-        made(
+        construct(
             JobFailed,
             job_id=job.job_id,
             tenant=job.tenant,
@@ -222,7 +226,7 @@ def succeeded(job: Job, now: int, cause: str) -> Decision:
     return said(
         job,
         cause,
-        made(
+        construct(
             JobSucceeded,
             job_id=job.job_id,
             tenant=job.tenant,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.state import Pool
+from shared.contracts.construct import construct
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
-from shared.contracts.made import made
 from shared.contracts.placement import JobEnqueued
 from shared.ledger.decider import Decision, Input
 
@@ -16,7 +16,7 @@ def admitted(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision
     if message.job_id in pool.jobs:
         return
     yield item.leads_to(
-        made(
+        construct(
             JobEnqueued,
             job_id=message.job_id,
             tenant=message.tenant,
@@ -35,7 +35,7 @@ def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Deci
     yield gangs.said(
         job,
         item.id,
-        made(
+        construct(
             JobEnqueued,
             job_id=job.job_id,
             tenant=job.tenant,

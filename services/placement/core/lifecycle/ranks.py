@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.pool.state import Pool
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.placement import RanksNoted
 from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Decision, Input
@@ -21,7 +21,7 @@ def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     running = tuple([e for e in message.running if e.job_id in holders])
     if useful or running:
         yield item.leads_to(
-            made(
+            construct(
                 RanksNoted,
                 pool=pool.name,
                 base_policy=message.base_policy,

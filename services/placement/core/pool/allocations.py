@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from services.placement.core.pool.shape import GPU, MIB, Slot
 from services.placement.core.pool.state import Job
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.placement import Allocation
 
 
@@ -21,7 +21,7 @@ def slot_of(allocation: Allocation) -> Slot:
 
 
 def allocation_of(rank: int, slot: Slot) -> Allocation:
-    return made(
+    return construct(
         Allocation,
         rank=rank,
         node_id=slot.node_id,

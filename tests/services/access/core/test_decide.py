@@ -21,14 +21,14 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Command, Event
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
-from shared.contracts.keys import sha256_of
+from shared.contracts.keys import hash_secret
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
 from shared.testing.decider import an_input, fold, given, run, run_facts
 
 TOPIC = "access.commands"
 ACCESS = Access(lanes=3)
-HASH = sha256_of("s3")
+HASH = hash_secret("s3")
 
 
 def configured(**fields: Any) -> PoolConfigured:

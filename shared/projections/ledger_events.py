@@ -14,7 +14,7 @@ Payload = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Line:
+class LedgerEvent:
     """One event of an accepted record, in the order of its ledger."""
 
     ledger: str
@@ -30,25 +30,25 @@ class Line:
     traceparent: str
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.partition}/{self.seq}/{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class LedgerBatch:
     """Accepted records of one ledger partition, and where the reader stood before and after."""
 
     ledger: str
     partition: int
     before: Cursor
     after: Cursor
-    lines: list[Line]
+    events: list[LedgerEvent]
 
 
-def lines_of(records: Iterable[Accepted]) -> list[Line]:
+def decode_events(records: Iterable[Accepted]) -> list[LedgerEvent]:
     """Every event, decoded once."""
     return [
-        Line(
+        LedgerEvent(
             accepted.ledger,
             accepted.partition,
             raw.seq,

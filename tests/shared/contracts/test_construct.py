@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from shared.contracts.codec import decode_event, encode_event
-from shared.contracts.made import made
+from shared.contracts.construct import construct
 from shared.contracts.ranking import QueueEntry
 from tests.replay.workload import played
 
 
 def test_what_is_left_out_has_its_default() -> None:
     given = {"job_id": "a", "tenant": "red", "submitted_at": 7, "gpus": 2.0}
-    found = made(QueueEntry, **given)
+    found = construct(QueueEntry, **given)
     assert found == QueueEntry.model_validate(given)
     assert found.model_fields_set == given.keys()
     assert found.model_copy(update={"gpus": 4.0}).gpus == 4.0

@@ -22,7 +22,7 @@ _put_private = BaseModel.__dict__["__pydantic_private__"].__set__
 """A frozen model's own slots: `object.__setattr__` finds them by name, for twice as much."""
 
 
-def made(cls: type[M], **values: Any) -> M:
+def construct(cls: type[M], **values: Any) -> M:
     """As `cls(**values)`; a required field that is missing is `...`, which nobody can encode."""
     model = _new(cls)
     filled = _blank(cls).copy()
