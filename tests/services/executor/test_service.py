@@ -17,6 +17,7 @@ import pytest
 from infra.broker import tansu, topics
 from services.executor.process.group import status
 from shared.bus.connection import Connection
+from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
 from shared.contracts.access import PoolConfigured
@@ -34,7 +35,7 @@ from shared.contracts.reports import (
 )
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
-from shared.ledger.record import Record, encode, new_id, pack
+from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
 from tests.services.executor.facts import enqueued, placed, started
 

@@ -18,6 +18,7 @@ from infra.broker import tansu, topics
 from infra.machine.process import free_ports
 from shared.bus.clock import now_ms
 from shared.bus.connection import Connection
+from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
@@ -28,7 +29,7 @@ from shared.contracts.reports import ExecutorReported, Heartbeats, Report
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
-from shared.ledger.record import Record, encode, new_id, pack
+from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
 from tests.services.placement.core.lane import exited, job, ready, registered
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from shared.bus.ids import new_id
 from shared.bus.log import Log
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -14,7 +15,7 @@ from shared.contracts.codec import encode_event
 from shared.contracts.jobs import CommandAccepted, Gang, JobAdmitted, JobSpec
 from shared.contracts.placement import JobPreempted, JobSucceeded
 from shared.ledger.partition import TP
-from shared.ledger.record import Record, StoredEvent, encode, new_id, pack
+from shared.ledger.record import Record, StoredEvent, encode, pack
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
