@@ -1,37 +1,65 @@
-"""Which commands were answered: a gateway may deliver one twice, nobody may answer it twice."""
+"""Answers to commands: its owner answers each command once, however often it is delivered."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeAlias
 
-REMEMBERED = 100_000
+from shared.contracts.base import Command
+from shared.contracts.construct import construct
+from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.ledger.decider import Decision, Input
+from shared.ledger.recent_ids import RecentIds
 
-
-def short(command_id: str) -> int:
-    """64 bits of the id, the same in every process."""
-    digest = hashlib.blake2b(command_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
+Answer: TypeAlias = CommandAccepted | CommandRefused
 
 
 @dataclass(slots=True)
-class Answered:
-    """The last `remembered` command ids, eight bytes of each; part of a decider's state."""
+class AnsweredCommands(RecentIds):
+    """Ids of the commands that a decider has answered, or is bound to answer later."""
 
-    remembered: int = REMEMBERED
-    known: set[int] = field(default_factory=set)
-    order: deque[int] = field(default_factory=deque)
+    def is_due(self, item: Input, owner: str) -> bool:
+        """Return whether `item` is a command of this owner that has no answer yet."""
+        message = item.message
+        return isinstance(message, Command) and owner == message.OWNER and item.id not in self
 
-    def __contains__(self, command_id: object) -> bool:
-        return isinstance(command_id, str) and short(command_id) in self.known
+    def apply(self, answer: Answer) -> None:
+        """Fold an answer of the own ledger."""
+        self.add(answer.command_id)
 
-    def note(self, command_id: str) -> None:
-        """Noted again, an id stays where it is in the line."""
-        key = short(command_id)
-        if key in self.known:
-            return
-        self.known.add(key)
-        self.order.append(key)
-        if len(self.order) > self.remembered:
-            self.known.discard(self.order.popleft())
+
+def accept_command(item: Input, of: str, *, tenant: str = "", duplicate: bool = False) -> Decision:
+    """Return the acceptance of a command about `of`; the tenant is the sender by default."""
+    return item.leads_to(
+        construct(
+            CommandAccepted,
+            command_id=item.id,
+            command_type=_type_of(item),
+            of=of,
+            tenant=tenant or item.tenant,
+            principal=item.principal or None,
+            duplicate=duplicate,
+        )
+    )
+
+
+def refuse_command(item: Input, of: str, reason: str, detail: str, *, tenant: str = "") -> Decision:
+    """Return the refusal of a command about `of`: a code for machines, a detail for people."""
+    return item.leads_to(
+        construct(
+            CommandRefused,
+            command_id=item.id,
+            command_type=_type_of(item),
+            of=of,
+            tenant=tenant or item.tenant,
+            principal=item.principal or None,
+            reason=reason,
+            detail=detail,
+        )
+    )
+
+
+def _type_of(item: Input) -> str:
+    if not isinstance(item.message, Command):
+        raise TypeError(f"not a command: {type(item.message).__name__}")
+    return item.message.TYPE

@@ -9,6 +9,7 @@ from services.access.core.wishes import Granted, outcome
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LANES = 4
@@ -36,46 +37,24 @@ class Access:
             match item.message:
                 case Undecodable() as bad:
                     yield item.leads_to(bad.rejected())
-                case Command() as wish if self._is_asked(state, item, wish):
+                case Command() as wish if state.answered.is_due(item, self.ledger):
                     yield from self._answer(state, item, wish)
 
     def evolve(self, state: Installation, fact: Fact) -> None:
         match fact.event:
-            case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
-                state.answered.note(command_id)
+            case CommandAccepted() | CommandRefused() as answer:
+                state.answered.apply(answer)
             case event:
                 state.view.apply(event)
 
     def next_wake(self, state: Installation) -> int | None:
         return None
 
-    def _is_asked(self, state: Installation, item: Input, wish: Command) -> bool:
-        return self.ledger == wish.OWNER and item.id not in state.answered
-
     def _answer(self, state: Installation, item: Input, wish: Command) -> Iterator[Decision]:
         found = outcome(state.view, self._lanes, wish)
         if not isinstance(found, Granted):
-            yield item.leads_to(
-                CommandRefused(
-                    command_id=item.id,
-                    command_type=wish.TYPE,
-                    of=found.of,
-                    tenant=item.tenant,
-                    principal=item.principal or None,
-                    reason=found.reason,
-                    detail=found.detail,
-                )
-            )
+            yield refuse_command(item, found.of, found.reason, found.detail)
             return
-        yield item.leads_to(
-            CommandAccepted(
-                command_id=item.id,
-                command_type=wish.TYPE,
-                of=found.of,
-                tenant=item.tenant,
-                principal=item.principal or None,
-                duplicate=found.event is None,
-            )
-        )
+        yield accept_command(item, found.of, duplicate=found.event is None)
         if found.event is not None:
             yield item.leads_to(found.event)

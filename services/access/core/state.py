@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.contracts.registry import AccessView
-from shared.ledger.answers import Answered
+from shared.ledger.answers import AnsweredCommands
 
 
 @dataclass(slots=True)
@@ -15,4 +15,4 @@ class Installation:
 
     SCHEMA: ClassVar[str] = "access-1"
     view: AccessView = field(default_factory=AccessView)
-    answered: Answered = field(default_factory=Answered)
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)

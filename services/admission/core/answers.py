@@ -1,44 +1,10 @@
-"""The answer to a command: exactly one, from its owner."""
+"""The answer to a cancel, once its job or array has ended."""
 
 from __future__ import annotations
 
 from services.admission.core.ended import Outcome
-from shared.contracts.base import Command
 from shared.contracts.construct import construct
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
-from shared.ledger.decider import Decision, Input
-
-
-def accepted(
-    item: Input, wish: Command, of: str, tenant: str = "", duplicate: bool = False
-) -> Decision:
-    return item.leads_to(
-        construct(
-            CommandAccepted,
-            command_id=item.id,
-            command_type=wish.TYPE,
-            of=of,
-            tenant=tenant or item.tenant,
-            principal=item.principal or None,
-            duplicate=duplicate,
-        )
-    )
-
-
-def refused(
-    item: Input, wish: Command, of: str, reason: str, detail: str, tenant: str = ""
-) -> Decision:
-    return item.leads_to(
-        CommandRefused(
-            command_id=item.id,
-            command_type=wish.TYPE,
-            of=of,
-            tenant=tenant or item.tenant,
-            principal=item.principal or None,
-            reason=reason,
-            detail=detail,
-        )
-    )
 
 
 def end_told(

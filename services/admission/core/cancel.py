@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.admission.core.answers import accepted, end_told, refused
+from services.admission.core.answers import end_told
 from services.admission.core.dependencies import standing
 from services.admission.core.state import Pool
 from shared.contracts.jobs import ArrayCancelRequested, CancelJob, CancelRequested
 from shared.contracts.placement import JobCancelled
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 ANSWERS_MOST = 200
@@ -22,11 +23,11 @@ def cancel(state: Pool, item: Input, wish: CancelJob) -> Iterator[Decision]:
     job_id = wish.job_id
     found = standing(state, job_id)
     if found is None or wish.tenant not in (None, found.tenant):
-        yield refused(item, wish, job_id, "unknown_job", f"job_id: {job_id!r}: no such job")
+        yield refuse_command(item, job_id, "unknown_job", f"job_id: {job_id!r}: no such job")
         return
     match found.phase:
         case "deferred":
-            yield accepted(item, wish, job_id, found.tenant)
+            yield accept_command(item, job_id, tenant=found.tenant)
             yield item.leads_to(
                 JobCancelled(job_id=job_id, tenant=found.tenant, reason=wish.reason)
             )
@@ -52,7 +53,7 @@ def cancel(state: Pool, item: Input, wish: CancelJob) -> Iterator[Decision]:
             )
         case outcome:
             detail = f"job_id: {job_id!r}: has {outcome}"
-            yield refused(item, wish, job_id, "already_finished", detail, found.tenant)
+            yield refuse_command(item, job_id, "already_finished", detail, tenant=found.tenant)
 
 
 def next_of_array(state: Pool) -> tuple[Decision, int]:

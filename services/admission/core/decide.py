@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.admission.core.answers import accepted, refused
 from services.admission.core.cancel import cancel
 from services.admission.core.evolve import evolve
 from services.admission.core.notes import note
@@ -16,6 +15,7 @@ from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import CONSUMED_EVENTS
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
@@ -52,7 +52,7 @@ class Admission:
 
 
 def obey(state: Pool, item: Input, wish: Command, now: int) -> Iterator[Decision]:
-    if wish.OWNER != "admission" or item.id in state.answered:
+    if not state.answered.is_due(item, "admission"):
         return
     match wish:
         case SubmitJob():
@@ -69,7 +69,7 @@ def set_quota(state: Pool, item: Input, wish: SetQuota) -> Iterator[Decision]:
     """A tenant that is not known yet may have one: its registration may be on its way."""
     if state.pool is None:
         detail = f"partition: {state.partition}: belongs to no pool"
-        yield refused(item, wish, wish.tenant, "unknown_pool", detail)
+        yield refuse_command(item, wish.tenant, "unknown_pool", detail)
         return
     event = QuotaChanged(
         tenant=wish.tenant,
@@ -78,13 +78,14 @@ def set_quota(state: Pool, item: Input, wish: SetQuota) -> Iterator[Decision]:
         spot_gpus=wish.spot_gpus,
     )
     same = event == state.quotas.get(wish.tenant)
-    yield accepted(item, wish, wish.tenant, duplicate=same)
+    yield accept_command(item, wish.tenant, duplicate=same)
     if not same:
         yield item.leads_to(event)
 
 
 def reject_submission(item: Input, wish: RejectSubmission) -> Iterator[Decision]:
-    yield accepted(item, wish, f"{wish.topic}/{wish.partition}/{wish.offset}", wish.tenant)
+    of = f"{wish.topic}/{wish.partition}/{wish.offset}"
+    yield accept_command(item, of, tenant=wish.tenant)
     yield item.leads_to(
         InputRejected(
             topic=wish.topic,

@@ -36,9 +36,9 @@ change of capacity, in wall ms, a gang that does not fit is told `not yet` inste
 
 def evolve(state: Pool, fact: Fact) -> None:
     match fact.event:
-        case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
-            state.answered.note(command_id)
-            state.owed.pop(command_id, None)
+        case CommandAccepted() | CommandRefused() as answer:
+            state.answered.apply(answer)
+            state.owed.pop(answer.command_id, None)
         case JobAdmitted() as event:
             on_admitted(state, event)
         case JobDeferred() as event:
@@ -203,7 +203,7 @@ def on_array(state: Pool, fact: Fact, event: ArrayAccepted) -> None:
 
 
 def on_array_cancel(state: Pool, fact: Fact, event: ArrayCancelRequested) -> None:
-    state.answered.note(event.command_id)
+    state.answered.add(event.command_id)
     array = state.arrays[event.job_id]
     arrays.ask(state, array, event.command_id, fact.traceparent, event.reason)
     if array.left == 0:
@@ -220,7 +220,7 @@ def on_size(state: Pool, event: JobSizeNoted) -> None:
 
 
 def on_cancel_requested(state: Pool, fact: Fact, event: CancelRequested) -> None:
-    state.answered.note(event.command_id)
+    state.answered.add(event.command_id)
     job = state.admitted.get(event.job_id)
     if job is None:
         return

@@ -10,7 +10,7 @@ from services.admission.core.ended import EndedJobs, Outcome
 from services.admission.core.need import Need, Shape
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import DeferReason, JobSpec, NodeShape, QuotaChanged, TenantNoted
-from shared.ledger.answers import Answered
+from shared.ledger.answers import AnsweredCommands
 
 Line = OrderedDict[str, None]
 """Job ids, first come first; unlike a dict it gives its first one away in no time."""
@@ -148,7 +148,7 @@ class Pool:
     backoffs: dict[str, Backoff] = field(default_factory=dict)
     alarms: list[tuple[int, str]] = field(default_factory=list)
     """A heap of (ms, job id); its first is never out of date."""
-    answered: Answered = field(default_factory=Answered)
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
     def name(self) -> str:

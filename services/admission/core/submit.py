@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.admission.core.answers import accepted, refused
 from services.admission.core.body import canonical, digest_of
 from services.admission.core.dependencies import Standing, is_own, standing
 from services.admission.core.ended import DIGEST_CHARS
@@ -14,6 +13,7 @@ from services.admission.core.sayings import say
 from services.admission.core.state import Job, Pool
 from services.admission.core.verdict import Reject, verdict
 from shared.contracts.jobs import ArrayAccepted, SubmitJob
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 
@@ -41,10 +41,10 @@ def submit(state: Pool, item: Input, wish: SubmitJob, now: int) -> Iterator[Deci
         or verdict(state, job, now)
     )
     if isinstance(found, Reject):
-        yield refused(item, wish, wish.job_id, found.reason, found.detail, wish.tenant)
+        yield refuse_command(item, wish.job_id, found.reason, found.detail, tenant=wish.tenant)
         yield say(job, found)
         return
-    yield accepted(item, wish, wish.job_id, wish.tenant)
+    yield accept_command(item, wish.job_id, tenant=wish.tenant)
     yield say(job, found) if wish.array_size == 1 else array(item, wish, digest)
 
 
@@ -53,11 +53,11 @@ def repeated(item: Input, wish: SubmitJob, known: Standing, digest: str) -> Deci
     same = known.tenant == wish.tenant and known.digest[:DIGEST_CHARS] == digest[:DIGEST_CHARS]
     if not same:
         detail = f"idempotency_key: {wish.idempotency_key!r}: was used with another body"
-        return refused(item, wish, wish.job_id, "idempotency_conflict", detail, wish.tenant)
+        return refuse_command(item, wish.job_id, "idempotency_conflict", detail, tenant=wish.tenant)
     if known.phase == "rejected":
         detail = f"idempotency_key: {wish.idempotency_key!r}: this body was rejected before"
-        return refused(item, wish, wish.job_id, "already_rejected", detail, wish.tenant)
-    return accepted(item, wish, wish.job_id, wish.tenant, duplicate=True)
+        return refuse_command(item, wish.job_id, "already_rejected", detail, tenant=wish.tenant)
+    return accept_command(item, wish.job_id, tenant=wish.tenant, duplicate=True)
 
 
 def stranger(state: Pool, wish: SubmitJob) -> Reject | None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.failslow.core.state import Fault, Watch
-from shared.contracts.base import Command, Event
+from shared.contracts.base import Command
 from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
-from shared.contracts.jobs import CommandAccepted, CommandRefused
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 
 def answer(state: Watch, item: Input, command: Command) -> Iterator[Decision]:
-    """Nothing for a command of another owner, or one that was answered before."""
-    if item.id in state.answered:
-        return
     match command:
         case DismissFault(fault_id=fault_id, reason=reason):
             yield from close(state, item, fault_id, reason, false_alarm=False)
@@ -28,9 +25,9 @@ def close(
     fault = state.faults.get(fault_id)
     refusal = why_not(state, fault, false_alarm)
     if refusal or fault is None:
-        yield item.leads_to(refused(item, fault_id, refusal))
+        yield refuse_command(item, fault_id, refusal, f"fault_id: {fault_id!r}")
         return
-    yield item.leads_to(accepted(item, fault_id))
+    yield accept_command(item, fault_id)
     yield item.leads_to(dismissed(fault, reason, false_alarm))
 
 
@@ -54,29 +51,3 @@ def dismissed(fault: Fault, reason: str, false_alarm: bool) -> FaultDismissed:
         false_alarm=false_alarm,
         reason=reason,
     )
-
-
-def accepted(item: Input, fault_id: str) -> Event:
-    return CommandAccepted(
-        command_id=item.id,
-        command_type=type_of(item),
-        of=fault_id,
-        tenant=item.tenant,
-        principal=item.principal or None,
-    )
-
-
-def refused(item: Input, fault_id: str, reason: str) -> Event:
-    return CommandRefused(
-        command_id=item.id,
-        command_type=type_of(item),
-        of=fault_id,
-        tenant=item.tenant,
-        principal=item.principal or None,
-        reason=reason,
-        detail=f"fault_id: {fault_id!r}",
-    )
-
-
-def type_of(item: Input) -> str:
-    return getattr(item.message, "TYPE", "")

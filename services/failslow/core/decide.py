@@ -38,7 +38,7 @@ class FailSlow:
         yield from end_watch(state, changes)
         for item in inputs:
             match item.message:
-                case Command() as command:
+                case Command() as command if state.answered.is_due(item, self.ledger):
                     yield from answer(state, item, command)
                 case WorkersIterated(times=times):
                     yield from self._compare(state, item, times)
@@ -60,8 +60,8 @@ class FailSlow:
             case FaultDismissed(fault_id=fault_id, false_alarm=false_alarm):
                 close_in_gang(state, fault_id, mute=True)
                 state.close(fault_id, "false_alarm" if false_alarm else "dismissed")
-            case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
-                state.answered.note(command_id)
+            case CommandAccepted() | CommandRefused() as event:
+                state.answered.apply(event)
             case PoolConfigured() as pool:
                 state.pool = pool
 

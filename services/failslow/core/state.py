@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import GangWorker
-from shared.ledger.answers import Answered
+from shared.ledger.answers import AnsweredCommands
 
 CLOSED_KEPT = 10_000
 
@@ -53,7 +53,7 @@ class Watch:
     gangs: dict[str, Gang] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     closed: dict[str, None] = field(default_factory=dict)
-    answered: Answered = field(default_factory=Answered)
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
     def name(self) -> str:

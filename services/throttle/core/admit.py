@@ -8,8 +8,8 @@ from typing import NamedTuple
 from services.throttle.core.estimate import wait_of
 from services.throttle.core.evolve import known_as
 from services.throttle.core.state import Lane, Request
-from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 TOPIC = "llm.requests"
@@ -28,7 +28,7 @@ def admit(
     lane: Lane, item: Input, wish: ServeLlmRequest, line: int, now: int
 ) -> Iterator[Decision]:
     """An id that was accepted before leads to nothing more, so a client may repeat it."""
-    if item.source == TOPIC and item.id in lane.answered:
+    if item.source == TOPIC and not lane.answered.is_due(item, "throttle"):
         return
     foreign = not_theirs(lane, item, wish)
     if foreign is not None:
@@ -96,28 +96,10 @@ def rejected(wish: ServeLlmRequest, refusal: Refusal) -> LlmRequestRejected:
 
 def accept(item: Input, wish: ServeLlmRequest, *, duplicate: bool) -> Iterator[Decision]:
     if item.source == TOPIC:
-        yield item.leads_to(
-            CommandAccepted(
-                command_id=item.id,
-                command_type=wish.TYPE,
-                of=wish.request_id,
-                tenant=wish.tenant,
-                principal=item.principal or None,
-                duplicate=duplicate,
-            )
-        )
+        yield accept_command(item, wish.request_id, tenant=wish.tenant, duplicate=duplicate)
 
 
 def refuse(item: Input, wish: ServeLlmRequest, refusal: Refusal) -> Iterator[Decision]:
     if item.source == TOPIC:
-        yield item.leads_to(
-            CommandRefused(
-                command_id=item.id,
-                command_type=wish.TYPE,
-                of=wish.request_id,
-                tenant=item.tenant or wish.tenant,
-                principal=item.principal or None,
-                reason=refusal.reason,
-                detail=refusal.detail,
-            )
-        )
+        tenant = item.tenant or wish.tenant
+        yield refuse_command(item, wish.request_id, refusal.reason, refusal.detail, tenant=tenant)

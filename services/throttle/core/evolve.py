@@ -28,8 +28,8 @@ def evolve(lane: Lane, fact: Fact) -> None:
             finished(lane, event)
         case LlmRequestRejected(request_id=request_id):
             leave_line(lane, request_id)
-        case CommandAccepted(command_id=command_id) | CommandRefused(command_id=command_id):
-            lane.answered.note(command_id)
+        case CommandAccepted() | CommandRefused() as answer:
+            lane.answered.apply(answer)
         case TenantNoted() as tenant:
             account = lane.accounts.setdefault(tenant.tenant, Account())
             account.weight, account.active = tenant.weight, tenant.active
@@ -41,7 +41,7 @@ def queued(lane: Lane, event: LlmRequestQueued, fact: Fact) -> None:
     account = lane.accounts.setdefault(event.tenant, Account())
     account.counter = joining_counter(lane, event.tenant)
     account.line.append(event.request_id)
-    lane.known.note(known_as(event.tenant, event.request_id))
+    lane.known.add(known_as(event.tenant, event.request_id))
     lane.waiting[event.request_id] = Request(
         event.request_id,
         event.tenant,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.contracts.access import EndpointConfigured
-from shared.ledger.answers import Answered
+from shared.ledger.answers import AnsweredCommands
+from shared.ledger.recent_ids import RecentIds
 
 INPUT_PRICE = 1.0
 OUTPUT_PRICE = 2.0
@@ -101,9 +102,9 @@ class Lane:
     last_left: str = ""
     """The tenant whose line became empty last."""
     speed: Speed = field(default_factory=Speed)
-    known: Answered = field(default_factory=Answered)
+    known: RecentIds = field(default_factory=RecentIds)
     """Requests that were accepted, also those that are done."""
-    answered: Answered = field(default_factory=Answered)
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
     def name(self) -> str:

@@ -1,26 +1,69 @@
 from __future__ import annotations
 
-import pickle
+import pytest
 
-from shared.ledger.answers import Answered
+from shared.contracts.access import RetireTenant
+from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused, TenantNoted
+from shared.ledger.answers import AnsweredCommands, accept_command, refuse_command
+from shared.ledger.decider import Decision, Input
 
-
-def test_an_answered_command_is_remembered() -> None:
-    answered = Answered()
-    answered.note("c1")
-    assert "c1" in answered
-    assert "c2" not in answered
-    assert 7 not in answered
-
-
-def test_only_the_last_ones_are_remembered() -> None:
-    answered = Answered(remembered=2)
-    for command_id in ("c1", "c2", "c2", "c3"):
-        answered.note(command_id)
-    assert [c in answered for c in ("c1", "c2", "c3")] == [False, True, True]
+CANCEL = Input(
+    "commands", "c1", CancelJob(job_id="j1"), traceparent="trace", tenant="ada", principal="key-1"
+)
 
 
-def test_it_survives_a_snapshot() -> None:
-    answered = Answered()
-    answered.note("c1")
-    assert pickle.loads(pickle.dumps(answered)) == answered
+def test_a_command_is_due_for_its_owner_alone() -> None:
+    answered = AnsweredCommands()
+    assert answered.is_due(CANCEL, "admission")
+    assert not answered.is_due(CANCEL, "placement")
+    assert not answered.is_due(CANCEL._replace(message=RetireTenant(tenant="ada")), "admission")
+
+
+def test_an_event_is_never_due() -> None:
+    event = CANCEL._replace(message=TenantNoted(tenant="ada"))
+    assert not AnsweredCommands().is_due(event, "admission")
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [accept_command(CANCEL, "j1"), refuse_command(CANCEL, "j1", "unknown_job", "no such job")],
+)
+def test_an_answered_command_is_not_due_again(decision: Decision) -> None:
+    assert isinstance(decision.event, CommandAccepted | CommandRefused)
+    answered = AnsweredCommands()
+    answered.apply(decision.event)
+    assert not answered.is_due(CANCEL, "admission")
+    assert answered.is_due(CANCEL._replace(id="c2"), "admission")
+
+
+def test_an_acceptance_has_the_sender_and_the_trace_of_its_command() -> None:
+    assert accept_command(CANCEL, "j1", duplicate=True) == Decision(
+        CommandAccepted(
+            command_id="c1",
+            command_type="job.cancel.v1",
+            of="j1",
+            tenant="ada",
+            principal="key-1",
+            duplicate=True,
+        ),
+        "c1",
+        "trace",
+    )
+
+
+def test_a_refusal_names_the_tenant_that_it_is_given() -> None:
+    decision = refuse_command(CANCEL, "j1", "unknown_job", "no such job", tenant="bob")
+    assert decision.event == CommandRefused(
+        command_id="c1",
+        command_type="job.cancel.v1",
+        of="j1",
+        tenant="bob",
+        principal="key-1",
+        reason="unknown_job",
+        detail="no such job",
+    )
+
+
+def test_only_a_command_is_answered() -> None:
+    with pytest.raises(TypeError, match="not a command: TenantNoted"):
+        accept_command(CANCEL._replace(message=TenantNoted(tenant="ada")), "ada")

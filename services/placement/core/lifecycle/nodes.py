@@ -9,7 +9,6 @@ from services.placement.core.lifecycle import gangs
 from services.placement.core.moves.migrate import drained
 from services.placement.core.pool.board import Node
 from services.placement.core.pool.state import Pool
-from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import (
     CordonNode,
     DrainNode,
@@ -20,6 +19,7 @@ from shared.contracts.nodes import (
     UncordonNode,
 )
 from shared.contracts.reports import NodeRegistered, NodesSilent
+from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 RELEASES_PER_STEP = 1000
@@ -126,20 +126,20 @@ def leases_over(pool: Pool, now: int) -> Iterator[Decision]:
 
 
 def command(pool: Pool, message: NodeCommand, item: Input, now: int) -> Iterator[Decision]:
-    """Answered once; the same command delivered again is nothing."""
-    if item.id in pool.answered:
+    if not pool.answered.is_due(item, "placement"):
         return
     node_id = message.node_id
     if pool.settings is None:
-        yield refused(message, item, "unknown_pool", "this lane has no pool")
+        yield refuse_command(item, node_id, "unknown_pool", "this lane has no pool")
     elif node_id not in pool.board.nodes and node_id not in pool.cordons:
-        yield refused(message, item, "unknown_node", f"no node {node_id} in pool {pool.name}")
+        detail = f"no node {node_id} in pool {pool.name}"
+        yield refuse_command(item, node_id, "unknown_node", detail)
     else:
         events = list(effects(pool, message, item))
         yield from events
         if isinstance(message, DrainNode) and node_id in pool.board.nodes:
             yield from drained(pool, node_id, now, item.id)
-        yield accepted(message, item, not events)
+        yield accept_command(item, node_id, duplicate=not events)
 
 
 def effects(pool: Pool, message: NodeCommand, item: Input) -> Iterator[Decision]:
@@ -152,30 +152,3 @@ def effects(pool: Pool, message: NodeCommand, item: Input) -> Iterator[Decision]
             yield item.leads_to(NodeCordoned(node_id=node_id, reason=reason))
         case DrainNode(reason=reason) if not draining:
             yield item.leads_to(NodeCordoned(node_id=node_id, draining=True, reason=reason))
-
-
-def accepted(message: NodeCommand, item: Input, duplicate: bool) -> Decision:
-    return item.leads_to(
-        CommandAccepted(
-            command_id=item.id,
-            command_type=message.TYPE,
-            of=message.node_id,
-            tenant=item.tenant,
-            principal=item.principal or None,
-            duplicate=duplicate,
-        )
-    )
-
-
-def refused(message: NodeCommand, item: Input, reason: str, detail: str) -> Decision:
-    return item.leads_to(
-        CommandRefused(
-            command_id=item.id,
-            command_type=message.TYPE,
-            of=message.node_id,
-            tenant=item.tenant,
-            principal=item.principal or None,
-            reason=reason,
-            detail=detail,
-        )
-    )

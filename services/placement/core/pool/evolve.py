@@ -351,9 +351,9 @@ def use(pool: Pool, node: Node) -> None:
 
 @folds(CommandAccepted)
 def on_accepted(event: CommandAccepted, pool: Pool, fact: Fact) -> None:
-    pool.answered.note(event.command_id)
+    pool.answered.apply(event)
 
 
 @folds(CommandRefused)
 def on_refused(event: CommandRefused, pool: Pool, fact: Fact) -> None:
-    pool.answered.note(event.command_id)
+    pool.answered.apply(event)

@@ -14,7 +14,7 @@ from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
 from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
 from shared.contracts.jobs import JobSpec
-from shared.ledger.answers import Answered
+from shared.ledger.answers import AnsweredCommands
 
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
 Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
@@ -179,7 +179,7 @@ class Pool:
     again_at: int | None = None
     fresh: int = 0
     """Waiting jobs that no round has passed over yet."""
-    answered: Answered = field(default_factory=Answered)
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
     def name(self) -> str:
