@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.resources import Resource
@@ -17,10 +16,8 @@ from shared.telemetry.names import SpanName
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter
 from shared.telemetry.sampling import ALL, keeps
+from shared.telemetry.span_counters import SpanCounters
 from shared.telemetry.trace_ids import parse
-
-if TYPE_CHECKING:
-    from shared.telemetry.spans import SpanCounters
 
 QUEUE_SPANS = 20_000
 BATCH_SPANS = 512

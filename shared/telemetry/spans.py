@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from shared.telemetry.event_attributes import attributes_of
 from shared.telemetry.job_traces import JobTraces
 from shared.telemetry.names import BOOKKEEPING, AttributeKey, AttributeValue, SpanName, span_of
 from shared.telemetry.sampling import ALL
+from shared.telemetry.span_counters import SpanCounters
 from shared.telemetry.trace_ids import child_of
 
 if TYPE_CHECKING:
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
     from shared.telemetry.span_sink import SpanSink
 
 SHUTDOWN_TIMEOUT_S = 3.0
-
-
-class SpanCounters(Protocol):
-    """Where the fate of spans is counted; `metrics.Metrics` is one."""
-
-    def spans_exported(self, spans: int) -> None: ...
-
-    def spans_dropped(self, spans: int, reason: str) -> None: ...
-
-    def spans_unsampled(self, spans: int) -> None: ...
 
 
 class OpenSpan:
