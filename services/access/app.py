@@ -5,21 +5,21 @@ from __future__ import annotations
 from services.access.core.decide import Access
 from services.access.settings import AccessSettings
 from shared.bus.host import run_service
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: AccessSettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("access", settings)
-    serve(telemetry, settings, "access")
+    telemetry = start_telemetry("access", settings)
+    serve_metrics(telemetry, settings, "access")
     try:
         run_service(
             Access(settings.partitions),
             settings=settings,
             on_accepted=observer(telemetry),
-            background=lambda lanes: probe(lanes, telemetry.metrics, lambda state, now: ()),
+            background=lambda lanes: probe_lanes(lanes, telemetry.metrics, lambda state, now: ()),
         )
     finally:
         telemetry.spans.shutdown()

@@ -6,21 +6,21 @@ from services.admission.core.decide import Admission
 from services.admission.figures import figures
 from services.admission.settings import AdmissionSettings
 from shared.bus.host import run_service
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: AdmissionSettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("admission", settings)
-    serve(telemetry, settings, "admission")
+    telemetry = start_telemetry("admission", settings)
+    serve_metrics(telemetry, settings, "admission")
     try:
         run_service(
             Admission(),
             settings=settings,
             on_accepted=observer(telemetry),
-            background=lambda lanes: probe(lanes, telemetry.metrics, figures),
+            background=lambda lanes: probe_lanes(lanes, telemetry.metrics, figures),
         )
     finally:
         telemetry.spans.shutdown()

@@ -23,7 +23,7 @@ from shared.contracts.reports import LogLines
 from shared.ledger.partition import TP
 from shared.settings import BadSettings
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import lag_probe
+from shared.telemetry.probe import probe_lag
 
 PRINT_S = 0.5
 DRAIN_S = 2.0
@@ -82,7 +82,7 @@ class Executor:
     async def _serve_all(self, machine: Machine, stop: asyncio.Event) -> None:
         await self._pools.start()
         async with asyncio.TaskGroup() as group:
-            beside = (self._soft.run(), self._pools.run(), lag_probe(self.behind, self._metrics))
+            beside = (self._soft.run(), self._pools.run(), probe_lag(self.behind, self._metrics))
             background = [group.create_task(each) for each in beside]
             if machine.processes is not None:
                 background.append(group.create_task(_print_all(machine.processes)))

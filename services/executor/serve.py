@@ -11,13 +11,13 @@ from services.executor.settings import ExecutorSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.settings import BadSettings
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.upkeep import run_upkeep
 
 
 async def serve(settings: ExecutorSettings) -> None:
     """Until SIGTERM or SIGINT; workers are then stopped, and their ends told."""
-    telemetry = telemetry_for("executor", settings)
+    telemetry = start_telemetry("executor", settings)
     nodes = _inventory(settings)
     executor = Executor(settings, nodes, lambda: _connect(settings), telemetry.metrics)
     stop = asyncio.Event()
@@ -27,7 +27,7 @@ async def serve(settings: ExecutorSettings) -> None:
     endpoint = telemetry.metrics.serve(
         settings.metrics_port, executor.health, settings.metrics_host
     )
-    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
+    beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     try:
         await executor.run(stop)
     finally:

@@ -21,26 +21,26 @@ from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 TELEMETRY = "telemetry"
 
 
 def run(settings: FailSlowSettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("failslow", settings)
+    telemetry = start_telemetry("failslow", settings)
     follower = Follower(
         lambda: KafkaLog(settings.connection, client="berth-failslow"),
         settings.limits,
         telemetry.metrics,
     )
-    serve(telemetry, settings, "failslow")
+    serve_metrics(telemetry, settings, "failslow")
 
     async def follow(domain: Domain[Watch]) -> None:
         for job_id, gang in domain.state.gangs.items():
-            telemetry.spans.knows(job_id, gang.traceparent)
+            telemetry.spans.remember_job(job_id, gang.traceparent)
         await follower.follow(domain)
 
     try:
@@ -49,7 +49,7 @@ def run(settings: FailSlowSettings) -> None:
             settings=settings,
             on_accepted=observer(telemetry),
             on_lane=follow,
-            background=lambda lanes: probe(lanes, telemetry.metrics, figures),
+            background=lambda lanes: probe_lanes(lanes, telemetry.metrics, figures),
         )
     finally:
         telemetry.spans.shutdown()

@@ -12,10 +12,10 @@ from services.gateway.parts import wire
 from services.gateway.settings import GatewaySettings
 from shared.listening import server_tls
 from shared.settings import read
-from shared.telemetry.page import page
+from shared.telemetry.page import render_page
 from shared.telemetry.scrape import scrape_all
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import watch
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import serve_endpoint
 
 MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 
@@ -23,10 +23,12 @@ MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 def main() -> None:
     settings = read(GatewaySettings, os.environ)
     tls = server_tls(settings)
-    telemetry = telemetry_for("gateway", settings)
+    telemetry = start_telemetry("gateway", settings)
     parts = wire(settings, telemetry)
-    pages = {"/": lambda: page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))}
-    watch(
+    pages = {
+        "/": lambda: render_page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))
+    }
+    serve_endpoint(
         telemetry.metrics, settings, lambda: parts.outbox.ready and parts.access.ready, pages=pages
     )
     uvicorn.run(

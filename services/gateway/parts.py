@@ -26,7 +26,7 @@ from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.upkeep import run_upkeep
 
 RING_SPANS = 100_000
 RECENT_JOBS = 100_000
@@ -77,7 +77,7 @@ class Gateway:
         reading, sending = (self.access, self.outbox, self.hub), (self.ingress, self.attempts)
         parts = reading if self.settings.recorded else (*reading, *sending)
         tasks = [supervise(part.run(), type(part).__name__) for part in parts]
-        tasks.append(supervise(upkeep(self.telemetry.metrics), "upkeep"))
+        tasks.append(supervise(run_upkeep(self.telemetry.metrics), "upkeep"))
         try:
             yield
         finally:

@@ -18,9 +18,9 @@ from shared.contracts.base import Model, UnknownType
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported
 from shared.ledger.decider import Fact
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 
 def decode_report(topic: str, type_: str, data: bytes) -> Model:
@@ -32,8 +32,8 @@ def decode_report(topic: str, type_: str, data: bytes) -> Model:
 
 def run(settings: PlacementSettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("placement", settings)
-    serve(telemetry, settings, "placement")
+    telemetry = start_telemetry("placement", settings)
+    serve_metrics(telemetry, settings, "placement")
     observe = observer(telemetry)
     metrics, spans = telemetry.metrics, telemetry.spans
 
@@ -49,7 +49,7 @@ def run(settings: PlacementSettings) -> None:
 
     async def listen(domain: Domain[Pool]) -> None:
         for job in domain.state.jobs.values():
-            spans.knows(job.job_id, job.trace)
+            spans.remember_job(job.job_id, job.trace)
         beats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
         await asyncio.gather(watch(domain, beats), follow(domain, solver, rounds))
 
@@ -60,7 +60,7 @@ def run(settings: PlacementSettings) -> None:
             decode=decode_report,
             on_accepted=accepted,
             on_lane=listen,
-            background=lambda lanes: probe(lanes, metrics, figures),
+            background=lambda lanes: probe_lanes(lanes, metrics, figures),
         )
     finally:
         spans.shutdown()

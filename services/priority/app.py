@@ -9,18 +9,18 @@ from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: PrioritySettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("priority", settings)
-    serve(telemetry, settings, "priority")
+    telemetry = start_telemetry("priority", settings)
+    serve_metrics(telemetry, settings, "priority")
 
     async def recall(domain: Domain[Queue]) -> None:
-        telemetry.spans.waits(domain.state.waiting.values())
+        telemetry.spans.remember_waiting(domain.state.waiting.values())
 
     try:
         run_service(
@@ -28,7 +28,7 @@ def run(settings: PrioritySettings) -> None:
             settings=settings,
             on_accepted=observer(telemetry),
             on_lane=recall,
-            background=lambda lanes: probe(lanes, telemetry.metrics, figures),
+            background=lambda lanes: probe_lanes(lanes, telemetry.metrics, figures),
         )
     finally:
         telemetry.spans.shutdown()

@@ -10,17 +10,17 @@ from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.fatal import run_to_end
 from shared.settings import read
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import watch
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import serve_endpoint
+from shared.telemetry.upkeep import run_upkeep
 
 
 async def main(settings: ProjectorSettings) -> None:
-    telemetry = telemetry_for("projector", settings)
+    telemetry = start_telemetry("projector", settings)
     projector = Projector(settings, telemetry.metrics)
-    watch(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
+    serve_endpoint(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
     task = asyncio.ensure_future(projector.run())
-    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
+    beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, task.cancel)
     await asyncio.wait([task])

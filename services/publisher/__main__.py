@@ -11,22 +11,22 @@ from services.publisher.shipper import KafkaShipper
 from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
 from shared.settings import read
-from shared.telemetry.setup import telemetry_for
-from shared.telemetry.shell import watch
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.setup import start_telemetry
+from shared.telemetry.shell import serve_endpoint
+from shared.telemetry.upkeep import run_upkeep
 
 
 async def main() -> None:
     settings = read(PublisherSettings, os.environ)
-    telemetry = telemetry_for("publisher", settings)
+    telemetry = start_telemetry("publisher", settings)
     publisher = Publisher(
         settings,
         lambda: KafkaLog(settings.connection, client="publisher", gather_ms=50),
         lambda: KafkaShipper(settings.connection),
         telemetry.metrics,
     )
-    watch(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
-    beside = asyncio.ensure_future(upkeep(telemetry.metrics))
+    serve_endpoint(telemetry.metrics, settings, lambda: publisher.ready, publisher.caught_up)
+    beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     try:
         await publisher.run()
     finally:

@@ -29,9 +29,9 @@ from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
 from shared.ledger.decider import Fact
 from shared.listening import server_tls
-from shared.telemetry.probe import probe
-from shared.telemetry.setup import Telemetry, telemetry_for
-from shared.telemetry.shell import observer, serve
+from shared.telemetry.probe import probe_lanes
+from shared.telemetry.setup import Telemetry, start_telemetry
+from shared.telemetry.shell import observer, serve_metrics
 
 IDLE_LOOK_S = 5.0
 DRAIN_S = 0.5
@@ -41,16 +41,16 @@ log = logging.getLogger(__name__)
 
 def run(settings: ThrottleSettings) -> None:
     """Serves until SIGTERM."""
-    telemetry = telemetry_for("throttle", settings)
+    telemetry = start_telemetry("throttle", settings)
     shell = Shell(
         settings, lambda: KafkaLog(settings.connection, client="berth-throttle"), telemetry
     )
-    serve(telemetry, settings, "throttle")
+    serve_metrics(telemetry, settings, "throttle")
 
     async def beside(lanes: Lanes[Any]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(shell.serve(lanes))
-            group.create_task(probe(lanes, telemetry.metrics, figures))
+            group.create_task(probe_lanes(lanes, telemetry.metrics, figures))
 
     try:
         run_service(

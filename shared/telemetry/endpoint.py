@@ -26,7 +26,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """A page brings everything along: it loads nothing and runs nothing."""
 
 
-class Endpoint:
+class MetricsEndpoint:
     """Serves until it is closed; `port` is the real one where 0 was asked for."""
 
     def __init__(self, server: _Server) -> None:
@@ -45,8 +45,8 @@ class Endpoint:
 
 def serve_registry(
     registry: CollectorRegistry, host: str, port: int, health: Health, pages: Pages
-) -> Endpoint:
-    return Endpoint(_Server(registry, host, port, health, pages))
+) -> MetricsEndpoint:
+    return MetricsEndpoint(_Server(registry, host, port, health, pages))
 
 
 class _Server(ThreadingHTTPServer):

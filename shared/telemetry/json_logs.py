@@ -40,7 +40,7 @@ def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) ->
     root.setLevel(level.upper())
 
 
-def log_what_nobody_caught() -> None:
+def log_uncaught_errors() -> None:
     """Errors and warnings that Python would write itself, as bare text, become lines like all
     others."""
     sys.excepthook = _uncaught

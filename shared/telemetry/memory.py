@@ -17,7 +17,7 @@ def trim() -> None:
         _trim(0)
 
 
-async def give_back(every_s: float = EVERY_S) -> None:
+async def return_free_memory(every_s: float = EVERY_S) -> None:
     """Runs until it is cancelled."""
     while True:
         await asyncio.sleep(every_s)

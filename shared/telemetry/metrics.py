@@ -17,7 +17,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from shared.telemetry.endpoint import Endpoint, Health, Pages, serve_registry
+from shared.telemetry.endpoint import Health, MetricsEndpoint, Pages, serve_registry
 from shared.telemetry.figures import Figure, LastFigures
 from shared.telemetry.metric_names import METRICS, MetricName
 
@@ -80,7 +80,7 @@ class Metrics:
 
     def serve(
         self, port: int, health: Health, host: str = "127.0.0.1", pages: Pages | None = None
-    ) -> Endpoint:
+    ) -> MetricsEndpoint:
         """Answers `/metrics` and `/health` from a thread of its own, also while the loop stalls."""
         return serve_registry(self.registry, host, port, health, pages or {})
 
@@ -116,7 +116,7 @@ class CaughtUp:
         return self._clock() - self._at_s
 
 
-async def loop_stall_probe(metrics: Metrics, every_s: float = STALL_EVERY_S) -> None:
+async def probe_loop_stall(metrics: Metrics, every_s: float = STALL_EVERY_S) -> None:
     """Runs until it is cancelled."""
     while True:
         due = time.perf_counter() + every_s

@@ -24,7 +24,7 @@ p{color:#5a6675;margin:.3rem 0}
 Row = Sequence[str]
 
 
-def page(services: Sequence[Scraped], at: str) -> str:
+def render_page(services: Sequence[Scraped], at: str) -> str:
     """`at`: the moment of the scrape, for people."""
     away = [each for each in services if each.problem]
     said = f"{len(services) - len(away)} of {len(services)} services answer"

@@ -17,7 +17,7 @@ from shared.ledger.errors import BusError
 from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.upkeep import run_upkeep
 
 S = TypeVar("S")
 
@@ -34,15 +34,15 @@ Behind = Callable[[], Awaitable[Mapping[TP, int]]]
 log = logging.getLogger(__name__)
 
 
-async def probe(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
+async def probe_lanes(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
     """For `run_service(background=...)`: runs until it is cancelled."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(upkeep(metrics))
-        group.create_task(Looks(lanes, metrics, of_state).run())
+        group.create_task(run_upkeep(metrics))
+        group.create_task(LaneProbe(lanes, metrics, of_state).run())
 
 
-class Looks:
-    """Looks at the lanes once a second, at the ends of their inputs every five."""
+class LaneProbe:
+    """LaneProbe at the lanes once a second, at the ends of their inputs every five."""
 
     def __init__(self, lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
         self._lanes = lanes
@@ -90,7 +90,7 @@ def inbox(domain: Domain[Any]) -> Figure:
     return Figure("berth_inbox_inputs", domain.inbox.pending_inputs, (str(domain.partition),))
 
 
-async def lag_probe(behind: Behind, metrics: Metrics) -> None:
+async def probe_lag(behind: Behind, metrics: Metrics) -> None:
     """For who reads without lanes, and has no other figures; runs until it is cancelled."""
     while True:
         metrics.show(await lag(behind))

@@ -28,24 +28,24 @@ OBJECTIVE_MS: Mapping[SpanName, int] = {"place": 600_000, "llm": 30_000}
 """A job that waited longer for its GPUs, or a request for its turn, missed its objective."""
 
 
-def keeps(
+def is_kept(
     share: float, name: SpanName, traceparent: str, attributes: Mapping[str, AttributeValue]
 ) -> bool:
     """All traces of one job, and of the array it is of, are kept or dropped together."""
     if share >= ALL or name in ALWAYS or "error.type" in attributes:
         return True
-    if attributes.get("event.type") in ALWAYS_EVENTS or missed(name, attributes):
+    if attributes.get("event.type") in ALWAYS_EVENTS or missed_objective(name, attributes):
         return True
-    return drawn(whose(traceparent, attributes)) < share
+    return drawn(sampling_key(traceparent, attributes)) < share
 
 
-def missed(name: SpanName, attributes: Mapping[str, AttributeValue]) -> bool:
+def missed_objective(name: SpanName, attributes: Mapping[str, AttributeValue]) -> bool:
     """It waited longer than its objective allows."""
     waited_ms, most_ms = attributes.get("decision.waited_ms"), OBJECTIVE_MS.get(name)
     return most_ms is not None and isinstance(waited_ms, (int, float)) and waited_ms > most_ms
 
 
-def whose(traceparent: str, attributes: Mapping[str, AttributeValue]) -> str:
+def sampling_key(traceparent: str, attributes: Mapping[str, AttributeValue]) -> str:
     """The job, without its index in an array; the trace where there is none."""
     job_id = attributes.get("job.id")
     return str(job_id).partition(".")[0] if job_id else traceparent[3:35]

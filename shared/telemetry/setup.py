@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from shared.settings import BadSettings
-from shared.telemetry.json_logs import log_json, log_what_nobody_caught
+from shared.telemetry.json_logs import log_json, log_uncaught_errors
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.spans import Spans
 
@@ -38,10 +38,10 @@ class Telemetry:
     metrics: Metrics
 
 
-def telemetry_for(service: str, settings: TelemetrySettings) -> Telemetry:
+def start_telemetry(service: str, settings: TelemetrySettings) -> Telemetry:
     """Raises BadSettings where spans cannot be sent as told."""
     log_json(service, str(getattr(settings, "log_level", DEFAULT_LEVEL)))
-    log_what_nobody_caught()
+    log_uncaught_errors()
     metrics = Metrics(service, settings.instance)
     share, ca = settings.trace_sample, settings.otlp_ca
     try:

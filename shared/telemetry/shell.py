@@ -26,17 +26,17 @@ def observer(telemetry: Telemetry) -> Observer:
             metrics.decisions.labels(fact.event.TYPE).inc()
             if isinstance(fact.event, InputRejected):
                 metrics.dead_letters.labels(fact.event.topic).inc()
-        spans.decided(facts, parents, started_ns, ended_ns)
+        spans.record_decisions(facts, parents, started_ns, ended_ns)
 
     return accepted
 
 
-def serve(telemetry: Telemetry, settings: Settings, service: str) -> None:
+def serve_metrics(telemetry: Telemetry, settings: Settings, service: str) -> None:
     """`/metrics` and `/health`; healthy while the host's readiness file is there."""
-    watch(telemetry.metrics, settings, (settings.data / f"{service}.ready").exists)
+    serve_endpoint(telemetry.metrics, settings, (settings.data / f"{service}.ready").exists)
 
 
-def watch(
+def serve_endpoint(
     metrics: Metrics,
     settings: Settings,
     health: Health,

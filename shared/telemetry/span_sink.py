@@ -15,7 +15,7 @@ from shared.telemetry.event_attributes import Attributes
 from shared.telemetry.names import SpanName
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.otlp_export import OtlpExporter
-from shared.telemetry.sampling import ALL, keeps
+from shared.telemetry.sampling import ALL, is_kept
 from shared.telemetry.span_counters import SpanCounters
 from shared.telemetry.trace_ids import parse
 
@@ -74,7 +74,7 @@ class SpanSink:
         context = _context(own, is_remote=False)
         if context is None:
             return self._dropped(1, "malformed_traceparent")
-        if not keeps(self._share, name, own, attributes):
+        if not is_kept(self._share, name, own, attributes):
             return self._unsampled()
         if self._closed or self._given - self._taken >= QUEUE_SPANS:
             return self._dropped(1, "shut_down" if self._closed else "queue_full")

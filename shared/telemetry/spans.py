@@ -61,7 +61,7 @@ class Spans:
             self._sink = SpanSink(service, otlp_url, instance, counters, share, ca)
             self._ranks = RankSpans(self._sink)
 
-    def decided(
+    def record_decisions(
         self, facts: Sequence[Fact], parents: Sequence[str], started_ns: int, ended_ns: int
     ) -> None:
         """One span per accepted fact; `parents[i]` is the traceparent of what caused `facts[i]`.
@@ -81,12 +81,12 @@ class Spans:
                 )
             self._ranks.note(fact, started_ns, ended_ns)
 
-    def knows(self, job_id: str, traceparent: str) -> None:
+    def remember_job(self, job_id: str, traceparent: str) -> None:
         """A job of an earlier life of this process, and where its first trace is."""
         if self._sink is not None:
             self._jobs.tell(job_id, traceparent)
 
-    def waits(self, entries: Iterable[QueueEntry]) -> None:
+    def remember_waiting(self, entries: Iterable[QueueEntry]) -> None:
         """Jobs in line that may not have been ranked yet: each has a `rank` span with the next."""
         if self._ranks is not None:
             self._ranks.remember(entries)

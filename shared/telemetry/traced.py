@@ -34,7 +34,7 @@ class TracedSpan:
     failed: bool = False
 
 
-def seen_by(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> list[TracedSpan]:
+def spans_visible_to(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> list[TracedSpan]:
     """What a tenant may see of a job of its own: no foreign spans, no links to foreign traces.
 
     A tenant chooses the trace of its submission, so it could choose one that it was told of.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from shared.telemetry.memory import give_back
-from shared.telemetry.metrics import Metrics, loop_stall_probe
+from shared.telemetry.memory import return_free_memory
+from shared.telemetry.metrics import Metrics, probe_loop_stall
 
 
-async def upkeep(metrics: Metrics) -> None:
+async def run_upkeep(metrics: Metrics) -> None:
     """Runs until it is cancelled."""
     async with asyncio.TaskGroup() as group:
-        group.create_task(loop_stall_probe(metrics))
-        group.create_task(give_back())
+        group.create_task(probe_loop_stall(metrics))
+        group.create_task(return_free_memory())

@@ -41,7 +41,7 @@ from services.gateway.problem import Refusal, not_found, unavailable
 from shared.contracts.base import JobId, Name
 from shared.contracts.jobs import CancelJob
 from shared.contracts.registry import Bearer
-from shared.telemetry.traced import seen_by
+from shared.telemetry.traced import spans_visible_to
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 Job = Annotated[JobId, Path(description="the job's id")]
@@ -133,10 +133,10 @@ async def list_jobs(
     """Jobs, the youngest first; `next` is the `after` of the following page."""
     parts = gateway(request)
     bearer = await entered(request, "viewer")
-    whose = scope(bearer, tenant)
+    sampling_key = scope(bearer, tenant)
     place = TimePage.read(after)
     rows = await parts.database.rows(
-        bearer, queries.JOBS, whose, phase, name, pool, array, place.at, place.key, limit
+        bearer, queries.JOBS, sampling_key, phase, name, pool, array, place.at, place.key, limit
     )
     return shown(page(rows, limit, "submitted_at", "job_id"))
 
@@ -222,7 +222,7 @@ async def trace(request: Request, job_id: Job) -> Response:
     spans = [*parts.ring.trace(trace_id(row)), *parts.ring.by_job(job_id)]
     unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
     if bearer.tenant is not None:
-        unique = seen_by(unique, bearer.tenant, job_id)
+        unique = spans_visible_to(unique, bearer.tenant, job_id)
     return shown({"job_id": job_id, "spans": parts.ring.to_json(unique)})
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from services.placement.core.solver.solve import solve
 from services.placement.solver.frames import HEAD_BYTES, Answer, ask_of, length, pack
-from shared.telemetry.json_logs import log_json, log_what_nobody_caught
+from shared.telemetry.json_logs import log_json, log_uncaught_errors
 
 NICER = 5
 """The lane's own decisions go before the search for better ones."""
@@ -18,7 +18,7 @@ NICER = 5
 def main() -> None:
     """Whatever a library prints goes to stderr: stdout is the pipe. It ends with its service."""
     log_json("placement")
-    log_what_nobody_caught()
+    log_uncaught_errors()
     os.nice(NICER)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -59,7 +59,7 @@ def test_a_preemption_links_to_the_jobs_start_and_to_that_of_the_job_it_made_roo
     place = placed(traceparent=child_of(START))
     winner = placed("j2", traceparent=child_of(OTHER), seq=8)
     spans = Spans("placement", sink.url, "p1")
-    spans.decided([place, winner, fact(preempted("j2"))], [START, OTHER, START], 1, 2)
+    spans.record_decisions([place, winner, fact(preempted("j2"))], [START, OTHER, START], 1, 2)
     spans.shutdown()
     [span] = [span for span in sink.spans() if span.name == "preempt"]
     assert linked(span) == [place.traceparent, winner.traceparent]
@@ -68,7 +68,7 @@ def test_a_preemption_links_to_the_jobs_start_and_to_that_of_the_job_it_made_roo
 def test_an_end_links_to_the_decision_before_it_and_to_the_start(sink: Sink) -> None:
     place, stop = placed(traceparent=child_of(START)), fact(preempted())
     spans = Spans("placement", sink.url, "p1")
-    spans.decided([place, stop, fact(succeeded())], [START, START, START], 1, 2)
+    spans.record_decisions([place, stop, fact(succeeded())], [START, START, START], 1, 2)
     spans.shutdown()
     [span] = [span for span in sink.spans() if span.name == "finish"]
     assert linked(span) == [stop.traceparent, place.traceparent]
@@ -76,8 +76,8 @@ def test_an_end_links_to_the_decision_before_it_and_to_the_start(sink: Sink) -> 
 
 def test_after_a_restart_the_start_is_known_from_the_state(sink: Sink) -> None:
     spans = Spans("placement", sink.url, "p1")
-    spans.knows("j1", START)
-    spans.decided([fact(succeeded())], [""], 1, 2)
+    spans.remember_job("j1", START)
+    spans.record_decisions([fact(succeeded())], [""], 1, 2)
     spans.shutdown()
     [span] = sink.spans()
     assert linked(span) == [START]
@@ -88,7 +88,7 @@ def test_a_move_from_a_slow_node_links_to_the_verdict(sink: Sink) -> None:
     noted = NodeHealthNoted(node_id="n1", fault_id="f", slowdown=2.0, health=0.5)
     spans = Spans("placement", sink.url, "p1")
     facts = [placed(traceparent=child_of(START)), fact(noted), fact(migrated())]
-    spans.decided(facts, [START, verdict, START], 1, 2)
+    spans.record_decisions(facts, [START, verdict, START], 1, 2)
     spans.shutdown()
     [span] = [span for span in sink.spans() if span.name == "migrate"]
     assert linked(span) == [verdict, facts[0].traceparent]

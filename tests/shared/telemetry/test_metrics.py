@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.telemetry.metrics import CaughtUp, Metrics, loop_stall_probe
+from shared.telemetry.metrics import CaughtUp, Metrics, probe_loop_stall
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -109,7 +109,7 @@ def test_the_port_is_free_again_after_close() -> None:
 
 async def test_a_stalled_loop_is_seen() -> None:
     metrics = Metrics("placement")
-    probe = asyncio.create_task(loop_stall_probe(metrics, every_s=0.01))
+    probe = asyncio.create_task(probe_loop_stall(metrics, every_s=0.01))
     await asyncio.sleep(0.05)
     time.sleep(0.3)
     await asyncio.sleep(0.05)

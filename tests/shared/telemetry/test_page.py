@@ -8,7 +8,7 @@ import urllib.request
 
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.page import page
+from shared.telemetry.page import render_page
 from shared.telemetry.scrape import quantile, samples_of, scrape, scrape_all
 
 AT = "2026-11-21 12:00:00 UTC"
@@ -39,7 +39,7 @@ def placement() -> Metrics:
 def test_the_figures_of_all_services_stand_on_one_page() -> None:
     endpoint = placement().serve(0, lambda: True)
     try:
-        text = page(scrape_all({"placement": f"127.0.0.1:{endpoint.port}"}), AT)
+        text = render_page(scrape_all({"placement": f"127.0.0.1:{endpoint.port}"}), AT)
     finally:
         endpoint.close()
     cells = re.findall(r"<td>(.*?)</td>", text)
@@ -49,7 +49,7 @@ def test_the_figures_of_all_services_stand_on_one_page() -> None:
 
 
 def test_a_service_that_is_away_is_named_and_its_figures_are_not_zero() -> None:
-    text = page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
+    text = render_page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
     assert "0 of 1 services answer" in text
     assert "priority does not answer (ConnectionRefusedError)" in text
     assert "nobody answers" in text and "<td>0</td>" not in text
@@ -63,7 +63,7 @@ def test_what_answers_nonsense_is_away_as_well() -> None:
 
 
 def test_the_page_is_served_beside_the_metrics_and_may_load_and_run_nothing() -> None:
-    endpoint = Metrics("gateway").serve(0, lambda: True, pages={"/": lambda: page([], AT)})
+    endpoint = Metrics("gateway").serve(0, lambda: True, pages={"/": lambda: render_page([], AT)})
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=5) as answer:
             text = answer.read().decode()

@@ -11,7 +11,7 @@ from shared.contracts.base import Millis
 from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import Looks, probe
+from shared.telemetry.probe import LaneProbe, probe_lanes
 from shared.testing.ledger import Seats, command
 from tests.shared.bus.test_lanes import Shell
 
@@ -43,7 +43,7 @@ async def test_lag_is_what_is_in_the_topic_and_was_not_read(shell: Shell) -> Non
     async with asyncio.timeout(30):
         while not shell.lanes.domains[1].cursor.seq:  # it is in the ledger, and out of the inbox
             await asyncio.sleep(0.01)
-    looks = asyncio.ensure_future(probe(shell.lanes, metrics, figures))
+    looks = asyncio.ensure_future(probe_lanes(shell.lanes, metrics, figures))
     async with asyncio.timeout(30):
         while value(metrics, "berth_queue_gpus", pool="p") != 1:
             await asyncio.sleep(0.01)
@@ -60,14 +60,14 @@ async def test_a_figure_that_fails_is_missing_and_nothing_else_is(
         raise KeyError("tenant")
 
     metrics = Metrics("admission")
-    Looks(shell.lanes, metrics, broken).look(0)
+    LaneProbe(shell.lanes, metrics, broken).look(0)
     assert value(metrics, "berth_lanes_held") == 1
     assert "figures are missing" in caplog.text
 
 
 async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -> None:
     metrics = Metrics("admission")
-    looks = Looks(shell.lanes, metrics, figures)
+    looks = LaneProbe(shell.lanes, metrics, figures)
     domain = shell.lanes.domains[1]
     domain.lost_appends = 3
     shell.broker.append(TP("access", 0), b"no record at all")
@@ -82,7 +82,7 @@ async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -
 
 async def test_a_lane_that_is_gone_says_nothing_more(shell: Shell) -> None:
     metrics = Metrics("admission")
-    looks = Looks(shell.lanes, metrics, figures)
+    looks = LaneProbe(shell.lanes, metrics, figures)
     looks.look(0)
     await shell.lanes.own(set())
     looks.look(1)

@@ -7,7 +7,7 @@ import pytest
 from shared.contracts.placement import JobPreempted
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.names import AttributeValue, SpanName
-from shared.telemetry.sampling import drawn, keeps, missed, whose
+from shared.telemetry.sampling import drawn, is_kept, missed_objective, sampling_key
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent
 
@@ -17,7 +17,7 @@ from .test_links import fact
 
 def kept(share: float, name: SpanName = "place", **said: AttributeValue) -> bool:
     attributes = {key.replace("__", "."): value for key, value in said.items()}
-    return keeps(share, name, new_traceparent(), attributes)
+    return is_kept(share, name, new_traceparent(), attributes)
 
 
 def test_about_that_share_of_the_jobs_is_kept() -> None:
@@ -41,7 +41,7 @@ def test_an_array_is_kept_or_dropped_as_one() -> None:
 
 def test_the_draw_is_the_same_in_every_version() -> None:
     assert drawn("job-1") == pytest.approx(0.00741903, abs=1e-7)
-    assert whose("00-" + "a" * 32 + "-" + "b" * 16 + "-01", {}) == "a" * 32
+    assert sampling_key("00-" + "a" * 32 + "-" + "b" * 16 + "-01", {}) == "a" * 32
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_what_somebody_will_ask_for_is_always_kept(
 
 
 def test_an_objective_that_was_met_is_not_missed() -> None:
-    assert not missed("place", {"decision.waited_ms": 600_000})
-    assert not missed("finish", {"decision.waited_ms": 10**9})
+    assert not missed_objective("place", {"decision.waited_ms": 600_000})
+    assert not missed_objective("finish", {"decision.waited_ms": 10**9})
     assert not kept(0.0, "finish", job__id="j", event__type="job.succeeded.v1")
 
 
@@ -73,7 +73,7 @@ def test_unsampled_spans_are_counted_and_not_sent(sink: Sink) -> None:
     spans = Spans("placement", sink.url, "p1", metrics, share=0.0)
     stop = JobPreempted(job_id="j1", tenant="vision", attempt=1, reason="outranked")
     facts = [placed(traceparent=child_of(new_traceparent())), held(traceparent=new_traceparent())]
-    spans.decided([*facts, fact(stop)], ["", "", ""], 1, 2)
+    spans.record_decisions([*facts, fact(stop)], ["", "", ""], 1, 2)
     spans.shutdown()
     assert [span.name for span in sink.spans()] == ["preempt"]
     sampled_out = metrics.registry.get_sample_value("berth_spans_unsampled_total")

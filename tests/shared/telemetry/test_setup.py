@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from shared.settings import Settings
-from shared.telemetry.setup import telemetry_for
+from shared.telemetry.setup import start_telemetry
 
 from .conftest import Sink, placed
 
@@ -75,7 +75,7 @@ def test_no_secret_is_written(lines: io.StringIO, text: str) -> None:
 
 UNCAUGHT = """
 import threading, warnings
-from shared.telemetry.json_logs import log_json, log_what_nobody_caught
+from shared.telemetry.json_logs import log_json, log_uncaught_errors
 
 class Odd:
     def __del__(self):
@@ -85,7 +85,7 @@ def thread():
     raise KeyError("thread")
 
 log_json("placement")
-log_what_nobody_caught()
+log_uncaught_errors()
 warnings.warn("deprecated", DeprecationWarning)
 Odd()
 one = threading.Thread(target=thread)
@@ -123,9 +123,9 @@ def kept_logging() -> Iterator[None]:
 @pytest.mark.usefixtures("kept_logging")
 def test_settings_turn_spans_on_and_they_are_counted(sink: Sink, tmp_path: Path) -> None:
     settings = Settings(kafka="127.0.0.1:1", data=tmp_path, otlp=sink.url, instance="p1")
-    telemetry = telemetry_for("placement", settings)
+    telemetry = start_telemetry("placement", settings)
     own = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
-    telemetry.spans.decided([placed(traceparent=own)], [""], 1, 2)
+    telemetry.spans.record_decisions([placed(traceparent=own)], [""], 1, 2)
     telemetry.spans.shutdown()
     assert len(sink.spans()) == 1
     assert telemetry.metrics.registry.get_sample_value("berth_spans_exported_total") == 1

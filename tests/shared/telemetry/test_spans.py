@@ -39,7 +39,7 @@ def test_a_decision_is_a_child_of_its_cause(sink: Sink) -> None:
     cause = new_traceparent()
     fact = placed(traceparent=child_of(cause))
     spans = Spans("placement", sink.url, "p1")
-    spans.decided([fact], [cause], STARTED_NS, ENDED_NS)
+    spans.record_decisions([fact], [cause], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [span] = sink.spans()
     own, parent = parse(fact.traceparent), parse(cause)
@@ -54,7 +54,7 @@ def test_a_decision_is_a_child_of_its_cause(sink: Sink) -> None:
 def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
     fact = placed(traceparent=new_traceparent())
     spans = Spans("placement", sink.url, "p1")
-    spans.decided([fact], [""], STARTED_NS, ENDED_NS)
+    spans.record_decisions([fact], [""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [span] = sink.spans()
     assert attributes(span) == {
@@ -87,7 +87,7 @@ def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
 def test_a_later_decision_is_a_root_with_a_link_to_its_cause(sink: Sink) -> None:
     cause, own = new_traceparent(), new_traceparent()
     spans = Spans("placement", sink.url, "p1")
-    spans.decided([held(traceparent=own)], [cause], STARTED_NS, ENDED_NS)
+    spans.record_decisions([held(traceparent=own)], [cause], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [span] = sink.spans()
     [link] = span.links
@@ -98,7 +98,7 @@ def test_a_later_decision_is_a_root_with_a_link_to_its_cause(sink: Sink) -> None
 def test_a_root_without_a_cause_has_no_link_and_a_fact_without_a_trace_no_span(sink: Sink) -> None:
     facts = [held(traceparent=new_traceparent()), held(traceparent="")]
     spans = Spans("placement", sink.url, "p1")
-    spans.decided(facts, ["garbage", ""], STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, ["garbage", ""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [span] = sink.spans()
     assert len(span.links) == 0
@@ -108,7 +108,7 @@ def test_a_malformed_own_id_is_counted_and_harms_nobody(sink: Sink) -> None:
     metrics = Metrics("placement")
     facts = [held(traceparent="00-zz"), held(traceparent=new_traceparent())]
     spans = Spans("placement", sink.url, "p1", metrics)
-    spans.decided(facts, ["", ""], STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, ["", ""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_dropped_total", reason="malformed_traceparent") == 1
@@ -145,7 +145,7 @@ def test_a_request_that_raises_is_a_failed_span_and_still_raises(sink: Sink) -> 
 
 def test_without_an_address_nothing_happens_but_ids_are_real() -> None:
     spans = Spans("gateway", "", "g1")
-    spans.decided([placed(traceparent=new_traceparent())], [""], 1, 2)
+    spans.record_decisions([placed(traceparent=new_traceparent())], [""], 1, 2)
     with spans.span("submit") as span:
         assert parse(span.traceparent) is not None
     spans.shutdown()
@@ -172,7 +172,7 @@ def test_a_busy_endpoint_is_asked_again(sink: Sink) -> None:
     sink.answers = [503, 503]
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
-    spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+    spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     until = time.monotonic() + 8
     while not sink.bodies and time.monotonic() < until:
         time.sleep(0.05)
@@ -191,7 +191,7 @@ def test_an_endpoint_of_a_private_authority_is_sent_to_where_that_was_told(
     url, metrics = sink.url.replace("http:", "https:"), Metrics("placement")
     for ca in (None, tmp_path / "ca.crt"):
         spans = Spans("placement", url, "p1", metrics, ca=ca)
-        spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+        spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
         spans.shutdown()
     assert len(sink.spans()) == 1
     assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1
@@ -204,7 +204,7 @@ def test_a_refusal_is_final_and_counted(sink: Sink) -> None:
     sink.answers = [400]
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
-    spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+    spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     assert sink.bodies == []
     assert value(metrics, "berth_spans_dropped_total", reason="export_failed") == 1
@@ -215,7 +215,7 @@ def test_shutdown_ends_in_time_though_the_endpoint_hangs(sink: Sink) -> None:
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
     facts = [placed(traceparent=new_traceparent(), seq=seq) for seq in range(1500)]
-    spans.decided(facts, [""] * 1500, STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, [""] * 1500, STARTED_NS, ENDED_NS)
     started = time.monotonic()
     spans.shutdown(timeout_s=0.3)
     assert time.monotonic() - started < 30
@@ -230,7 +230,7 @@ def test_a_full_queue_refuses_and_every_span_is_accounted_for(
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
     facts = [placed(traceparent=new_traceparent(), seq=seq) for seq in range(2000)]
-    spans.decided(facts, [""] * 2000, STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, [""] * 2000, STARTED_NS, ENDED_NS)
     spans.shutdown(timeout_s=30)
     sent = value(metrics, "berth_spans_exported_total") or 0
     dropped = value(metrics, "berth_spans_dropped_total", reason="queue_full") or 0
@@ -242,7 +242,7 @@ def test_after_shutdown_spans_are_counted_as_lost(sink: Sink) -> None:
     metrics = Metrics("placement")
     spans = Spans("placement", sink.url, "p1", metrics)
     spans.shutdown()
-    spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+    spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     assert value(metrics, "berth_spans_dropped_total", reason="shut_down") == 1
 
 
@@ -257,7 +257,7 @@ def test_a_batch_that_cannot_be_encoded_is_counted_and_the_next_one_goes(
     while not value(metrics, "berth_spans_dropped_total", reason="export_failed"):
         assert time.monotonic() < until
         time.sleep(0.02)
-    spans.decided([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
+    spans.record_decisions([placed(traceparent=new_traceparent())], [""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     assert [span.name for span in sink.spans()] == ["place"]
     assert "no attribute value: object" in caplog.text
@@ -270,7 +270,7 @@ def test_what_a_service_sends_the_gateway_keeps_and_draws(sink: Sink) -> None:
         submit = span.traceparent
     now_ns = time.time_ns()
     place = placed(traceparent=child_of(submit))
-    placement.decided([place], [submit], now_ns, now_ns + 1_000_000)
+    placement.record_decisions([place], [submit], now_ns, now_ns + 1_000_000)
     gateway.shutdown()
     placement.shutdown()
     ring = OtlpRing(100)
@@ -301,7 +301,7 @@ def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) 
         priority(ranked, 3),
     ]
     spans = Spans("priority", sink.url, "r1")
-    spans.decided(facts, [""] * 3, STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, [""] * 3, STARTED_NS, ENDED_NS)
     spans.shutdown()
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     said = attributes(rank)
@@ -319,8 +319,8 @@ def test_a_rank_says_which_model_decided(sink: Sink) -> None:
         ranked=(Ranked(job_id="j0", score=4), Ranked(job_id="j1", score=3.5)),
     )
     spans = Spans("priority", sink.url, "r1")
-    spans.waits([entry("j1", new_traceparent())])
-    spans.decided([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)
+    spans.remember_waiting([entry("j1", new_traceparent())])
+    spans.record_decisions([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     said = attributes(rank)
@@ -335,7 +335,7 @@ def test_a_job_that_runs_before_it_was_ranked_says_so(sink: Sink) -> None:
         priority(QueueChanged(running=running), 2),
     ]
     spans = Spans("priority", sink.url, "r1")
-    spans.decided(facts, [""] * 2, STARTED_NS, ENDED_NS)
+    spans.record_decisions(facts, [""] * 2, STARTED_NS, ENDED_NS)
     spans.shutdown()
     [rank] = [span for span in sink.spans() if span.name == "rank"]
     assert attributes(rank)["decision.reason"] == "not_ranked"

@@ -11,7 +11,7 @@ import pytest
 
 from shared.telemetry import memory
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.upkeep import upkeep
+from shared.telemetry.upkeep import run_upkeep
 
 FREED = """
 import psutil
@@ -36,7 +36,7 @@ def test_what_was_freed_between_what_is_in_use_goes_back_to_the_system() -> None
 async def test_it_goes_back_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     trims: list[None] = []
     monkeypatch.setattr(memory, "trim", lambda: trims.append(None))
-    beside = asyncio.create_task(memory.give_back(every_s=0.001))
+    beside = asyncio.create_task(memory.return_free_memory(every_s=0.001))
     async with asyncio.timeout(30):
         while len(trims) < 3:
             await asyncio.sleep(0.001)
@@ -45,7 +45,7 @@ async def test_it_goes_back_again_and_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_a_stall_of_the_loop_is_measured() -> None:
     metrics = Metrics("placement")
-    beside = asyncio.create_task(upkeep(metrics))
+    beside = asyncio.create_task(run_upkeep(metrics))
     await asyncio.sleep(0.05)
     time.sleep(0.2)
     async with asyncio.timeout(30):

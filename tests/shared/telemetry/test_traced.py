@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared.telemetry.traced import SpanLink, TracedSpan, seen_by
+from shared.telemetry.traced import SpanLink, TracedSpan, spans_visible_to
 
 OWN, ELSE = "a" * 32, "b" * 32
 
@@ -25,9 +25,9 @@ def span(trace_id: str, tenant: str = "", *links: str, job: str = "j1") -> Trace
 def test_spans_of_others_in_a_trace_that_a_tenant_chose_are_not_shown() -> None:
     own = [span(OWN, "ada"), span(OWN)]
     foreign = [span(OWN, "bob", job="j2"), span(OWN, job="j2")]
-    assert seen_by([*own, *foreign], "ada", "j1") == own
+    assert spans_visible_to([*own, *foreign], "ada", "j1") == own
 
 
 def test_a_link_to_the_job_that_one_made_room_for_is_not_shown() -> None:
     spans = [span(OWN, "ada"), span("c" * 32, "ada", OWN, ELSE)]
-    assert seen_by(spans, "ada", "j1")[1].links == (SpanLink(OWN, "2" * 16),)
+    assert spans_visible_to(spans, "ada", "j1")[1].links == (SpanLink(OWN, "2" * 16),)
