@@ -18,12 +18,12 @@ from benchmarks.parts.big_round import big_round
 from benchmarks.parts.command import serve
 from benchmarks.parts.load import percentile
 from benchmarks.parts.mixed import mixed, throughputs
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.view import view_of
-from services.placement.core.solver.contended import ask, without_plan
-from services.placement.core.solver.instance import Instance, SolvedPlan
+from services.placement.core.solver.contended import instance_for_round, no_plan
+from services.placement.core.solver.instance import Instance, Solution
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.solve import solve
 from shared.contracts.placement import PlanReady
@@ -127,15 +127,15 @@ def rounds_of(source: str, most: int, options: Options, say: Say) -> list[Taken]
 
     def planner(pool: Pool) -> PlanReady:
         nonlocal seen
-        assert pool.open is not None
+        assert pool.open_round is not None
         each = taken_of(source, pool)
-        if len(each.instance.wishes) > 1:
+        if len(each.instance.requests) > 1:
             seen += 1
             if seen % 5 == 1:
                 found.append(each)
         if len(found) == most:
             raise Enough
-        return without_plan(pool.open.seq, "kept_greedy")
+        return no_plan(pool.open_round.seq, "kept_greedy")
 
     say(f"replaying {source} for {most} contended rounds")
     with contextlib.suppress(Enough):
@@ -144,12 +144,12 @@ def rounds_of(source: str, most: int, options: Options, say: Say) -> list[Taken]
 
 
 def taken_of(source: str, pool: Pool) -> Taken:
-    assert pool.open is not None
-    view = view_of(pool, pool.open.at)
+    assert pool.open_round is not None
+    view = view_of(pool, pool.open_round.at)
     began_s = time.process_time()
     plan(view, GREEDY)
     planned_s = time.process_time()
-    instance = ask(pool)
+    instance = instance_for_round(pool)
     ended_s = time.process_time()
     return Taken(source, instance, (planned_s - began_s) * 1000, (ended_s - planned_s) * 1000)
 
@@ -176,7 +176,7 @@ def scenario(source: str, jobs: int, options: Options, solver: str) -> Scenario:
     )
 
 
-def share_nodes(count: int) -> dict[str, InventoryNode]:
+def share_nodes(count: int) -> dict[str, Node]:
     nodes = equal_nodes(count, 8, pool=POOL, racks=4)
     return {
         name: replace(node, cpus=SHARE_CPUS, mem_gib=SHARE_MEM_GIB) for name, node in nodes.items()
@@ -186,7 +186,7 @@ def share_nodes(count: int) -> dict[str, InventoryNode]:
 # ---- what came of them ------------------------------------------------------------------------
 
 
-def solved_all(instances: Sequence[Instance]) -> tuple[list[SolvedPlan], list[float]]:
+def solved_all(instances: Sequence[Instance]) -> tuple[list[Solution], list[float]]:
     solved, took_ms = [], []
     for instance in instances:
         began_s = time.process_time()
@@ -195,7 +195,7 @@ def solved_all(instances: Sequence[Instance]) -> tuple[list[SolvedPlan], list[fl
     return solved, took_ms
 
 
-def judged(instances: Sequence[Instance], solved: Sequence[SolvedPlan]) -> Json:
+def judged(instances: Sequence[Instance], solved: Sequence[Solution]) -> Json:
     """Against greedy's plan of the same view, by the one objective."""
     pairs = [
         (score(i, s.plan).total, score(i, i.greedy).total)
@@ -219,7 +219,7 @@ def judged(instances: Sequence[Instance], solved: Sequence[SolvedPlan]) -> Json:
 
 
 def compared(
-    instances: Sequence[Instance], solved: Sequence[SolvedPlan], milps: Sequence[rltune.Placed]
+    instances: Sequence[Instance], solved: Sequence[Solution], milps: Sequence[rltune.Placed]
 ) -> Json:
     """RLTune's MILP beside ours: in our objective, and in its own (fragments, balance, room)."""
     theirs = [score(i, m.plan) for i, m in zip(instances, milps, strict=True)]

@@ -55,7 +55,7 @@ def big_round(work: float, seed: int = 0) -> Json:
         "greedy_ms": greedy_ms,
         "greedy_floor_ms": floor_ms,
         "export_ms": export_ms,
-        "wishes": len(instance.wishes),
+        "wishes": len(instance.requests),
         "classes": len(instance.classes),
         "cpsat_ms": round(cpsat_ms, 1),
         "cpsat_floor_ms": median_ms(lambda: solve(instance, 0.0), 3),
@@ -78,7 +78,7 @@ def median_ms(work: Callable[[], object], times: int = TIMES) -> float:
 def taken(view: View, proposal: Plan) -> None:
     """The floor of greedy: the line is walked once, and what was found is taken, unsearched."""
     draft = Draft(view.board)
-    found = {placing.job.job_id: placing.slots for placing in proposal.places}
+    found = {assignment.job.job_id: assignment.slots for assignment in proposal.places}
     for job in GREEDY.rank(view):
         draft.take(found.get(job.job_id, ()))
     draft.rollback()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 
-from services.placement.core.solver.instance import Instance, NodeClass, Wish
+from services.placement.core.solver.instance import GangRequest, Instance, NodeClass
 from simulator.workload.errors import TraceError
 from simulator.workload.locate import locate
 
@@ -47,22 +47,24 @@ def mixed(instance: Instance, table: Table) -> Instance:
         for name, members in parts.items():
             split[-1].append((len(classes), name))
             classes.append(replace(cls, nodes=tuple(cls.nodes[at] for at in members)))
-    wishes = tuple(
-        of_model(wish, table[index * 7 % len(table)], split)
-        for index, wish in enumerate(instance.wishes)
+    requests = tuple(
+        of_model(request, table[index * 7 % len(table)], split)
+        for index, request in enumerate(instance.requests)
     )
     victims = tuple(
-        replace(victim, wish=of_model(victim.wish, dict.fromkeys(TYPES, 1.0), split))
+        replace(victim, request=of_model(victim.request, dict.fromkeys(TYPES, 1.0), split))
         for victim in instance.victims
     )
-    return replace(instance, classes=tuple(classes), wishes=wishes, victims=victims)
+    return replace(instance, classes=tuple(classes), requests=requests, victims=victims)
 
 
-def of_model(wish: Wish, speeds: Mapping[str, float], split: list[list[tuple[int, str]]]) -> Wish:
+def of_model(
+    request: GangRequest, speeds: Mapping[str, float], split: list[list[tuple[int, str]]]
+) -> GangRequest:
     homes = [
         (cls, max(1, round(speed * speeds[name])))
-        for old, speed in zip(wish.classes, wish.speeds, strict=True)
+        for old, speed in zip(request.classes, request.speeds, strict=True)
         for cls, name in split[old]
     ]
     classes, found = zip(*homes, strict=True) if homes else ((), ())
-    return replace(wish, classes=tuple(classes), speeds=tuple(found))
+    return replace(request, classes=tuple(classes), speeds=tuple(found))

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from services.placement.core.pool.shape import GPU, Slot
-from services.placement.core.solver.checker import faults
-from services.placement.core.solver.instance import Instance, RoundPlan, Start, Wish
+from services.placement.core.solver.checker import find_violations
+from services.placement.core.solver.instance import GangRequest, Instance, RoundPlan, Start
 from services.placement.core.solver.objective import class_of
 
 ALPHA, BETA, GAMMA = 1.0, 0.3, 0.5
@@ -52,53 +52,53 @@ class Nodes:
                 self.gpus[name] = cls.gpus
                 self.cpu[name], self.mem[name] = cls.cpu_milli, cls.mem_mib
 
-    def holds(self, wish: Wish, name: str, workers: int) -> bool:
+    def holds(self, request: GangRequest, name: str, workers: int) -> bool:
         return (
-            len(self.free[name]) >= wish.gpus * workers
-            and self.cpu[name] >= wish.cpu_milli * workers
-            and self.mem[name] >= wish.mem_mib * workers
+            len(self.free[name]) >= request.gpus * workers
+            and self.cpu[name] >= request.cpu_milli * workers
+            and self.mem[name] >= request.mem_mib * workers
         )
 
-    def take(self, wish: Wish, way: Way) -> tuple[Slot, ...]:
+    def take(self, request: GangRequest, way: Way) -> tuple[Slot, ...]:
         slots = []
         for name in way:
-            gpus, self.free[name] = self.free[name][: wish.gpus], self.free[name][wish.gpus :]
-            self.cpu[name] -= wish.cpu_milli
-            self.mem[name] -= wish.mem_mib
-            slots.append(Slot(name, tuple(gpus), wish.milli, wish.cpu_milli, wish.mem_mib))
+            gpus, self.free[name] = self.free[name][: request.gpus], self.free[name][request.gpus :]
+            self.cpu[name] -= request.cpu_milli
+            self.mem[name] -= request.mem_mib
+            slots.append(Slot(name, tuple(gpus), request.milli, request.cpu_milli, request.mem_mib))
         return tuple(slots)
 
-    def left(self, wish: Wish, way: Way) -> dict[str, int]:
+    def left(self, request: GangRequest, way: Way) -> dict[str, int]:
         """Wholly free GPUs of every node after it."""
         used = Counter(way)
-        return {name: len(free) - used[name] * wish.gpus for name, free in self.free.items()}
+        return {name: len(free) - used[name] * request.gpus for name, free in self.free.items()}
 
 
 def rltune(instance: Instance) -> RoundPlan:
     """Its plan; shares and jobs without GPUs, which it does not know, stay as greedy has them."""
     nodes, where = Nodes(instance), class_of(instance)
-    given = {start.wish: start for start in instance.greedy.starts}
+    given = {start.request: start for start in instance.greedy.starts}
     starts = []
-    for index, wish in enumerate(instance.wishes):
-        if wish.is_share or not wish.gpus or wish.victims:
+    for index, request in enumerate(instance.requests):
+        if request.is_share or not request.gpus or request.victims:
             starts += [given[index]] if index in given else []
             continue
-        found = ways(nodes, wish, where)
+        found = ways(nodes, request, where)
         if found:
-            chosen = found[0] if len(found) == 1 else found[milp(nodes, wish, found)]
-            starts.append(Start(index, nodes.take(wish, chosen)))
+            chosen = found[0] if len(found) == 1 else found[milp(nodes, request, found)]
+            starts.append(Start(index, nodes.take(request, chosen)))
     plan = RoundPlan(tuple(starts))
-    return instance.greedy if faults(instance, plan) else plan
+    return instance.greedy if find_violations(instance, plan) else plan
 
 
-def ways(nodes: Nodes, wish: Wish, where: dict[str, int]) -> list[Way]:
+def ways(nodes: Nodes, request: GangRequest, where: dict[str, int]) -> list[Way]:
     """The best of each tier by fragments and by balance, without repeats."""
-    found = list(every_way(nodes, wish, where))
+    found = list(every_way(nodes, request, where))
     if not found:
         return []
     least = min(len(set(way)) for way in found)
     before = fragments(nodes, {name: len(free) for name, free in nodes.free.items()})
-    lefts = {way: nodes.left(wish, way) for way in found}
+    lefts = {way: nodes.left(request, way) for way in found}
     first = [way for way in found if len(set(way)) == least]
     second = [
         way
@@ -113,16 +113,16 @@ def ways(nodes: Nodes, wish: Wish, where: dict[str, int]) -> list[Way]:
     return list(dict.fromkeys(best))
 
 
-def every_way(nodes: Nodes, wish: Wish, where: dict[str, int]) -> Iterator[Way]:
+def every_way(nodes: Nodes, request: GangRequest, where: dict[str, int]) -> Iterator[Way]:
     """Nodes that are alike by their free GPUs count once: the first by name stands for them."""
     groups: dict[tuple[int, int], list[str]] = {}
     for name, cls in where.items():
-        if cls in wish.classes and nodes.holds(wish, name, 1):
+        if cls in request.classes and nodes.holds(request, name, 1):
             groups.setdefault((cls, len(nodes.free[name])), []).append(name)
-    names = [name for group in groups.values() for name in sorted(group)[: wish.min_workers]]
-    tried = combinations_with_replacement(sorted(names), wish.min_workers)
+    names = [name for group in groups.values() for name in sorted(group)[: request.min_workers]]
+    tried = combinations_with_replacement(sorted(names), request.min_workers)
     for way in islice(tried, GROUPS_MOST):
-        if all(nodes.holds(wish, name, many) for name, many in Counter(way).items()):
+        if all(nodes.holds(request, name, many) for name, many in Counter(way).items()):
             yield way
 
 
@@ -135,17 +135,17 @@ def variance(left: dict[str, int]) -> float:
     return sum((whole - mean) ** 2 for whole in left.values())
 
 
-def milp(nodes: Nodes, wish: Wish, found: list[Way]) -> int:
+def milp(nodes: Nodes, request: GangRequest, found: list[Way]) -> int:
     """Which way: min alpha * fragments + beta * (most - least free) - gamma * nodes with room."""
     import highspy  # not in the process that asks, see above
 
     model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     model.silent()
-    lefts = [nodes.left(wish, way) for way in found]
+    lefts = [nodes.left(request, way) for way in found]
     names = sorted(nodes.free)
     pick = [model.addBinary() for _ in found]
     most, least = model.addVariable(0, GPU), model.addVariable(0, GPU)
-    need = nodes.instance.room.gpus
+    need = nodes.instance.next_worker.gpus
     cost = BETA * most - BETA * least
     model.addConstr(sum(pick) == 1)
     if nodes.instance.full_nodes:

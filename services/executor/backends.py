@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from services.executor.core.effects import WorkerOutcome, WorkerSpec
+from services.executor.core.orders import Order, Outcome
 
-OutcomeHandler: TypeAlias = Callable[[WorkerOutcome], None]
+Tell: TypeAlias = Callable[[Outcome], None]
 
 
 class Backend(Protocol):
     """Called from the event loop only; outcomes may be told before a call returns."""
 
-    def prepare(self, spec: WorkerSpec) -> None:
+    def prepare(self, order: Order) -> None:
         """Answered by Ready or Refused."""
         ...
 
-    def start(self, allocation_id: str) -> None:
+    def go(self, allocation_id: str) -> None:
         """Of a ready worker; answered by Ended, some day."""
         ...
 

@@ -10,7 +10,7 @@ from services.placement.figures import figures
 from services.placement.heartbeats import watch
 from services.placement.settings import PlacementSettings
 from services.placement.solver.process import Solver
-from services.placement.solving import Rounds, follow
+from services.placement.solving import LaneSignals, follow
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
@@ -37,11 +37,11 @@ def run(settings: PlacementSettings) -> None:
     observe = observer(telemetry)
     metrics, spans = telemetry.metrics, telemetry.spans
 
-    def on_answer(answer: PlanReady) -> None:
-        metrics.rounds.labels(answer.status).inc()
-        metrics.solve_s.observe(answer.solve_ms / 1000)
+    def on_answer(reply: PlanReady) -> None:
+        metrics.rounds.labels(reply.status).inc()
+        metrics.solve_s.observe(reply.solve_ms / 1000)
 
-    solver, rounds = Solver(), Rounds(on_answer)
+    solver, rounds = Solver(), LaneSignals(on_answer)
 
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
         observe(facts, parents, started_ns)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from services.placement.core.pool.state import Open, Pool
-from services.placement.core.solver.contended import answer, ask, wanted, without_plan, work_limit
+from services.placement.core.pool.state import OpenRound, Pool
+from services.placement.core.solver.contended import (
+    instance_for_round,
+    no_plan,
+    open_round,
+    plan_ready,
+    work_limit,
+)
 from services.placement.solver.process import Solver, SolverDied
 from shared.bus.clock import now_ms
 from shared.bus.domain import Domain
@@ -21,10 +27,10 @@ SEARCH_SHARE = 0.8
 OnAnswer = Callable[[PlanReady], None]
 
 
-class Rounds:
+class LaneSignals:
     """Which lanes have news for their solver; `on_answer` is told of each answer to a round."""
 
-    def __init__(self, on_answer: OnAnswer = lambda answer: None) -> None:
+    def __init__(self, on_answer: OnAnswer = lambda plan_ready: None) -> None:
         self._news: dict[int, asyncio.Event] = {}
         self.on_answer = on_answer
 
@@ -37,7 +43,7 @@ class Rounds:
         return self._news.setdefault(lane, asyncio.Event())
 
 
-async def follow(domain: Domain[Pool], solver: Solver, rounds: Rounds) -> None:
+async def follow(domain: Domain[Pool], solver: Solver, rounds: LaneSignals) -> None:
     """For as long as the lane is held. An offer may be lost: the round then ends by its time."""
     news = rounds.of(domain.partition)
     news.set()
@@ -48,19 +54,19 @@ async def follow(domain: Domain[Pool], solver: Solver, rounds: Rounds) -> None:
         if settings is None or settings.solver != "cpsat":
             continue
         await solver.start()
-        open_ = wanted(domain.state)
+        open_ = open_round(domain.state)
         if open_ is not None and open_.until > now_ms():
             found = await solved(domain.state, open_, solver)
             rounds.on_answer(found)
             domain.offer(found)
 
 
-async def solved(state: Pool, open_: Open, solver: Solver) -> PlanReady:
+async def solved(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:
     """The answer to this round, or why there is none."""
-    instance = ask(state)
+    instance = instance_for_round(state)
     wall_s = (open_.until - now_ms()) / 1000 * SEARCH_SHARE
     try:
         found = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
     except SolverDied:
-        return without_plan(open_.seq, "died")
-    return answer(instance, found.solved, open_.seq, found.solve_ms)
+        return no_plan(open_.seq, "died")
+    return plan_ready(instance, found.solved, open_.seq, found.solve_ms)

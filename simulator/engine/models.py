@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.priority.core import learned
-from services.priority.core.learned import BadModel, LearnedModel, LearnedModels
+from services.priority.core.learned import BadModel, Model, Models
 from shared.contracts.access import PoolConfigured
 
 FOLDER = Path(learned.__file__).parents[1] / "models"
 
 
-def models_of(pool: PoolConfigured) -> LearnedModels:
+def models_of(pool: PoolConfigured) -> Models:
     """Those that the pool names. ValueError for one that does not exist or may not be believed."""
     shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
     asked = (*([pool.learned] if pool.learned else []), *shadows)
@@ -20,14 +20,14 @@ def models_of(pool: PoolConfigured) -> LearnedModels:
 
 def exact(name: str, pool: PoolConfigured) -> str:
     """A family's name stands for its network for such a pool."""
-    return name if (FOLDER / f"{name}.onnx").is_file() else learned.model_name(name, pool)
+    return name if (FOLDER / f"{name}.onnx").is_file() else learned.variant(name, pool)
 
 
-def shipped(name: str) -> LearnedModel:
+def shipped(name: str) -> Model:
     """Read and looked over; ValueError says what is wrong."""
     path = path_of(name)
     try:
-        return learned.load_model(path.with_suffix(".json").read_bytes(), path.read_bytes())
+        return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
     except (OSError, BadModel) as error:
         raise ValueError(f"learned: {name!r}: {error}") from None
 

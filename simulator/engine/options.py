@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from shared.contracts.access import PoolConfigured
 from simulator.engine.failures import Failure, drawn, recorded
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
@@ -113,7 +113,7 @@ def sized(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Sequence[Workl
 
 
 def failures_of(
-    jobs: Sequence[WorkloadJob], nodes: dict[str, InventoryNode], options: Options
+    jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: Options
 ) -> list[Failure]:
     if not options.failures:
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
@@ -119,11 +119,9 @@ def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
     ]
 
 
-def nodes_of(past: Past) -> Mapping[str, InventoryNode]:
+def nodes_of(past: Past) -> Mapping[str, Node]:
     return {
-        name: InventoryNode(
-            name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ()
-        )
+        name: Node(name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ())
         for name, gpus in sorted(past.nodes.items())
     }
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from services.placement.core.solver.contended import answered_now
+from services.placement.core.solver.contended import solve_now
 from shared.bus.memory import MemoryBroker
 from simulator.engine.models import models_of
 from simulator.engine.scenario import Scenario, submission
@@ -64,7 +64,7 @@ def simulate(
     *,
     ledgers: bool = False,
     progress: Progress = lambda done, jobs: None,
-    planner: Planner = answered_now,
+    planner: Planner = solve_now,
 ) -> Simulation:
     """Until every job has ended, was turned away, or can be seen never to start."""
     began_s = time.process_time()

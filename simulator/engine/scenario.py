@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from simulator.engine.cell import LANE
@@ -34,7 +34,7 @@ class Scenario:
 
     jobs: Sequence[WorkloadJob]
     """By (submit, key)."""
-    nodes: Mapping[str, InventoryNode]
+    nodes: Mapping[str, Node]
     pool: PoolConfigured
     window_s: tuple[float, float]
     restart_s: float = 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from simulator.metrics.measures import offered_load
 from simulator.metrics.outcome import Floats
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
@@ -67,12 +67,12 @@ def stretched(jobs: Sequence[WorkloadJob], factor: float) -> list[WorkloadJob]:
 
 def equal_nodes(
     count: int, gpus: int = NODE_GPUS, *, pool: str, gpu_type: str = "gpu", racks: int = 1
-) -> dict[str, InventoryNode]:
+) -> dict[str, Node]:
     """Nodes alike, with more CPU and memory than jobs can ask for, in `racks` of equal size."""
     width = len(str(count - 1))
     names = [f"n{number:0{width}d}" for number in range(count)]
     return {
-        name: InventoryNode(
+        name: Node(
             name,
             pool,
             "virtual",

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from services.executor.core.react import acts_on
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
-from services.placement.core.solver.contended import answered_now, wanted
+from services.placement.core.solver.contended import open_round, solve_now
 from services.priority.core.decide import Priority
-from services.priority.core.learned import LearnedModels
+from services.priority.core.learned import Models
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Command, Event
@@ -32,7 +32,7 @@ IDLE_MOST = 10_000
 """Wakes in a row that led to nothing: after so many the engine says that a decider is stuck."""
 
 
-def deciders(models: LearnedModels | None = None) -> tuple[Decider[Any], ...]:
+def deciders(models: Models | None = None) -> tuple[Decider[Any], ...]:
     """Those of a pool, in the order in which they speak at one instant."""
     return Admission(), Priority(models), Placement()
 
@@ -64,15 +64,15 @@ class World:
         self,
         pool: PoolConfigured,
         tenants: Iterable[str],
-        nodes: Mapping[str, InventoryNode],
+        nodes: Mapping[str, Node],
         *,
         ledgers: bool = False,
         recorded: bool = False,
         slow: Mapping[str, float] | None = None,
         listeners: Mapping[str, Listener] | None = None,
         tick_ms: int = 1,
-        planner: Planner = answered_now,
-        models: LearnedModels | None = None,
+        planner: Planner = solve_now,
+        models: Models | None = None,
     ) -> None:
         self.now = BEGIN
         self._planner = planner
@@ -197,7 +197,7 @@ class World:
         facts = cell.step(self.now)
         if facts:
             self._said(cell, facts)
-        if cell.ledger == "placement" and wanted(cell.state):
+        if cell.ledger == "placement" and open_round(cell.state):
             self._plan(cell)
 
     def _plan(self, cell: Cell) -> None:

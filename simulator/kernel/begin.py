@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from services.priority.core.history import BINS, fill_prior
+from services.priority.core.history import BINS, start
 from simulator.kernel import state
 from simulator.kernel.codes import (
     CONTEXT_MS,
@@ -98,7 +98,7 @@ def chances_of(n: int, knows: bool) -> Floats:
     """[n, BINS] to be filled in as jobs come; without history one row: what is believed of all."""
     found = np.zeros((n if knows else 1, BINS))
     if not knows:
-        fill_prior(found[0])
+        start(found[0])
     return found
 
 

@@ -34,15 +34,15 @@ srsf = twin(keys.srsf)
 banded = twin(keys.banded)
 
 bin_of = twin(history.bin_of)
-learn = twin(history.add_sample)
+learn = twin(history.learn)
 shrink = twin(history.shrink)
-start = twin(history.fill_prior)
+start = twin(history.start)
 quantile_s = twin(history.quantile_s)
 
-_LEVELS = np.array([history.bin_start_s(b) for b in range(history.BINS + 1)])
+_LEVELS = np.array([history.level_s(b) for b in range(history.BINS + 1)])
 
 
 @compiled
 def level_s(b: int) -> float:
-    """`history.bin_start_s`, whose powers take longer than all else that is asked with it."""
+    """`history.level_s`, whose powers take longer than all else that is asked with it."""
     return float(_LEVELS[b])

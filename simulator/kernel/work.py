@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.priority.core.history import LEVELS, name_pattern
+from services.priority.core.history import LEVELS, alike
 from simulator.workload.columns import Columns
 
 Ints = NDArray[np.int64]
@@ -85,7 +85,7 @@ def work_of(columns: Columns) -> Work:
 def groups_of(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
     """The groups of `history.groups` as codes, and how many there are."""
     tenant, user = columns.tenant[chosen], columns.user[chosen]
-    names = np.array([*(name_pattern(name) for name in columns.names), ""])
+    names = np.array([*(alike(name) for name in columns.names), ""])
     name = np.unique(names, return_inverse=True)[1][columns.name[chosen]]
     size = np.unique(columns.gpus[chosen], return_inverse=True)[1]
     nothing = np.zeros_like(tenant)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.jobs import (
@@ -33,10 +33,10 @@ END_MS = 600_000
 Step = Callable[[Cluster], None]
 
 
-def nodes() -> dict[str, InventoryNode]:
+def nodes() -> dict[str, Node]:
     shapes = [("a100", 4, 8), ("l40s", 4, 4)]
     return {
-        f"{kind}-{n}": InventoryNode(
+        f"{kind}-{n}": Node(
             node_id=f"{kind}-{n}",
             pool="virtual",
             backend="virtual",

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
 
 
-class WorkerPhase(StrEnum):
+class Phase(StrEnum):
     PREPARING = "preparing"
     READY = "ready"
     RUNNING = "running"
@@ -21,7 +21,7 @@ class WorkerPhase(StrEnum):
 
 
 @dataclass(slots=True)
-class TrackedJob:
+class Job:
     """A job that has not ended, as its last JobEnqueued told it."""
 
     tenant: str
@@ -49,28 +49,28 @@ class Worker:
     gpus: tuple[int, ...]
     gpu_milli: int
     grace_s: float
-    phase: WorkerPhase = WorkerPhase.PREPARING
+    phase: Phase = Phase.PREPARING
     released: bool = False
     last: Report | None = None
     """What was said of its end; said again when placement asks again."""
 
     @property
     def lives(self) -> bool:
-        return self.phase is not WorkerPhase.GONE
+        return self.phase is not Phase.GONE
 
 
 @dataclass(slots=True)
-class ExecutorState:
+class Lane:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "6"
+    SCHEMA: ClassVar[str] = "5"
 
     partition: int
-    nodes: dict[str, InventoryNode]
+    nodes: dict[str, Node]
     time_scale: float = 1.0
     lease_s: float = 30.0
     backends: frozenset[str] = frozenset()
-    jobs: dict[str, TrackedJob] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     of_job: dict[str, list[str]] = field(default_factory=dict)
     use: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class ExecutorState:
             on_gpu[worker.allocation_id] = worker.gpu_milli
 
     def vacate(self, worker: Worker) -> None:
-        worker.phase = WorkerPhase.GONE
+        worker.phase = Phase.GONE
         for gpu in worker.gpus:
             on_gpu = self.use.get((worker.node_id, gpu), {})
             on_gpu.pop(worker.allocation_id, None)
@@ -125,5 +125,5 @@ class ExecutorState:
             if used + worker.gpu_milli > 1000:
                 yield gpu
 
-    def owned(self, node_ids: Iterable[str]) -> list[InventoryNode]:
+    def owned(self, node_ids: Iterable[str]) -> list[Node]:
         return [self.nodes[name] for name in node_ids if name in self.nodes]

@@ -10,7 +10,7 @@ from services.placement.core.moves import migrate
 from services.placement.core.pool.allocations import slot_of
 from services.placement.core.pool.state import Job, Pool
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.view import Eviction, Moving, Plan, View, view_of
+from services.placement.core.round.view import Eviction, Migration, Plan, View, view_of
 from shared.contracts.placement import JobPlaced, PlannedStart, PlannedStop, PlanReady
 from shared.ledger.decider import Decision
 
@@ -19,18 +19,18 @@ POLICY = "cpsat"
 
 def answered(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]:
     """An answer to a round that has ended meanwhile is too late, and nothing."""
-    if pool.open is None or pool.open.seq != message.at_seq:
+    if pool.open_round is None or pool.open_round.seq != message.at_seq:
         return
     yield from migrate.landings(pool, now)
     view = view_of(pool, now)
-    targets = {move.job_id: move for move in message.moves}
+    targets = {migration.job_id: migration for migration in message.moves}
     for stop in message.stops:
         yield from stopped(pool, view, stop, targets.get(stop.job_id))
     for start in message.starts:
         yield from started(pool, view, message, start)
     solver = "" if message.starts or message.stops else message.status
     rest = view_of(pool, now)
-    with migrate.kept(pool):
+    with migrate.reserved(pool):
         proposal = plan(rest, GREEDY, frozenset(message.weighed))
     yield from rounds.concluded(pool, rest, proposal, solver)
 
@@ -45,17 +45,17 @@ def stopped(
     victims = view.victims
     if victim not in victims.of(by):
         return
-    if target is not None and (moving := movable(pool, view, victim, target, by)):
-        yield migrate.moved(pool, moving, view.now, by.cause)
+    if target is not None and (migration := movable(pool, view, victim, target, by)):
+        yield migrate.moved(pool, migration, view.now, by.cause)
         return
     scores = victims.score_of(victim), victims.score_of(by)
     yield rounds.evicted(Eviction(victim, by, victims.lost_work_s(victim), *scores), view.now)
 
 
-def movable(pool: Pool, view: View, victim: Job, target: PlannedStart, by: Job) -> Moving | None:
+def movable(pool: Pool, view: View, victim: Job, target: PlannedStart, by: Job) -> Migration | None:
     slots = [slot_of(allocation) for allocation in target.allocations]
-    proposal = Plan(moves=[Moving(victim, slots, "defragment", by)])
-    with migrate.kept(pool):
+    proposal = Plan(migrations=[Migration(victim, slots, "defragment", by)])
+    with migrate.reserved(pool):
         found = migrate.allowed(pool, view, proposal)
     return found[0] if found else None
 
@@ -65,7 +65,7 @@ def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> 
     job = pool.waiting.get(start.job_id)
     if job is None or job.attempt != start.attempt or job.not_before > view.now:
         return
-    with migrate.kept(pool):
+    with migrate.reserved(pool):
         are_free = migrate.are_free(pool.board, map(slot_of, start.allocations))
     if are_free:
         yield placed(view, message, start, job)

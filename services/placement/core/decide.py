@@ -134,11 +134,11 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
 
 def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> None:
     job = pool.jobs.get(report.job_id)
-    lease = job.leases.get(report.allocation_id) if job else None
-    if lease is not None:
+    allocation = job.allocations.get(report.allocation_id) if job else None
+    if allocation is not None:
         ranks_ = ready.setdefault(report.job_id, [])
-        if lease.rank not in ranks_:
-            ranks_.append(lease.rank)
+        if allocation.rank not in ranks_:
+            ranks_.append(allocation.rank)
 
 
 def on_news(
@@ -170,7 +170,7 @@ def on_gone(
     None can be early: allocation ids are made by facts of this ledger, which is folded first.
     """
     job = pool.jobs.get(report.job_id)
-    if job is not None and report.allocation_id in job.leases:
+    if job is not None and report.allocation_id in job.allocations:
         yield from gangs.gone(job, report.allocation_id, why, code, now, cause)
 
 
@@ -183,7 +183,9 @@ def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
         late.append(pool.jobs[job_id])
     for job in late:
         missing = [
-            lease.slot.node_id for lease in job.leases.values() if lease.rank not in job.ready
+            allocation.slot.node_id
+            for allocation in job.allocations.values()
+            if allocation.rank not in job.ready
         ]
         yield from gangs.start_failed(job, tuple(dict.fromkeys(missing)), "start_timeout", "")
 

@@ -10,7 +10,7 @@ from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Job, Pool
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.view import Eviction, Held, Placing, Plan, View, view_of
+from services.placement.core.round.view import Assignment, Eviction, Hold, Plan, View, view_of
 from services.placement.core.solver import contended
 from shared.contracts.construct import construct
 from shared.contracts.placement import JobHeld, JobPlaced, RoundEnded, SolverStatus
@@ -28,12 +28,12 @@ def due_at(pool: Pool) -> int | None:
     """
     if pool.settings is None or not (pool.waiting or resize.may_grow(pool)):
         return None
-    if pool.open is not None:
-        return pool.open.until
+    if pool.open_round is not None:
+        return pool.open_round.until
     settled = settled_at(pool, pool.settings.settle_ms)
     if settled is None:
         return None
-    undisturbed = pool.changed and pool.waiting and pool.fresh == len(pool.waiting)
+    undisturbed = pool.changed and pool.waiting and pool.unscanned == len(pool.waiting)
     return max(settled, pool.round_at + (0 if undisturbed else pool.settings.round_ms))
 
 
@@ -58,31 +58,31 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
         return
     yield from migrate.landings(pool, now)
     view = view_of(pool, now)
-    with migrate.kept(pool):
+    with migrate.reserved(pool):
         proposal = plan(view, GREEDY)
     if contended.asks(pool, view, proposal):
         yield contended.opened(pool, now)
     else:
-        yield from concluded(pool, view, proposal, "late" if pool.open else "")
+        yield from concluded(pool, view, proposal, "late" if pool.open_round else "")
 
 
 def concluded(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
     """The round ends with greedy's plan of it; `solver`: why nobody else planned it."""
     looked = not pool.waiting
-    with migrate.kept(pool):
+    with migrate.reserved(pool):
         resize.propose(pool, view, proposal)
-        moves = migrate.allowed(pool, view, proposal)
+        migrations = migrate.allowed(pool, view, proposal)
     for eviction in proposal.evictions:
         yield evicted(eviction, view.now)
-    for placing in proposal.places:
-        yield placed(view, proposal, placing, solver)
-    for held in proposal.held:
+    for assignment in proposal.places:
+        yield placed(view, proposal, assignment, solver)
+    for held in proposal.holds:
         yield told(held)
-    for moving in moves:
-        yield migrate.moved(pool, moving, view.now, "")
-    for resizing in proposal.resizes:
-        yield resize.resized(pool, resizing, view.now)
-    if pool.waiting or pool.open or resize.may_grow(pool):
+    for migration in migrations:
+        yield migrate.moved(pool, migration, view.now, "")
+    for change in proposal.resizes:
+        yield resize.resized(pool, change, view.now)
+    if pool.waiting or pool.open_round or resize.may_grow(pool):
         yield Decision(
             construct(
                 RoundEnded,
@@ -117,20 +117,22 @@ def price_of(eviction: Eviction, now: int) -> dict[str, float]:
     return found
 
 
-def placed(view: View, proposal: Plan, placing: Placing, solver: SolverStatus = "") -> Decision:
-    job = placing.job
+def placed(
+    view: View, proposal: Plan, assignment: Assignment, solver: SolverStatus = ""
+) -> Decision:
+    job = assignment.job
     score = view.scores.get(job.job_id)
     event = construct(
         JobPlaced,
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
-        allocations=allocations_of(placing.slots),
+        allocations=allocations_of(assignment.slots),
         waited_ms=max(0, view.now - job.since),
         policy=f"{view.order}+{GREEDY.name}",
         score=score,
         model_sha256=model_of(view, score),
-        terms=terms(view, proposal, placing),
+        terms=terms(view, proposal, assignment),
         solver=solver,
     )
     return gangs.said(job, job.cause, event)
@@ -141,18 +143,18 @@ def model_of(view: View, score: float | None) -> str:
     return "" if score is None else view.model
 
 
-def terms(view: View, proposal: Plan, placing: Placing) -> dict[str, float]:
+def terms(view: View, proposal: Plan, assignment: Assignment) -> dict[str, float]:
     """Enough to see why here and why now."""
     found: dict[str, float] = {
-        "position": float(placing.position),
+        "position": float(assignment.position),
         "waiting": float(proposal.waiting),
-        "nodes": float(len({slot.node_id for slot in placing.slots})),
-        "node_gpus_left": float(placing.gpus_left),
+        "nodes": float(len({slot.node_id for slot in assignment.slots})),
+        "node_gpus_left": float(assignment.gpus_left),
     }
-    if placing.slots[0].milli < GPU:
-        found["share_milli"] = float(placing.slots[0].milli)
+    if assignment.slots[0].milli < GPU:
+        found["share_milli"] = float(assignment.slots[0].milli)
     if view.board.slow:
-        health = min(view.board.health(slot.node_id) for slot in placing.slots)
+        health = min(view.board.health(slot.node_id) for slot in assignment.slots)
         if health < 1:
             found["health"] = health
     return {**found, **rank_terms(view)}
@@ -164,7 +166,7 @@ def rank_terms(view: View) -> dict[str, float]:
     return {"rank_age_s": view.ranks_age_s, "rank_stale": float(view.ranks_stale)}
 
 
-def told(held: Held) -> Decision:
+def told(held: Hold) -> Decision:
     job = held.job
     event = construct(
         JobHeld,

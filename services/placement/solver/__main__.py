@@ -8,7 +8,7 @@ import time
 from typing import BinaryIO
 
 from services.placement.core.solver.solve import solve
-from services.placement.solver.frames import HEAD_BYTES, Answer, ask_of, length, pack
+from services.placement.solver.frames import HEAD_BYTES, SolverReply, length, pack, request_of
 from shared.telemetry.json_logs import log_json, log_uncaught_errors
 
 NICER = 5
@@ -29,13 +29,13 @@ def main() -> None:
         os._exit(0)
 
 
-def serve(asks: BinaryIO, answers: BinaryIO) -> None:
-    while len(head := asks.read(HEAD_BYTES)) == HEAD_BYTES:
-        ask = ask_of(asks.read(length(head)))
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    while len(head := requests.read(HEAD_BYTES)) == HEAD_BYTES:
+        request = request_of(requests.read(length(head)))
         began_s = time.perf_counter()
-        solved = solve(ask.instance, ask.work, ask.wall_s)
-        answers.write(pack(Answer(solved, (time.perf_counter() - began_s) * 1000)))
-        answers.flush()
+        solved = solve(request.instance, request.work, request.wall_s)
+        replies.write(pack(SolverReply(solved, (time.perf_counter() - began_s) * 1000)))
+        replies.flush()
 
 
 if __name__ == "__main__":

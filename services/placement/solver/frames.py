@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from services.placement.core.solver.instance import Instance, SolvedPlan
+from services.placement.core.solver.instance import Instance, Solution
 
 HEAD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SolverRequest:
     """Solve this, within so much work and so many wall seconds."""
 
     instance: Instance
@@ -21,14 +21,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SolverReply:
     """The plan, and how long the solver took for it."""
 
-    solved: SolvedPlan
+    solved: Solution
     solve_ms: float
 
 
-def pack(message: Ask | Answer) -> bytes:
+def pack(message: SolverRequest | SolverReply) -> bytes:
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(HEAD_BYTES, "big") + body
 
@@ -37,9 +37,9 @@ def length(head: bytes) -> int:
     return int.from_bytes(head, "big")
 
 
-def ask_of(body: bytes) -> Ask:
-    return msgspec.msgpack.decode(body, type=Ask)
+def request_of(body: bytes) -> SolverRequest:
+    return msgspec.msgpack.decode(body, type=SolverRequest)
 
 
-def answer_of(body: bytes) -> Answer:
-    return msgspec.msgpack.decode(body, type=Answer)
+def reply_of(body: bytes) -> SolverReply:
+    return msgspec.msgpack.decode(body, type=SolverReply)

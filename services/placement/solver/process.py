@@ -10,7 +10,14 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 
 from services.placement.core.solver.instance import Instance
-from services.placement.solver.frames import HEAD_BYTES, Answer, Ask, answer_of, length, pack
+from services.placement.solver.frames import (
+    HEAD_BYTES,
+    SolverReply,
+    SolverRequest,
+    length,
+    pack,
+    reply_of,
+)
 
 PROGRAM = (sys.executable, "-m", "services.placement.solver")
 GRACE_S = 2.0
@@ -44,13 +51,13 @@ class Solver:
         async with self._turn:
             await self._running()
 
-    async def solve(self, instance: Instance, work: float, wall_s: float) -> Answer:
+    async def solve(self, instance: Instance, work: float, wall_s: float) -> SolverReply:
         """Raises SolverDied; the next call starts a new process."""
         async with self._turn:
             process = await self._running()
             try:
                 async with asyncio.timeout(wall_s + GRACE_S):
-                    return await exchange(process, Ask(instance, work, wall_s))
+                    return await exchange(process, SolverRequest(instance, work, wall_s))
             except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
                 log.warning("the solver died", extra={"why": repr(error)})
                 await self._kill()
@@ -84,9 +91,9 @@ class Solver:
         await process.wait()
 
 
-async def exchange(process: Process, ask: Ask) -> Answer:
+async def exchange(process: Process, request: SolverRequest) -> SolverReply:
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(pack(ask))
+    process.stdin.write(pack(request))
     await process.stdin.drain()
     head = await process.stdout.readexactly(HEAD_BYTES)
-    return answer_of(await process.stdout.readexactly(length(head)))
+    return reply_of(await process.stdout.readexactly(length(head)))

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import pytest
 
 from benchmarks.parts.rltune import Nodes, elsewhere, ways
-from services.placement.core.solver.checker import faults
-from services.placement.core.solver.contended import ask, wanted
+from services.placement.core.solver.checker import find_violations
+from services.placement.core.solver.contended import instance_for_round, open_round
 from services.placement.core.solver.instance import Instance, RoundPlan, Start
 from services.placement.core.solver.objective import class_of, score
 from tests.services.placement.core.lane import Lane, job
@@ -37,7 +37,7 @@ def pool(seed: int) -> Instance | None:
     made.submit(
         job("one", gpus=chance.randint(1, 4), workers=workers), job("next", gpus=8, workers=9)
     )
-    return ask(made.state) if wanted(made.state) else None
+    return instance_for_round(made.state) if open_round(made.state) else None
 
 
 def test_each_milp_is_the_best_of_its_ways() -> None:
@@ -45,10 +45,10 @@ def test_each_milp_is_the_best_of_its_ways() -> None:
     instances = [each for seed in range(POOLS) if (each := pool(seed))]
     several = 0
     for instance, placed in zip(instances, elsewhere(instances), strict=True):
-        assert faults(instance, placed.plan) == []
-        wish = instance.wishes[0]
-        found = ways(Nodes(instance), wish, class_of(instance))
+        assert find_violations(instance, placed.plan) == []
+        request = instance.requests[0]
+        found = ways(Nodes(instance), request, class_of(instance))
         several += len(found) > 1
-        plans = [RoundPlan((Start(0, Nodes(instance).take(wish, way)),)) for way in found]
+        plans = [RoundPlan((Start(0, Nodes(instance).take(request, way)),)) for way in found]
         assert own(instance, placed.plan) == min(own(instance, plan) for plan in plans)
     assert len(instances) > POOLS // 2 and several > 10

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from itertools import count
 
-from services.executor.core.effects import (
-    Effect,
-    Prepared,
-    SendReport,
-    WorkerEnded,
-    WorkerOutcome,
-    WorkerSpec,
-)
-from services.executor.core.inventory import InventoryNode
+from services.executor.core.inventory import Node
 from services.executor.core.membership import take_over
+from services.executor.core.orders import Effect, Ended, Order, Outcome, Ready, Say
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
-from services.executor.core.state import ExecutorState
+from services.executor.core.state import Lane
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import Gang, JobSpec, Simulated
 from shared.contracts.nodes import NodeJoined
@@ -26,10 +19,8 @@ from shared.ledger.decider import Fact
 AT = 1_700_000_000_000
 
 
-def a_node(
-    name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo"
-) -> InventoryNode:
-    return InventoryNode(
+def a_node(name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo") -> Node:
+    return Node(
         name,
         pool,
         "process" if backend == "process" else "virtual",
@@ -42,9 +33,9 @@ def a_node(
     )
 
 
-def a_lane(*nodes: InventoryNode) -> ExecutorState:
+def a_lane(*nodes: Node) -> Lane:
     own = {node.node_id: node for node in nodes or (a_node(),)}
-    return ExecutorState(0, own, backends=frozenset({"virtual", "process"}))
+    return Lane(0, own, backends=frozenset({"virtual", "process"}))
 
 
 def a_spec(duration_s: float | None = 10.0, workers: int = 1, grace_s: float = 5.0) -> JobSpec:
@@ -82,7 +73,7 @@ def started(job: str = "j1", attempt: int = 1) -> JobStarted:
     return JobStarted(job_id=job, tenant="ada", attempt=attempt)
 
 
-def joined(node: InventoryNode, incarnation: str) -> NodeJoined:
+def joined(node: Node, incarnation: str) -> NodeJoined:
     return NodeJoined(
         node_id=node.node_id,
         incarnation=incarnation,
@@ -99,7 +90,7 @@ def joined(node: InventoryNode, incarnation: str) -> NodeJoined:
 class Script:
     """A lane and the ledger it reads: each fact lies in a record of its own."""
 
-    def __init__(self, lane: ExecutorState) -> None:
+    def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self._seq = count(1)
 
@@ -119,7 +110,7 @@ class Script:
     def when(self, event: Event, at: int = AT) -> list[Effect]:
         return react(self.lane, Fact(event, "placement", 0, next(self._seq), 0, at))
 
-    def hear(self, outcome: WorkerOutcome) -> list[Effect]:
+    def hear(self, outcome: Outcome) -> list[Effect]:
         return on_outcome(self.lane, outcome)
 
     def running(self, job: str, *on: tuple[str, int], spec: JobSpec | None = None) -> list[str]:
@@ -128,22 +119,22 @@ class Script:
         self.when(placed(job, *on))
         ids = list(self.lane.of_job[job])
         for allocation_id in ids:
-            self.hear(Prepared(allocation_id))
+            self.hear(Ready(allocation_id))
         self.when(started(job))
         return ids
 
 
 def said(effects: list[Effect]) -> list[Model]:
-    return [effect.report for effect in effects if isinstance(effect, SendReport)]
+    return [effect.report for effect in effects if isinstance(effect, Say)]
 
 
-def worker_spec(
+def an_order(
     allocation_id: str = "0/1/0/0",
     spec: JobSpec | None = None,
     node: str = "n1",
     job: str = "j1",
     **more: object,
-) -> WorkerSpec:
+) -> Order:
     values: dict[str, object] = {
         "allocation_id": allocation_id,
         "job_id": job,
@@ -158,10 +149,10 @@ def worker_spec(
         "gpu_milli": 1000,
         "gang_nodes": (node,),
         "master_address": "127.0.0.1",
-        "job_spec": spec or a_spec(),
+        "spec": spec or a_spec(),
     }
-    return WorkerSpec(**{**values, **more})  # type: ignore[arg-type]
+    return Order(**{**values, **more})  # type: ignore[arg-type]
 
 
-def ended(outcomes: list[WorkerOutcome]) -> list[WorkerEnded]:
-    return [outcome for outcome in outcomes if isinstance(outcome, WorkerEnded)]
+def ended(outcomes: list[Outcome]) -> list[Ended]:
+    return [outcome for outcome in outcomes if isinstance(outcome, Ended)]

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from services.placement.core.pool.state import Pool
-from services.placement.core.solver.contended import answered_now
+from services.placement.core.solver.contended import solve_now
 from shared.contracts.placement import PlanReady
 from simulator.engine.options import Options, scenario_of
 from simulator.engine.run import Simulation, simulate
@@ -19,7 +19,7 @@ WORK = 0.2
 
 def played(solver: str, seen: Counter[str]) -> Simulation:
     def planner(pool: Pool) -> PlanReady | None:
-        message = answered_now(pool, WORK)
+        message = solve_now(pool, WORK)
         assert message is not None
         seen[message.status] += 1
         seen["better"] += message.objective > message.greedy

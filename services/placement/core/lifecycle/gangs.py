@@ -41,7 +41,7 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
     new = [rank for rank in ranks if rank not in job.ready]
     if job.phase != "placed" or not new:
         return
-    if len(job.ready) + len(new) < len(job.leases):
+    if len(job.ready) + len(new) < len(job.allocations):
         yield said(
             job,
             cause,
@@ -61,7 +61,7 @@ def gone(
     job: Job, allocation_id: str, why: Release, code: int | None, now: int, cause: str
 ) -> Iterator[Decision]:
     """A worker is gone and its GPUs are free; the rest of its gang cannot go on without it."""
-    node_id = job.leases[allocation_id].slot.node_id
+    node_id = job.allocations[allocation_id].slot.node_id
     phase = job.phase
     yield release(job, allocation_id, why, code, cause)
     if phase == "placed":
@@ -69,7 +69,7 @@ def gone(
         yield from start_failed(job, (node_id,), reason, cause)
     elif phase == "running" and why != "exited":
         yield preempted(job, "node_lost", "", 0.0, cause)
-    elif phase == "running" and code != 0 and job.leases:
+    elif phase == "running" and code != 0 and job.allocations:
         yield stop_requested(job, "worker_failed", cause)
     yield from conclude(job, now, cause)
 
@@ -84,7 +84,7 @@ def release(job: Job, allocation_id: str, why: Release, code: int | None, cause:
             tenant=job.tenant,
             attempt=job.attempt,
             allocation_id=allocation_id,
-            node_id=job.leases[allocation_id].slot.node_id,
+            node_id=job.allocations[allocation_id].slot.node_id,
             reason=why,
             exit_code=code,
         ),
@@ -99,7 +99,7 @@ def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> I
             job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, node_ids=nodes, reason=reason
         ),
     )
-    if job.leases:
+    if job.allocations:
         yield stop_requested(job, "start_failed", cause)
 
 
@@ -139,7 +139,7 @@ def preempted(
 
 def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
     """Nothing of the gang is left on any node: what became of the job?"""
-    if job.leases or job.phase in ("waiting", "parked"):
+    if job.allocations or job.phase in ("waiting", "parked"):
         return
     match job.stop:
         case "cancelled":

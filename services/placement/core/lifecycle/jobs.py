@@ -56,7 +56,7 @@ def cancel(pool: Pool, message: CancelRequested, item: Input, now: int) -> Itera
     job = pool.jobs.get(message.job_id)
     if job is None or job.stop == "cancelled":
         return
-    if job.leases:
+    if job.allocations:
         yield gangs.stop_requested(job, "cancelled", item.id, message.reason)
     else:
         yield gangs.cancelled(job, message.reason, now, item.id)

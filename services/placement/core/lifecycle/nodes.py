@@ -108,7 +108,11 @@ def release_all(
     node = pool.board.nodes.get(node_id)
     for job_id in list(node.jobs) if node else ():
         job = pool.jobs[job_id]
-        here = [name for name, lease in job.leases.items() if lease.slot.node_id == node_id]
+        here = [
+            name
+            for name, allocation in job.allocations.items()
+            if allocation.slot.node_id == node_id
+        ]
         for allocation_id in here[:most]:
             yield gangs.release(job, allocation_id, "lease_over", None, cause)
         most -= len(here)

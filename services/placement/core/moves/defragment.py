@@ -17,26 +17,26 @@ from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.pool.state import Job
 from services.placement.core.round.evict import probe
 from services.placement.core.round.fit import place, too_few
-from services.placement.core.round.view import Moving, View
+from services.placement.core.round.view import Migration, View
 
-GATHERS_PER_ROUND = 2
+DEFRAGMENTED_PER_ROUND = 2
 """Jobs for which others move in one round."""
 TRIES_PER_ROUND = 8
 """Jobs that may look for such others: each look is at every node."""
-MOVERS_MOST = 16
+MIGRATIONS_MOST = 16
 """That move for one job."""
 LEAST_SHARE = 2
 """All who move for a job have together at most 1 / so much of its GPUs."""
 
 
-class Gathered(NamedTuple):
+class Defragmentation(NamedTuple):
     """Who moves, and what the job will stand on once they have gone."""
 
-    moves: list[Moving]
+    migrations: list[Migration]
     slots: list[Slot]
 
 
-class Home(NamedTuple):
+class NodeToEmpty(NamedTuple):
     """A node with all who would have to leave it, the largest first."""
 
     gpus: int
@@ -44,110 +44,114 @@ class Home(NamedTuple):
     node_id: str
     tier: int
     """Of the highest class among them."""
-    movers: list[Job]
+    migrating: list[Job]
 
 
-def may_gather(view: View, draft: Draft, shape: Shape) -> bool:
+def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
     """Would there be room if the free GPUs lay side by side?"""
-    movable = view.victims.move_after_ms is not None
+    movable = view.victims.migrate_after_ms is not None
     return movable and not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
 
 
-def gather(
-    draft: Draft, homes: list[Home], job: Job, shape: Shape, busy: frozenset[str]
-) -> Gathered | None:
+def defragment(
+    draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
+) -> Defragmentation | None:
     """None where no such moves are enough. The draft is left as it was.
 
     `busy`: jobs that this round stops, and nodes on which it starts some.
     """
     left = shape.min_workers * shape.gpus // LEAST_SHARE
     emptied: frozenset[str] = frozenset()
-    moves: list[Moving] = []
+    migrations: list[Migration] = []
     mark = len(draft.log)
     try:
-        for home in candidates(draft, homes, job, shape, busy):
-            if home.gpus > left:
+        for donor in candidates(draft, nodes_to_empty, job, shape, busy):
+            if donor.gpus > left:
                 return None
-            aims = {slot.node_id for moving in moves for slot in moving.slots}
-            if home.node_id in aims or len(moves) + len(home.movers) > MOVERS_MOST:
+            aims = {slot.node_id for migration in migrations for slot in migration.slots}
+            if donor.node_id in aims or len(migrations) + len(donor.migrating) > MIGRATIONS_MOST:
                 continue
-            found = moved_away(draft, home, emptied | {home.node_id}, job)
+            found = migrate_all(draft, donor, emptied | {donor.node_id}, job)
             if found is None:
                 continue
-            moves += found
-            left -= home.gpus
-            emptied |= {home.node_id}
+            migrations += found
+            left -= donor.gpus
+            emptied |= {donor.node_id}
             if slots := probe(draft, shape, job):
-                return Gathered(moves, slots)
+                return Defragmentation(migrations, slots)
         return None
     finally:
         draft.rollback(mark)
 
 
 def candidates(
-    draft: Draft, homes: list[Home], job: Job, shape: Shape, busy: frozenset[str]
-) -> Iterator[Home]:
+    draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
+) -> Iterator[NodeToEmpty]:
     """Of these those that would have room for one more worker if they were empty, and whose jobs
     are of the job's class or a lower one."""
-    for home in homes:
-        node = draft.board.nodes[home.node_id]
-        if home.node_id in busy or home.node_id in job.avoid or not node.kind.workers(shape):
+    for donor in nodes_to_empty:
+        node = draft.board.nodes[donor.node_id]
+        if donor.node_id in busy or donor.node_id in job.avoid or not node.kind.workers(shape):
             continue
         if not is_half_free(node):
             continue
-        if home.tier < job.tier or any(mover.job_id in busy for mover in home.movers):
+        if donor.tier < job.tier or any(
+            migrating_job.job_id in busy for migrating_job in donor.migrating
+        ):
             continue
-        if (node.whole + home.gpus) // shape.gpus > node.whole // shape.gpus:
-            yield home
+        if (node.whole + donor.gpus) // shape.gpus > node.whole // shape.gpus:
+            yield donor
 
 
-def homes_of(view: View) -> list[Home]:
+def nodes_to_empty(view: View) -> list[NodeToEmpty]:
     """Nodes whose jobs may all move now: the least in use first, then by name. In a round GPUs only
     become fewer, so whatever is not half free now need not be looked at."""
     nodes = [node for node in view.board.nodes.values() if node.indexed and is_half_free(node)]
-    return sorted(home for node in nodes if (home := home_of(view, node)))
+    return sorted(donor for node in nodes if (donor := node_to_empty(view, node)))
 
 
 def is_half_free(node: Node) -> bool:
     return 2 * node.whole >= node.kind.gpus
 
 
-def home_of(view: View, node: Node) -> Home | None:
+def node_to_empty(view: View, node: Node) -> NodeToEmpty | None:
     """The jobs with GPUs of a node; None where there is none, or one has to stay."""
-    movers = []
+    migrating = []
     for job_id in node.jobs:
         job = view.running[job_id]
-        if not any(lease.slot.gpus for lease in job.leases.values()):
+        if not any(allocation.slot.gpus for allocation in job.allocations.values()):
             continue
         if not is_movable(view, job):
             return None
-        movers.append(job)
-    if not movers:
+        migrating.append(job)
+    if not migrating:
         return None
-    movers.sort(key=lambda job: (-job.gpus, job.job_id))
-    gpus, tier = sum(round(job.gpus) for job in movers), min(job.tier for job in movers)
-    return Home(gpus, node.node_id, tier, movers)
+    migrating.sort(key=lambda job: (-job.gpus, job.job_id))
+    gpus, tier = sum(round(job.gpus) for job in migrating), min(job.tier for job in migrating)
+    return NodeToEmpty(gpus, node.node_id, tier, migrating)
 
 
 def is_movable(view: View, job: Job) -> bool:
     """One worker with whole GPUs, that ran long enough since it began or was last moved."""
-    if len(job.leases) != 1 or job.phase != "running":
+    if len(job.allocations) != 1 or job.phase != "running":
         return False
-    (lease,) = job.leases.values()
-    return lease.slot.milli == GPU and view.victims.moves_at(job) <= view.now
+    (allocation,) = job.allocations.values()
+    return allocation.slot.milli == GPU and view.victims.movable_from_ms(job) <= view.now
 
 
-def moved_away(draft: Draft, home: Home, emptied: frozenset[str], by: Job) -> list[Moving] | None:
+def migrate_all(
+    draft: Draft, donor: NodeToEmpty, emptied: frozenset[str], by: Job
+) -> list[Migration] | None:
     """A place elsewhere for everybody on the node, taken on the draft; None: somebody has none."""
     mark = len(draft.log)
     found = []
-    for mover in home.movers:
-        alone = mover.shape._replace(min_workers=1, max_workers=1)
-        slots = place(draft, alone, emptied.union(mover.avoid))
+    for migrating_job in donor.migrating:
+        alone = migrating_job.shape._replace(min_workers=1, max_workers=1)
+        slots = place(draft, alone, emptied.union(migrating_job.avoid))
         if not slots:
             draft.rollback(mark)
             return None
-        found.append(Moving(mover, slots, "defragment", by))
-    for mover in home.movers:
-        draft.give(slots_by_rank(mover))
+        found.append(Migration(migrating_job, slots, "defragment", by))
+    for migrating_job in donor.migrating:
+        draft.give(slots_by_rank(migrating_job))
     return found

@@ -17,10 +17,10 @@ from services.placement.core.pool.board import Board, Draft
 from services.placement.core.pool.evolve import folds, stop
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Job, Pool
-from services.placement.core.round.fit import keep, place
-from services.placement.core.round.reserve import claim
+from services.placement.core.round.fit import place, reserve_slots
+from services.placement.core.round.reserve import reserve_freed
 from services.placement.core.round.victims import LOST_WORK_CAP_S, protected_ms
-from services.placement.core.round.view import Moving, Plan, View, view_of
+from services.placement.core.round.view import Migration, Plan, View, view_of
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import JobMigrated, JobPlaced
 from shared.ledger.decider import Decision, Fact
@@ -28,7 +28,7 @@ from shared.ledger.decider import Decision, Fact
 POLICY = "kept"
 """Neither the line nor a planner placed it: it goes on where it was to go on."""
 NEVER = 1 << 62
-MOVES_PER_ROUND = 32
+MIGRATIONS_PER_ROUND = 32
 """That a plan may propose; each stops a job that could have gone on."""
 
 
@@ -36,13 +36,13 @@ MOVES_PER_ROUND = 32
 
 
 @contextmanager
-def kept(pool: Pool) -> Iterator[None]:
+def reserved(pool: Pool) -> Iterator[None]:
     """While it is open the board shows as taken what is kept for those that are under way."""
     draft = Draft(pool.board)
-    for job_id, target in pool.moves.items():
+    for job_id, target in pool.migrations.items():
         job = pool.jobs[job_id]
         if job.phase != "waiting" or lands(pool, job, target):
-            keep(draft, [slot for slot in target if in_use(pool.board, slot)])
+            reserve_slots(draft, [slot for slot in target if in_use(pool.board, slot)])
     try:
         yield
     finally:
@@ -51,7 +51,7 @@ def kept(pool: Pool) -> Iterator[None]:
 
 def landings(pool: Pool, now: int) -> Iterator[Decision]:
     """Those that wait again are placed where they were to go on, if all of it is free."""
-    for job_id, target in list(pool.moves.items()):
+    for job_id, target in list(pool.migrations.items()):
         job = pool.jobs[job_id]
         if job.phase == "waiting" and lands(pool, job, target):
             yield placed(pool, job, target, now)
@@ -107,7 +107,7 @@ def drained(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision
     targets = room_elsewhere(pool, holders, now)
     for job in holders:
         if job.job_id in targets:
-            yield moved(pool, Moving(job, targets[job.job_id], "drain"), now, cause)
+            yield moved(pool, Migration(job, targets[job.job_id], "drain"), now, cause)
         elif job.phase in ("placed", "running"):
             yield gangs.preempted(job, "node_drained", "", 0.0, cause)
 
@@ -120,12 +120,12 @@ def room_elsewhere(pool: Pool, holders: list[Job], now: int) -> dict[str, list[S
     running = [job for job in holders if job.phase == "running"]
     view = view_of(pool, now)
     found: dict[str, list[Slot]] = {}
-    with kept(pool):
+    with reserved(pool):
         draft = Draft(pool.board)
         try:
-            for job_id in pool.claims:
+            for job_id in pool.reservations:
                 if job := pool.waiting.get(job_id):
-                    claim(view, draft, job, job.shape)
+                    reserve_freed(view, draft, job, job.shape)
             for job in sorted(running, key=lambda job: (job.tier, job.placed_at, job.job_id)):
                 if target := relocated(draft, job):
                     found[job.job_id] = target
@@ -154,35 +154,35 @@ def sized(shape: Shape, workers: int) -> Shape:
 # ---- what a planner proposes ----------------------------------------------------------------
 
 
-def allowed(pool: Pool, view: View, plan: Plan) -> list[Moving]:
+def allowed(pool: Pool, view: View, plan: Plan) -> list[Migration]:
     """Of the proposed moves those that keep the rules; the engine never trusts a planner.
 
     A job that runs, may be stopped and had its guarantee and its residency; to slots of its own
     shape that are its own or free after what the plan starts; nobody twice; a few per round.
     """
-    if not plan.moves:
+    if not plan.migrations:
         return []
-    busy = {eviction.job.job_id for eviction in plan.evictions} | set(pool.moves)
-    found: list[Moving] = []
+    busy = {eviction.job.job_id for eviction in plan.evictions} | set(pool.migrations)
+    found: list[Migration] = []
     draft = Draft(view.board)
     try:
-        for placing in plan.places:
-            draft.take(placing.slots)
-        for moving in plan.moves:
-            if len(found) == MOVES_PER_ROUND:
+        for assignment in plan.places:
+            draft.take(assignment.slots)
+        for migration in plan.migrations:
+            if len(found) == MIGRATIONS_PER_ROUND:
                 break
-            job = moving.job
-            if job.job_id in busy or ripe_at(pool, job) > view.now:
+            job = migration.job
+            if job.job_id in busy or movable_from_ms(pool, job) > view.now:
                 continue
-            if suits(draft.board, moving) and stands(draft, moving):
+            if suits(draft.board, migration) and stands(draft, migration):
                 busy.add(job.job_id)
-                found.append(moving)
+                found.append(migration)
     finally:
         draft.rollback()
     return found
 
 
-def ripe_at(pool: Pool, job: Job) -> int:
+def movable_from_ms(pool: Pool, job: Job) -> int:
     """ms from which a running job may be stopped for a move: guarantee and residency are over."""
     if job.phase != "running" or not (job.spec.preemptible or job.spec.spot):
         return NEVER
@@ -192,30 +192,34 @@ def ripe_at(pool: Pool, job: Job) -> int:
     return job.started_at + max(protected_ms(job, residency_ms), guaranteed_ms)
 
 
-def suits(board: Board, moving: Moving) -> bool:
+def suits(board: Board, migration: Migration) -> bool:
     """As many workers as it has, each of the job's shape, on nodes where it may run."""
-    shape, slots = moving.job.shape, moving.slots
-    return len(slots) == len(moving.job.leases) and all(fits(board, shape, s) for s in slots)
-
-
-def fits(board: Board, shape: Shape, slot: Slot) -> bool:
-    asked = (shape.gpus, shape.milli, shape.cpu_milli, shape.mem_mib)
-    given = (len(set(slot.gpus)), slot.milli, slot.cpu_milli, slot.mem_mib)
-    return (
-        asked == given and in_use(board, slot) and board.nodes[slot.node_id].kind.workers(shape) > 0
+    shape, slots = migration.job.shape, migration.slots
+    return len(slots) == len(migration.job.allocations) and all(
+        fits(board, shape, s) for s in slots
     )
 
 
-def stands(draft: Draft, moving: Moving) -> bool:
+def fits(board: Board, shape: Shape, slot: Slot) -> bool:
+    candidate = (shape.gpus, shape.milli, shape.cpu_milli, shape.mem_mib)
+    given = (len(set(slot.gpus)), slot.milli, slot.cpu_milli, slot.mem_mib)
+    return (
+        candidate == given
+        and in_use(board, slot)
+        and board.nodes[slot.node_id].kind.workers(shape) > 0
+    )
+
+
+def stands(draft: Draft, migration: Migration) -> bool:
     """The target is free, or the job's own: nobody else waits for what the job gives up."""
     mark = len(draft.log)
-    own = slots_by_rank(moving.job)
+    own = slots_by_rank(migration.job)
     draft.give(own)
-    if not take_all(draft, moving.slots):
+    if not take_all(draft, migration.slots):
         draft.rollback(mark)
         return False
-    rest = [slot for slot in own if slot not in moving.slots]
-    keep(draft, rest)
+    rest = [slot for slot in own if slot not in migration.slots]
+    reserve_slots(draft, rest)
     return True
 
 
@@ -241,17 +245,17 @@ def placed(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) -> Decision
     return gangs.said(job, job.cause, event)
 
 
-def moved(pool: Pool, moving: Moving, now: int, cause: str) -> Decision:
-    job = moving.job
+def moved(pool: Pool, migration: Migration, now: int, cause: str) -> Decision:
+    job = migration.job
     event = JobMigrated(
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
-        reason=moving.reason,
-        by_job_id=moving.by.job_id if moving.by else "",
+        reason=migration.reason,
+        by_job_id=migration.by.job_id if migration.by else "",
         from_nodes=job.nodes,
-        to_nodes=tuple(dict.fromkeys(slot.node_id for slot in moving.slots)),
-        target=allocations_of(moving.slots),
+        to_nodes=tuple(dict.fromkeys(slot.node_id for slot in migration.slots)),
+        target=allocations_of(migration.slots),
         lost_work_s=lost_work_s(pool, job, now),
     )
     return gangs.said(job, cause, event)
@@ -268,7 +272,7 @@ def on_migrated(event: JobMigrated, pool: Pool, fact: Fact) -> None:
     set_off(pool, job, "migrated", map(slot_of, event.target), fact.at)
     job.by = event.by_job_id
     if event.by_job_id:
-        pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None
+        pool.reservations.setdefault(event.by_job_id, {})[event.job_id] = None
 
 
 def set_off(pool: Pool, job: Job, why: str, target: Iterable[Slot], at: int) -> None:
@@ -276,4 +280,4 @@ def set_off(pool: Pool, job: Job, why: str, target: Iterable[Slot], at: int) -> 
     stop(pool, job)
     job.set_back(at, pool.time_scale)
     job.stop, job.why = "preempted", why
-    pool.moves[job.job_id] = tuple(target)
+    pool.migrations[job.job_id] = tuple(target)

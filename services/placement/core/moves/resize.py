@@ -21,7 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.lifecycle import gangs
-from services.placement.core.moves.migrate import NEVER, in_use, lost_work_s, ripe_at, set_off
+from services.placement.core.moves.migrate import (
+    NEVER,
+    in_use,
+    lost_work_s,
+    movable_from_ms,
+    set_off,
+)
 from services.placement.core.pool.allocations import allocations_of, slot_of, slots_by_rank
 from services.placement.core.pool.board import Draft
 from services.placement.core.pool.evolve import folds
@@ -30,7 +36,7 @@ from services.placement.core.pool.state import Job, Pool
 from services.placement.core.round.evict import probe
 from services.placement.core.round.fit import place
 from services.placement.core.round.greedy import GREEDY
-from services.placement.core.round.view import Plan, Resizing, View
+from services.placement.core.round.view import Plan, Resize, View
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import JobResized
 from shared.ledger.decider import Decision, Fact
@@ -50,7 +56,7 @@ def may_grow(pool: Pool) -> bool:
     """A round is worth it although nobody waits."""
     if not pool.elastic or pool.waiting:
         return False
-    return any(len(job.leases) < job.shape.max_workers for job in running_elastic(pool))
+    return any(len(job.allocations) < job.shape.max_workers for job in running_elastic(pool))
 
 
 def propose(pool: Pool, view: View, plan: Plan) -> None:
@@ -61,7 +67,7 @@ def propose(pool: Pool, view: View, plan: Plan) -> None:
     try:
         if not view.waiting:
             grow(pool, view, draft, plan)
-        elif not view.claims:
+        elif not view.reservations:
             shrink(pool, view, draft, plan)
     finally:
         draft.rollback()
@@ -76,16 +82,16 @@ def grow(pool: Pool, view: View, draft: Draft, plan: Plan) -> None:
     for job in sorted(
         running_elastic(pool), key=lambda job: (job.tier, job.started_at, job.job_id)
     ):
-        if len(job.leases) >= job.shape.max_workers or job.job_id in pool.moves:
+        if len(job.allocations) >= job.shape.max_workers or job.job_id in pool.migrations:
             continue
         if len(plan.resizes) == RESIZES_PER_ROUND:
             plan.unfinished = True
             return
-        ripe = ripe_at(pool, job)
+        ripe = movable_from_ms(pool, job)
         mark = len(draft.log)
         extra = more(draft, job)
         if extra and ripe <= view.now and is_worth_it(pool, job, len(extra), view.now):
-            plan.resizes.append(Resizing(job, slots_by_rank(job) + extra))
+            plan.resizes.append(Resize(job, slots_by_rank(job) + extra))
             continue
         draft.rollback(mark)
         if extra and ripe != NEVER:
@@ -99,14 +105,14 @@ def more(draft: Draft, job: Job) -> list[Slot]:
         return []
     slowest = min(board.health(name) for name in job.nodes)
     worse = tuple(sorted(name for name in board.slow if board.health(name) < slowest))
-    wanted = job.shape.max_workers - len(job.leases)
+    wanted = job.shape.max_workers - len(job.allocations)
     shape = job.shape._replace(min_workers=1, max_workers=wanted)
     return place(draft, shape, (*job.avoid, *worse))
 
 
 def is_worth_it(pool: Pool, job: Job, extra: int, now: int) -> bool:
     """See the rule above; all in cluster seconds."""
-    workers = len(job.leases)
+    workers = len(job.allocations)
     saved_s = left_s(pool, job, now) * (1 - workers / (workers + extra))
     restart_s = job.spec.simulated.restart_s if job.spec.simulated else 0.0
     return saved_s >= max(LEAST_S, WORTH * (lost_work_s(pool, job, now) + restart_s))
@@ -117,7 +123,7 @@ def left_s(pool: Pool, job: Job, now: int) -> float:
     ran_s = job.ran_ms(now) / 1000 * pool.time_scale
     if job.spec.walltime_s is None:
         return ran_s
-    left = job.spec.walltime_s * job.spec.gang.workers / len(job.leases) - ran_s
+    left = job.spec.walltime_s * job.spec.gang.workers / len(job.allocations) - ran_s
     return left if left > 0 else ran_s
 
 
@@ -129,58 +135,58 @@ def shrink(pool: Pool, view: View, draft: Draft, plan: Plan) -> None:
 
     One job at a time: while it waits for what others give up nobody else is asked.
     """
-    blocked = first_blocked(view, plan)
+    blocked = first_passed_over(view, plan)
     if blocked is None or blocked.tier >= SPOT_TIER:
         return
     if any(eviction.by is not blocked for eviction in plan.evictions):
         return
-    for placing in plan.places:
-        draft.take(placing.slots)
-    givers = list(who_may_give(pool, view, blocked))
-    asked = enough(draft, blocked, givers)
-    if asked:
+    for assignment in plan.places:
+        draft.take(assignment.slots)
+    donors_ = list(donors(pool, view, blocked))
+    candidate = enough(draft, blocked, donors_)
+    if candidate:
         plan.evictions.clear()
-        plan.resizes += spared(draft, blocked, asked)
+        plan.resizes += spared(draft, blocked, candidate)
 
 
-def first_blocked(view: View, plan: Plan) -> Job | None:
-    placed = {placing.job.job_id for placing in plan.places}
+def first_passed_over(view: View, plan: Plan) -> Job | None:
+    placed = {assignment.job.job_id for assignment in plan.places}
     for job in GREEDY.rank(view):
         if job.job_id not in placed and job.not_before <= view.now:
             return job
     return None
 
 
-def who_may_give(pool: Pool, view: View, blocked: Job) -> Iterator[Job]:
+def donors(pool: Pool, view: View, blocked: Job) -> Iterator[Job]:
     """The lowest class first, in it the least lost work, ties by job id."""
     found = [
         job
         for job in running_elastic(pool)
         if job.tier >= blocked.tier
-        and len(job.leases) > job.shape.min_workers
-        and ripe_at(pool, job) <= view.now
+        and len(job.allocations) > job.shape.min_workers
+        and movable_from_ms(pool, job) <= view.now
         and all(in_use(view.board, slot) for slot in slots_by_rank(job))
     ]
     lost = view.victims.lost_work_s
     yield from sorted(found, key=lambda job: (-job.tier, lost(job), job.job_id))
 
 
-def enough(draft: Draft, blocked: Job, givers: list[Job]) -> list[Job]:
+def enough(draft: Draft, blocked: Job, donors_: list[Job]) -> list[Job]:
     """The first of them that are enough when each is as small as it may be; none if too many.
 
     What they would give up is free on the draft then.
     """
-    for count, job in enumerate(givers[:RESIZES_PER_ROUND], 1):
-        draft.give(order_of_giving(job)[job.shape.min_workers :])
+    for count, job in enumerate(donors_[:RESIZES_PER_ROUND], 1):
+        draft.give(release_order(job)[job.shape.min_workers :])
         if probe(draft, blocked.shape, blocked):
-            return givers[:count]
+            return donors_[:count]
     return []
 
 
-def spared(draft: Draft, blocked: Job, asked: list[Job]) -> Iterator[Resizing]:
+def spared(draft: Draft, blocked: Job, candidate: list[Job]) -> Iterator[Resize]:
     """Each keeps as many workers as it can, the last one asked first; who keeps all is let off."""
-    for job in reversed(asked):
-        slots = order_of_giving(job)
+    for job in reversed(candidate):
+        slots = release_order(job)
         least, most = job.shape.min_workers, len(slots)
         draft.take(slots[least:])
         while least < most:
@@ -191,9 +197,9 @@ def spared(draft: Draft, blocked: Job, asked: list[Job]) -> Iterator[Resizing]:
                 most = middle - 1
         draft.give(slots[least:])
         if least < len(slots):
-            kept = set(slots[:least])
-            stay = [slot for slot in slots_by_rank(job) if slot in kept]
-            yield Resizing(job, stay, blocked)
+            reserved = set(slots[:least])
+            stay = [slot for slot in slots_by_rank(job) if slot in reserved]
+            yield Resize(job, stay, blocked)
 
 
 def starts(draft: Draft, blocked: Job, given: list[Slot]) -> bool:
@@ -204,7 +210,7 @@ def starts(draft: Draft, blocked: Job, given: list[Slot]) -> bool:
     return fits
 
 
-def order_of_giving(job: Job) -> list[Slot]:
+def release_order(job: Job) -> list[Slot]:
     """Its slots, those that it gives up last first: of the nodes where most of its workers are."""
     slots = slots_by_rank(job)
     on_node: dict[str, int] = {}
@@ -216,16 +222,16 @@ def order_of_giving(job: Job) -> list[Slot]:
 # ---- said and folded ------------------------------------------------------------------------
 
 
-def resized(pool: Pool, resizing: Resizing, now: int) -> Decision:
-    job, by = resizing.job, resizing.by
+def resized(pool: Pool, resize: Resize, now: int) -> Decision:
+    job, by = resize.job, resize.by
     event = JobResized(
         job_id=job.job_id,
         tenant=job.tenant,
         attempt=job.attempt,
         reason="shrink" if by else "grow",
-        from_workers=len(job.leases),
-        to_workers=len(resizing.slots),
-        target=allocations_of(resizing.slots),
+        from_workers=len(job.allocations),
+        to_workers=len(resize.slots),
+        target=allocations_of(resize.slots),
         by_job_id=by.job_id if by else "",
         lost_work_s=lost_work_s(pool, job, now),
     )
@@ -238,4 +244,4 @@ def on_resized(event: JobResized, pool: Pool, fact: Fact) -> None:
     set_off(pool, job, "resized", map(slot_of, event.target), fact.at)
     job.by = event.by_job_id
     if event.by_job_id:
-        pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None
+        pool.reservations.setdefault(event.by_job_id, {})[event.job_id] = None

@@ -39,7 +39,10 @@ def allocations_of(slots: Iterable[Slot]) -> tuple[Allocation, ...]:
 
 def slots_by_rank(job: Job) -> list[Slot]:
     """What each worker of a job on GPUs holds."""
-    return [lease.slot for lease in sorted(job.leases.values(), key=lambda lease: lease.rank)]
+    return [
+        allocation.slot
+        for allocation in sorted(job.allocations.values(), key=lambda allocation: allocation.rank)
+    ]
 
 
 def gpus_in(slots: Iterable[Slot]) -> float:

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from services.placement.core.pool.allocations import slot_of
 from services.placement.core.pool.board import Kind, Node
 from services.placement.core.pool.shape import GPU, MIB, shape_of, tier_of
-from services.placement.core.pool.state import Job, Lease, Open, Pool, Ranks
+from services.placement.core.pool.state import Job, OpenRound, Pool, Ranks, WorkerAllocation
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
@@ -64,8 +64,8 @@ def folds(kind: type[E]) -> Callable[[Fold[E]], Fold[E]]:
 def on_pool(event: PoolConfigured, pool: Pool, fact: Fact) -> None:
     pool.settings = event
     pool.touch(fact.at)
-    pool.retell()
-    pool.line_up()
+    pool.mark_unreported()
+    pool.rebuild_queue()
     for node in pool.board.nodes.values():
         use(pool, node)
 
@@ -108,7 +108,7 @@ def wait_again(
     pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: int, not_before: int = 0
 ) -> None:
     job.attempt, job.avoid, job.since = attempt, avoid, at
-    job.stop, job.why, job.by, job.held = "", "", "", ""
+    job.stop, job.why, job.by, job.hold_reason = "", "", "", ""
     job.exit_code, job.failed_node, job.clean = None, "", True
     job.placed_at = job.started_at = 0
     job.not_before = not_before
@@ -128,31 +128,33 @@ def on_ranks(event: RanksNoted, pool: Pool, fact: Fact) -> None:
 
 @folds(JobHeld)
 def on_held(event: JobHeld, pool: Pool, fact: Fact) -> None:
-    pool.jobs[event.job_id].held = event.reason
+    pool.jobs[event.job_id].hold_reason = event.reason
 
 
 @folds(RoundOpened)
 def on_opened(event: RoundOpened, pool: Pool, fact: Fact) -> None:
-    pool.open = Open(fact.seq, fact.at, event.until)
+    pool.open_round = OpenRound(fact.seq, fact.at, event.until)
 
 
 @folds(RoundEnded)
 def on_round(event: RoundEnded, pool: Pool, fact: Fact) -> None:
     """Who is still in line was passed over; a claim whose victims are gone has had its turn."""
-    pool.open = None
+    pool.open_round = None
     pool.round_no += 1
     pool.round_at = fact.at
     pool.again_at = event.again_at
     pool.changed = event.unfinished
     pool.first_change = pool.last_change = fact.at
-    pool.fresh = 0
+    pool.unscanned = 0
     if not event.unfinished:
         waits = pool.waiting
-        pool.untold = {name: None for name in pool.untold if waits[name].not_before > fact.at}
-    for job_id, victims in list(pool.claims.items()):
+        pool.unreported = {
+            name: None for name in pool.unreported if waits[name].not_before > fact.at
+        }
+    for job_id, victims in list(pool.reservations.items()):
         jobs = (pool.jobs.get(victim) for victim in victims)
         if not any(job and job.by == job_id for job in jobs):
-            del pool.claims[job_id]
+            del pool.reservations[job_id]
 
 
 # ---- jobs on GPUs -------------------------------------------------------------------------
@@ -170,7 +172,7 @@ def on_placed(event: JobPlaced, pool: Pool, fact: Fact) -> None:
         pool.board.shift(slot, -1)
         held = pool.board.nodes[slot.node_id].jobs
         held[job.job_id] = held.get(job.job_id, 0) + 1
-        job.leases[f"{fact.place}/{allocation.rank}"] = Lease(allocation.rank, slot)
+        job.allocations[f"{fact.place}/{allocation.rank}"] = WorkerAllocation(allocation.rank, slot)
         job.gpus += len(slot.gpus) * slot.milli / GPU
 
 
@@ -207,7 +209,7 @@ def on_preempted(event: JobPreempted, pool: Pool, fact: Fact) -> None:
     job.set_back(fact.at, pool.time_scale)
     job.stop, job.why, job.by = "preempted", event.reason, event.by_job_id
     if event.by_job_id:
-        pool.claims.setdefault(event.by_job_id, {})[event.job_id] = None
+        pool.reservations.setdefault(event.by_job_id, {})[event.job_id] = None
 
 
 @folds(JobStopRequested)
@@ -226,9 +228,9 @@ def stop(pool: Pool, job: Job) -> None:
 @folds(AllocationReleased)
 def on_released(event: AllocationReleased, pool: Pool, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
-    lease = job.leases.pop(event.allocation_id)
-    node = pool.board.nodes[lease.slot.node_id]
-    pool.board.shift(lease.slot, 1)
+    allocation = job.allocations.pop(event.allocation_id)
+    node = pool.board.nodes[allocation.slot.node_id]
+    pool.board.shift(allocation.slot, 1)
     node.jobs[job.job_id] -= 1
     if not node.jobs[job.job_id]:
         del node.jobs[job.job_id]
@@ -297,7 +299,7 @@ def on_joined(event: NodeJoined, pool: Pool, fact: Fact) -> None:
     )
     use(pool, node)
     pool.touch(fact.at)
-    pool.retell()
+    pool.mark_unreported()
 
 
 @folds(NodeLost)
@@ -307,7 +309,7 @@ def on_lost(event: NodeLost, pool: Pool, fact: Fact) -> None:
     use(pool, node)
     pool.lost[event.node_id] = fact.at
     pool.touch(fact.at)
-    pool.retell()
+    pool.mark_unreported()
     forget_if_gone(pool, node)
 
 
@@ -332,7 +334,7 @@ def on_uncordoned(event: NodeUncordoned, pool: Pool, fact: Fact) -> None:
 def reuse(pool: Pool, node_id: str, at: int) -> None:
     node = pool.board.nodes.get(node_id)
     pool.touch(at)
-    pool.retell()
+    pool.mark_unreported()
     if node is not None:
         use(pool, node)
 

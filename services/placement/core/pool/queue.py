@@ -19,7 +19,7 @@ NO_ESTIMATE = 64
 """The bucket of jobs whose user gave no estimate: longer than any."""
 
 
-class Kin(NamedTuple):
+class EquivalenceClass(NamedTuple):
     """What jobs of one group have in common."""
 
     tier: int
@@ -30,19 +30,19 @@ class Kin(NamedTuple):
     """Job id of one that avoids nodes or is in backoff: nobody fares as it does."""
 
 
-class Entry(NamedTuple):
+class QueueEntry(NamedTuple):
     """A job's place: entries of one round compare as its line is ordered."""
 
-    unclaimed: bool
+    has_no_reservation: bool
     tier: int
     is_in_turn: bool
-    advised: float
+    negated_score: float
     """The score, negated; `UNRANKED` without one."""
     submitted_at: int
     job_id: str
 
 
-Group: TypeAlias = list[Entry]
+Group: TypeAlias = list[QueueEntry]
 
 
 def bucket_of(run_ms: int | None) -> int:
@@ -56,68 +56,71 @@ def least_ms(bucket: int) -> int:
 
 
 @dataclass(slots=True)
-class Line:
+class Queue:
     """Groups of waiting jobs; none is empty, each is in order."""
 
-    groups: dict[Kin, Group] = field(default_factory=dict)
+    groups: dict[EquivalenceClass, Group] = field(default_factory=dict)
 
-    def add(self, kin: Kin, entry: Entry) -> None:
-        group = self.groups.get(kin)
+    def add(self, equivalence_class: EquivalenceClass, entry: QueueEntry) -> None:
+        group = self.groups.get(equivalence_class)
         if group is None:
-            self.groups[kin] = [entry]
+            self.groups[equivalence_class] = [entry]
         else:
             insort(group, entry)
 
-    def remove(self, kin: Kin, entry: Entry) -> None:
-        group = self.groups[kin]
+    def remove(self, equivalence_class: EquivalenceClass, entry: QueueEntry) -> None:
+        group = self.groups[equivalence_class]
         del group[bisect_left(group, entry)]
         if not group:
-            del self.groups[kin]
+            del self.groups[equivalence_class]
 
-    def before(self, entry: Entry) -> int:
+    def before(self, entry: QueueEntry) -> int:
         """How many of the line go before it."""
         return sum(bisect_left(group, entry) for group in self.groups.values())
 
 
-class Walk:
+class QueueScan:
     """One round's way through the line, best first.
 
     `out_of_turn`: jobs with a place of their own, which they take instead of the one in the line.
     """
 
-    def __init__(self, line: Line, out_of_turn: Mapping[Entry, Entry] | None = None) -> None:
-        self._line = line
+    def __init__(
+        self, queue: Queue, out_of_turn: Mapping[QueueEntry, QueueEntry] | None = None
+    ) -> None:
+        self._queue = queue
         self._own = dict(out_of_turn or {})
-        self._heap: list[tuple[Entry, int, Group, Kin | None]] = [
-            (group[0], 0, group, kin) for kin, group in line.groups.items()
+        self._heap: list[tuple[QueueEntry, int, Group, EquivalenceClass | None]] = [
+            (group[0], 0, group, equivalence_class)
+            for equivalence_class, group in queue.groups.items()
         ]
         self._heap += [(own, 0, [own], None) for own in self._own.values()]
         heapify(self._heap)
         self._over = False
-        self.kin: Kin | None = None
+        self.equivalence_class: EquivalenceClass | None = None
         """Of the job at hand; None: it is out of turn, and like no other."""
 
     def __iter__(self) -> Iterator[str]:
         """Job ids."""
         while self._heap:
-            entry, at, group, kin = self._heap[0]
+            entry, at, group, equivalence_class = self._heap[0]
             self._over = False
-            if kin is None or entry not in self._own:
-                self.kin = kin
+            if equivalence_class is None or entry not in self._own:
+                self.equivalence_class = equivalence_class
                 yield entry.job_id
             if self._over or at + 1 == len(group):
                 heappop(self._heap)
             else:
-                heapreplace(self._heap, (group[at + 1], at + 1, group, kin))
+                heapreplace(self._heap, (group[at + 1], at + 1, group, equivalence_class))
 
     def drop(self) -> None:
         """Leave out the rest of the group of the job at hand."""
         self._over = True
 
-    def position(self, entry: Entry) -> int:
+    def position(self, entry: QueueEntry) -> int:
         """Of the job that stands there in the line, from 0."""
         entry = self._own.get(entry, entry)
-        ahead = self._line.before(entry)
+        ahead = self._queue.before(entry)
         for usual, own in self._own.items():
             ahead += (own < entry) - (usual < entry)
         return ahead

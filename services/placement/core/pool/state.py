@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.queue import UNRANKED, Entry, Kin, Line, bucket_of
+from services.placement.core.pool.queue import (
+    UNRANKED,
+    EquivalenceClass,
+    Queue,
+    QueueEntry,
+    bucket_of,
+)
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
 from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
@@ -27,7 +33,7 @@ LEASE_S = 30.0
 START_TIMEOUT_S = 60.0
 
 
-class Lease(NamedTuple):
+class WorkerAllocation(NamedTuple):
     """A worker's hold on a node until its release is folded."""
 
     rank: int
@@ -52,13 +58,13 @@ class Job:
     trace: str = ""
     cause: str = ""
     round_no: int = 0
-    held: str = ""
+    hold_reason: str = ""
     not_before: int = 0
     """ms: after failed starts it waits a little."""
     failures: int = 0
     """Attempts whose program failed; lost or preempted ones are free."""
     start_failures: int = 0
-    leases: dict[str, Lease] = field(default_factory=dict)
+    allocations: dict[str, WorkerAllocation] = field(default_factory=dict)
     """By allocation id; a worker leaves it when its release is folded."""
     gpus: float = 0.0
     ready: set[int] = field(default_factory=set)
@@ -86,11 +92,11 @@ class Job:
         walltime_s = self.spec.walltime_s
         return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
 
-    def entry(self, scores: Mapping[str, float]) -> Entry:
+    def entry(self, scores: Mapping[str, float]) -> QueueEntry:
         """Its place in the line."""
         score = scores.get(self.job_id)
-        advised = UNRANKED if score is None else -score
-        return Entry(True, self.tier, True, advised, self.submitted_at, self.job_id)
+        negated_score = UNRANKED if score is None else -score
+        return QueueEntry(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
 
     def lost_ms(self, now: int, time_scale: float) -> int:
         """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
@@ -109,7 +115,9 @@ class Job:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(lease.slot.node_id for lease in self.leases.values()))
+        return tuple(
+            dict.fromkeys(allocation.slot.node_id for allocation in self.allocations.values())
+        )
 
 
 @dataclass(slots=True)
@@ -124,7 +132,7 @@ class Ranks:
     """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
 
 
-class Open(NamedTuple):
+class OpenRound(NamedTuple):
     """A contended round that waits for the solver."""
 
     seq: int
@@ -138,7 +146,7 @@ class Open(NamedTuple):
 class Pool:
     """One pool's lane."""
 
-    SCHEMA: ClassVar[str] = "placement-7"
+    SCHEMA: ClassVar[str] = "placement-8"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -148,15 +156,15 @@ class Pool:
     """Nodes that are gone and still hold leases, oldest first."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
-    line: Line = field(default_factory=Line)
+    queue: Queue = field(default_factory=Queue)
     """The waiting jobs in order of the last rank."""
-    untold: dict[str, None] = field(default_factory=dict)
+    unreported: dict[str, None] = field(default_factory=dict)
     """Waiting jobs whose reason to wait may be another one than was said."""
     starting: dict[str, int] = field(default_factory=dict)
     """Placed jobs that have no go yet -> ms when placed, oldest first."""
-    claims: dict[str, dict[str, None]] = field(default_factory=dict)
+    reservations: dict[str, dict[str, None]] = field(default_factory=dict)
     """Job id -> the victims it waits for."""
-    moves: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
+    migrations: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
     """Job id -> what is kept for it while it is moved or resized."""
     elastic: dict[str, None] = field(default_factory=dict)
     """Running jobs that may go on with more or fewer workers."""
@@ -172,12 +180,12 @@ class Pool:
     first_change: int = 0
     """ms of the first of these changes since somebody waits."""
     last_change: int = 0
-    open: Open | None = None
+    open_round: OpenRound | None = None
     """Until it is answered, or too late, nothing starts."""
     round_no: int = 0
     round_at: int = 0
     again_at: int | None = None
-    fresh: int = 0
+    unscanned: int = 0
     """Waiting jobs that no round has passed over yet."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
@@ -236,22 +244,22 @@ class Pool:
         job.phase = "waiting"
         job.round_no = self.round_no
         self.waiting[job.job_id] = job
-        self.line.add(self.kin(job), job.entry(self.ranks.scores))
-        self.untold[job.job_id] = None
-        self.fresh += 1
+        self.queue.add(self.equivalence_class(job), job.entry(self.ranks.scores))
+        self.unreported[job.job_id] = None
+        self.unscanned += 1
 
     def leave(self, job: Job) -> None:
         """The job waits no more."""
         if self.waiting.pop(job.job_id, None) is not None:
-            self.line.remove(self.kin(job), job.entry(self.ranks.scores))
-            self.untold.pop(job.job_id, None)
-            self.fresh -= job.round_no == self.round_no
-        self.claims.pop(job.job_id, None)
-        self.moves.pop(job.job_id, None)
+            self.queue.remove(self.equivalence_class(job), job.entry(self.ranks.scores))
+            self.unreported.pop(job.job_id, None)
+            self.unscanned -= job.round_no == self.round_no
+        self.reservations.pop(job.job_id, None)
+        self.migrations.pop(job.job_id, None)
 
-    def retell(self) -> None:
+    def mark_unreported(self) -> None:
         """What the pool has is another: so may be why any of them waits."""
-        self.untold.update(dict.fromkeys(self.waiting))
+        self.unreported.update(dict.fromkeys(self.waiting))
 
     def hold(self, job: Job) -> None:
         """The job has GPUs."""
@@ -263,24 +271,24 @@ class Pool:
         if self.running.pop(job.job_id, None) is not None:
             self.tiers[job.tier] -= 1
 
-    def kin(self, job: Job) -> Kin:
+    def equivalence_class(self, job: Job) -> EquivalenceClass:
         """The group of the line in which it waits."""
         is_timed = self.settings is not None and self.settings.queue_mode == "easy"
         bucket = bucket_of(job.estimate_ms(self.time_scale)) if is_timed else 0
         alone = job.job_id if job.avoid or job.not_before else ""
-        return Kin(job.tier, job.shape, bucket, alone)
+        return EquivalenceClass(job.tier, job.shape, bucket, alone)
 
-    def line_up(self) -> None:
+    def rebuild_queue(self) -> None:
         """All anew: what the line is made by has changed."""
-        self.line = self.lined_up(self.ranks.scores)
+        self.queue = self.queue_by(self.ranks.scores)
 
-    def lined_up(self, scores: Mapping[str, float]) -> Line:
-        line = Line()
+    def queue_by(self, scores: Mapping[str, float]) -> Queue:
+        queue = Queue()
         for job in self.waiting.values():
-            line.groups.setdefault(self.kin(job), []).append(job.entry(scores))
-        for group in line.groups.values():
+            queue.groups.setdefault(self.equivalence_class(job), []).append(job.entry(scores))
+        for group in queue.groups.values():
             group.sort()
-        return line
+        return queue
 
     def rank(self, ranks: Ranks) -> None:
         """A new order; only those whose score is another one move."""
@@ -293,9 +301,9 @@ class Pool:
         if gone := old.keys() - new.keys():
             moved += [name for name in old if name in gone and name in waiting]
         if len(moved) > len(waiting) // 4:
-            self.line_up()
+            self.rebuild_queue()
             return
         for job in map(waiting.__getitem__, moved):
-            kin = self.kin(job)
-            self.line.remove(kin, job.entry(old))
-            self.line.add(kin, job.entry(new))
+            equivalence_class = self.equivalence_class(job)
+            self.queue.remove(equivalence_class, job.entry(old))
+            self.queue.add(equivalence_class, job.entry(new))

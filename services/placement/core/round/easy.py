@@ -13,10 +13,10 @@ from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Job
 from services.placement.core.round.evict import slots_of
 from services.placement.core.round.fit import Avoid, place
-from services.placement.core.round.view import Placing, View
+from services.placement.core.round.view import Assignment, View
 
 
-class Head(NamedTuple):
+class QueueHead(NamedTuple):
     """The first job that does not fit, when it will, and where."""
 
     job_id: str
@@ -46,26 +46,26 @@ def expected_end(job: Job, now: int, time_scale: float) -> int | None:
 
 
 def head_of(
-    view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Placing]
-) -> Head:
+    view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Assignment]
+) -> QueueHead:
     """Let the jobs on GPUs end one by one, as expected, until this one fits."""
     mark = len(draft.log)
     try:
-        room = Room(draft, shape, avoid)
+        room = RoomCounter(draft, shape, avoid)
         for end, slots in releases(view, placed):
             room.give(slots)
             if room.fits() and (found := place(draft, shape, avoid)):
-                return Head(job.job_id, end, frozenset(slot.node_id for slot in found))
-        return Head(job.job_id, None)
+                return QueueHead(job.job_id, end, frozenset(slot.node_id for slot in found))
+        return QueueHead(job.job_id, None)
     finally:
         draft.rollback(mark)
 
 
-def releases(view: View, placed: Iterable[Placing]) -> Iterator[tuple[int, list[Slot]]]:
+def releases(view: View, placed: Iterable[Assignment]) -> Iterator[tuple[int, list[Slot]]]:
     """What becomes free, and when, in the order of (expected end, job id)."""
     now, scale = view.now, view.time_scale
     held = [(job, slots_of(job)) for job in view.running.values()]
-    held += [(placing.job, placing.slots) for placing in placed]
+    held += [(assignment.job, assignment.slots) for assignment in placed]
     ends = [
         (end, job.job_id, slots)
         for job, slots in held
@@ -75,7 +75,7 @@ def releases(view: View, placed: Iterable[Placing]) -> Iterator[tuple[int, list[
         yield end, slots
 
 
-class Room:
+class RoomCounter:
     """Workers of one shape that fit while GPUs come back, counted without a look at all nodes."""
 
     def __init__(self, draft: Draft, shape: Shape, avoid: Avoid) -> None:

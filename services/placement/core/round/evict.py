@@ -6,12 +6,12 @@ from services.placement.core.pool.board import Draft
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Job
 from services.placement.core.round.fit import place
-from services.placement.core.round.view import Evicted, View
+from services.placement.core.round.view import EvictionPlan, View
 
 
 def evict(
     view: View, draft: Draft, job: Job, shape: Shape, taken: frozenset[str]
-) -> Evicted | None:
+) -> EvictionPlan | None:
     """Victims without any of which the job would not fit; None when all of them are no help.
 
     The draft is left as it was: victims keep their GPUs until their stop is reported.
@@ -36,7 +36,7 @@ def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[
     return []
 
 
-def spare(draft: Draft, shape: Shape, job: Job, given: list[Job]) -> Evicted | None:
+def spare(draft: Draft, shape: Shape, job: Job, given: list[Job]) -> EvictionPlan | None:
     """Let off every victim that is not needed, the dearest first."""
     if not given:
         return None
@@ -46,7 +46,7 @@ def spare(draft: Draft, shape: Shape, job: Job, given: list[Job]) -> Evicted | N
         if not probe(draft, shape, job):
             draft.give(slots_of(victim))
             needed.append(victim)
-    return Evicted(needed, probe(draft, shape, job)) if needed else None
+    return EvictionPlan(needed, probe(draft, shape, job)) if needed else None
 
 
 def probe(draft: Draft, shape: Shape, job: Job) -> list[Slot]:
@@ -58,4 +58,4 @@ def probe(draft: Draft, shape: Shape, job: Job) -> list[Slot]:
 
 
 def slots_of(job: Job) -> list[Slot]:
-    return [lease.slot for lease in job.leases.values()]
+    return [allocation.slot for allocation in job.allocations.values()]

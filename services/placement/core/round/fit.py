@@ -160,9 +160,9 @@ class Failures:
             failed.append(need)
 
 
-def keep(draft: Draft, slots: Iterable[Slot]) -> list[Slot]:
+def reserve_slots(draft: Draft, slots: Iterable[Slot]) -> list[Slot]:
     """Take from everybody the part of these slots that is free now; the rest is still in use."""
-    kept: list[Slot] = []
+    reserved: list[Slot] = []
     for slot in slots:
         node = draft.board.nodes[slot.node_id]
         cpu = max(0, min(node.cpu_free, slot.cpu_milli))
@@ -172,5 +172,5 @@ def keep(draft: Draft, slots: Iterable[Slot]) -> list[Slot]:
             milli = min(node.free[gpu], slot.milli)
             parts.append(Slot(slot.node_id, (gpu,), milli, 0, 0))
         draft.take(parts)
-        kept += parts
-    return kept
+        reserved += parts
+    return reserved

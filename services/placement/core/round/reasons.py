@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from services.placement.core.pool.board import Draft
-from services.placement.core.pool.queue import Walk
+from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.pool.state import Job
-from services.placement.core.round.easy import Head
+from services.placement.core.round.easy import QueueHead
 from services.placement.core.round.fit import Failures, could_hold, fits_now, place, would_hold
-from services.placement.core.round.view import Held, Plan, View
+from services.placement.core.round.view import Hold, Plan, View
 from shared.contracts.placement import HoldReason
 
 HELD_PER_ROUND = 512
@@ -19,41 +19,41 @@ ALONE = ("no_capacity", "no_node_fits", "draining")
 """Reasons that are not about other jobs in line."""
 
 
-class Blocked(NamedTuple):
+class PassedOver(NamedTuple):
     """What a round knows of those that it passed over."""
 
-    walk: Walk
+    scan: QueueScan
     first: list[Job]
     """The next in line, best first."""
-    kept: list[Slot]
-    keepers: set[str]
-    head: Head | None
+    reserved: list[Slot]
+    reserved_for: set[str]
+    head: QueueHead | None
     """Whom all others in line are behind."""
 
 
-def tell(view: View, draft: Draft, plan: Plan, blocked: Blocked) -> None:
+def tell(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> None:
     """Note what is news of those that stay in line, best first; what was kept is given back."""
     jobs = blocked.first if plan.unfinished else [*blocked.first, *others(view, plan, blocked)]
     if not jobs:
         return
-    draft.give(blocked.kept)
+    draft.give(blocked.reserved)
     reasons = Reasons(view, draft, blocked)
     for job in jobs:
-        if reasons.is_as_said(job) or (reason := reasons.of(job)) == job.held:
+        if reasons.is_unchanged(job) or (reason := reasons.of(job)) == job.hold_reason:
             continue
-        if len(plan.held) == HELD_PER_ROUND:
+        if len(plan.holds) == HELD_PER_ROUND:
             plan.unfinished = True
             return
-        plan.held.append(reasons.held(job, reason))
+        plan.holds.append(reasons.held(job, reason))
 
 
-def others(view: View, plan: Plan, blocked: Blocked) -> list[Job]:
+def others(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
     """Behind the first ones: whose reason was never said, or may be another one."""
-    if not view.untold:
+    if not view.unreported:
         return []
     known = {job.job_id for job in blocked.first}
-    known.update(placing.job.job_id for placing in plan.places)
-    found = [view.waiting[name] for name in view.untold if name not in known]
+    known.update(assignment.job.job_id for assignment in plan.places)
+    found = [view.waiting[name] for name in view.unreported if name not in known]
     found = [job for job in found if job.not_before <= view.now]
     return sorted(found, key=lambda job: job.entry(view.scores))
 
@@ -61,7 +61,7 @@ def others(view: View, plan: Plan, blocked: Blocked) -> list[Job]:
 class Reasons:
     """One round's answers by shape: most blocked jobs look alike."""
 
-    def __init__(self, view: View, draft: Draft, blocked: Blocked) -> None:
+    def __init__(self, view: View, draft: Draft, blocked: PassedOver) -> None:
         self.view = view
         self.draft = draft
         self.blocked = blocked
@@ -69,15 +69,17 @@ class Reasons:
         self.counts: dict[tuple[Shape, bool], int] = {}
         self.failures = Failures()
 
-    def is_as_said(self, job: Job) -> bool:
+    def is_unchanged(self, job: Job) -> bool:
         """Where nobody is in its way, the reason only changes with the nodes."""
-        in_nobodys_way = not (self.blocked.kept or self.blocked.head)
-        return in_nobodys_way and job.held in ALONE and job.job_id not in self.view.untold
+        in_nobodys_way = not (self.blocked.reserved or self.blocked.head)
+        return (
+            in_nobodys_way and job.hold_reason in ALONE and job.job_id not in self.view.unreported
+        )
 
     def of(self, job: Job) -> HoldReason:
         """Who is the head, or has GPUs kept for it, waits for GPUs and for nobody else."""
         head = self.blocked.head
-        waits_for_nobody = job.job_id in self.blocked.keepers or (
+        waits_for_nobody = job.job_id in self.blocked.reserved_for or (
             head is not None and head.job_id == job.job_id
         )
         key = (job.shape, waits_for_nobody)
@@ -98,7 +100,7 @@ class Reasons:
         head = self.blocked.head
         if head and self.view.mode == "strict":
             return "behind_head"
-        if not (self.blocked.kept or head) or not self.fits(shape):
+        if not (self.blocked.reserved or head) or not self.fits(shape):
             return "no_capacity"
         return "reserved_for_head" if head and head.nodes else "behind_reservation"
 
@@ -112,12 +114,12 @@ class Reasons:
             self.failures.add(shape, ())
         return bool(slots)
 
-    def held(self, job: Job, reason: HoldReason) -> Held:
+    def held(self, job: Job, reason: HoldReason) -> Hold:
         shape, board = job.shape, self.draft.board
         found = self.count(shape, reason in ("no_node_fits", "draining"))
         short = max(0, shape.min_workers - found) * shape.worker_milli / GPU
         detail: dict[str, float | str] = {
-            "position": float(self.blocked.walk.position(job.entry(self.view.scores))),
+            "position": float(self.blocked.scan.position(job.entry(self.view.scores))),
             "waiting": float(len(self.view.waiting)),
             "workers": float(shape.min_workers),
             "workers_that_fit": float(min(found, shape.min_workers)),
@@ -128,7 +130,7 @@ class Reasons:
             detail["head"] = head.job_id
             if head.at is not None:
                 detail["shadow_at"] = float(head.at)
-        return Held(job, reason, short, detail)
+        return Hold(job, reason, short, detail)
 
     def count(self, shape: Shape, ever: bool) -> int:
         """Workers that fit now, or would fit on empty nodes."""

@@ -6,15 +6,15 @@ from services.placement.core.pool.board import Draft, Node
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.pool.state import Job
 from services.placement.core.round.evict import probe, slots_of
-from services.placement.core.round.fit import keep
+from services.placement.core.round.fit import reserve_slots
 from services.placement.core.round.view import View
 
 
-def claim(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
+def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
     """Keep what the job will stand on once its victims are gone; nothing if that is too little."""
     stopping = [
         victim
-        for victim_id in view.claims.get(job.job_id, {})
+        for victim_id in view.reservations.get(job.job_id, {})
         if (victim := view.jobs.get(victim_id)) and victim.by == job.job_id
     ]
     mark = len(draft.log)
@@ -22,10 +22,10 @@ def claim(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
         draft.give(slots_of(victim))
     slots = probe(draft, shape, job) if stopping else []
     draft.rollback(mark)
-    return keep(draft, slots)
+    return reserve_slots(draft, slots)
 
 
-def reserve(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
+def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
     """Keep the roomiest nodes until the smallest gang of that shape has enough of them.
 
     Chosen anew each round: what becomes free anywhere may join, so the job starts some day.
@@ -39,7 +39,7 @@ def reserve(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
             wanted += part_of(node, shape, workers)
             left -= workers
         if not left:
-            return keep(draft, wanted)
+            return reserve_slots(draft, wanted)
     return []
 
 

@@ -32,7 +32,7 @@ def protected_ms(job: Job, min_residency_ms: int) -> int:
     return max(min_residency_ms, job.debt_ms)
 
 
-class ByRank(NamedTuple):
+class RankRules(NamedTuple):
     """When a job may make others of its own class stop."""
 
     scores: Mapping[str, float]
@@ -41,11 +41,11 @@ class ByRank(NamedTuple):
     min_residency_ms: int
     largest_gpus: float
     """No larger gang is stopped."""
-    move_after_ms: int | None = None
+    migrate_after_ms: int | None = None
     """From the go of a start until it may move for a larger job's sake; None: none ever does."""
 
 
-class Ripe(NamedTuple):
+class Outranked(NamedTuple):
     """A running job that rank may stop, in the order in which it is chosen."""
 
     score: float
@@ -65,7 +65,7 @@ class Victims:
         tiers: Mapping[int, int],
         now: int,
         time_scale: float,
-        by_rank: ByRank | None = None,
+        by_rank: RankRules | None = None,
     ) -> None:
         """`tiers`: how many jobs there are of each, so that nobody is asked where none yields."""
         self._jobs = jobs
@@ -78,7 +78,7 @@ class Victims:
         self._sorted: dict[int, list[Job]] = {}
         self._behind: dict[int, list[int]] = {}
         self._bars: dict[int, float] = {}
-        self._ripe: dict[int, list[Ripe]] = {}
+        self._ripe: dict[int, list[Outranked]] = {}
         self._green: dict[int, list[tuple[float, int]]] = {}
 
     def of(self, job: Job) -> list[Job]:
@@ -115,14 +115,14 @@ class Victims:
         return min(lost_s, LOST_WORK_CAP_S)
 
     @property
-    def move_after_ms(self) -> int | None:
-        return self._by_rank.move_after_ms if self._by_rank else None
+    def migrate_after_ms(self) -> int | None:
+        return self._by_rank.migrate_after_ms if self._by_rank else None
 
-    def moves_at(self, job: Job) -> float:
+    def movable_from_ms(self, job: Job) -> float:
         """ms from which a running job may be moved so that a larger one fits."""
-        if self.move_after_ms is None or not (job.spec.preemptible or job.spec.spot):
+        if self.migrate_after_ms is None or not (job.spec.preemptible or job.spec.spot):
             return math.inf
-        return max(self._protected_until(job), job.started_at + self.move_after_ms)
+        return max(self._protected_until(job), job.started_at + self.migrate_after_ms)
 
     def score_of(self, job: Job) -> float | None:
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
@@ -176,7 +176,7 @@ class Victims:
         """Whose score plus the margin lies below this yields to the job; None: nobody's does."""
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
 
-    def _outranked(self, job: Job) -> list[Ripe]:
+    def _outranked(self, job: Job) -> list[Outranked]:
         bar = self._bar(job)
         if bar is None or self._by_rank is None:
             return []
@@ -184,7 +184,7 @@ class Victims:
         peers = self._peers(job.tier, bar)
         return peers[: bisect_left(peers, bar, key=lambda ripe: ripe.score + margin)]
 
-    def _peers(self, tier: int, bar: float) -> list[Ripe]:
+    def _peers(self, tier: int, bar: float) -> list[Outranked]:
         """Of that tier and below that bar at least, who may be stopped by rank now, in order;
         who may be later is noted as green. In a line the first bar is the highest one."""
         if bar > self._bars.get(tier, UNRANKED):
@@ -196,7 +196,7 @@ class Victims:
                 if end > self._now:
                     green.append((score, end))
                 else:
-                    ripe.append(Ripe(score, job.job_id, job))
+                    ripe.append(Outranked(score, job.job_id, job))
             ripe.sort()
         return self._ripe.get(tier, [])
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from services.placement.core.pool.board import Board, Draft
-from services.placement.core.pool.queue import Line, Walk
+from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.pool.state import Job, Pool
 from services.placement.core.round.fit import Avoid
-from services.placement.core.round.victims import ByRank, Victims
+from services.placement.core.round.victims import RankRules, Victims
 from shared.contracts.access import NEVER_S, QueueMode
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import HoldReason, MoveReason
@@ -29,12 +29,12 @@ class View(NamedTuple):
     time_scale: float
     board: Board
     waiting: Mapping[str, Job]
-    line: Line
-    untold: Mapping[str, None]
+    queue: Queue
+    unreported: Mapping[str, None]
     running: Mapping[str, Job]
     """Jobs that hold GPUs, in any phase."""
     jobs: Mapping[str, Job]
-    claims: Mapping[str, Mapping[str, None]]
+    reservations: Mapping[str, Mapping[str, None]]
     cordons: Mapping[str, bool]
     scores: Mapping[str, float]
     order: str
@@ -51,17 +51,18 @@ class View(NamedTuple):
         return max(0, self.now - self.ranks_at) / 1000
 
 
-def walk_of(view: View) -> Walk:
+def scan_of(view: View) -> QueueScan:
     """The line, and those that have a place of their own: who has made others stop is first; in
     its class the one that waited too long."""
-    names = [*view.claims, view.oldest] if view.oldest else list(view.claims)
+    names = [*view.reservations, view.oldest] if view.oldest else list(view.reservations)
     own = {}
     for job in (view.waiting[name] for name in names if name in view.waiting):
         usual = job.entry(view.scores)
         own[usual] = usual._replace(
-            unclaimed=job.job_id not in view.claims, is_in_turn=job.job_id != view.oldest
+            has_no_reservation=job.job_id not in view.reservations,
+            is_in_turn=job.job_id != view.oldest,
         )
-    return Walk(view.line, own)
+    return QueueScan(view.queue, own)
 
 
 def view_of(pool: Pool, now: int) -> View:
@@ -75,11 +76,11 @@ def view_of(pool: Pool, now: int) -> View:
         time_scale=pool.time_scale,
         board=pool.board,
         waiting=pool.waiting,
-        line=pool.lined_up({}) if stale else pool.line,
-        untold=pool.untold,
+        queue=pool.queue_by({}) if stale else pool.queue,
+        unreported=pool.unreported,
         running=pool.running,
         jobs=pool.jobs,
-        claims=pool.claims,
+        reservations=pool.reservations,
         cordons=pool.cordons,
         scores=scores,
         order=ranks.policy if usable else BASE_ORDER,
@@ -92,13 +93,13 @@ def view_of(pool: Pool, now: int) -> View:
     )
 
 
-def by_rank(pool: Pool, scores: Mapping[str, float]) -> ByRank | None:
+def by_rank(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
     if pool.settings is None or not pool.is_ranked:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
     margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
     after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
-    return ByRank(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
+    return RankRules(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
 
 
 def oldest(pool: Pool, now: int) -> str:
@@ -110,12 +111,12 @@ def oldest(pool: Pool, now: int) -> str:
     ripe = [
         (job.tier, job.since, job.job_id)
         for job in pool.waiting.values()
-        if job.since <= due and job.tier < SPOT_TIER and job.held != "no_node_fits"
+        if job.since <= due and job.tier < SPOT_TIER and job.hold_reason != "no_node_fits"
     ]
     return min(ripe)[2] if ripe else ""
 
 
-class Placing(NamedTuple):
+class Assignment(NamedTuple):
     """A job and its slots."""
 
     job: Job
@@ -134,7 +135,7 @@ class Eviction(NamedTuple):
     by_score: float | None = None
 
 
-class Moving(NamedTuple):
+class Migration(NamedTuple):
     """A running job that goes on elsewhere, one slot per worker in rank order, and for whom."""
 
     job: Job
@@ -144,7 +145,7 @@ class Moving(NamedTuple):
     """Who gets what it leaves."""
 
 
-class Resizing(NamedTuple):
+class Resize(NamedTuple):
     """A running elastic job that goes on with another number of workers, and for whom."""
 
     job: Job
@@ -152,7 +153,7 @@ class Resizing(NamedTuple):
     by: Job | None = None
 
 
-class Held(NamedTuple):
+class Hold(NamedTuple):
     """A job that stays in line, and why, when that is news."""
 
     job: Job
@@ -165,11 +166,11 @@ class Held(NamedTuple):
 class Plan:
     """What one round proposes."""
 
-    places: list[Placing] = field(default_factory=list)
+    places: list[Assignment] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
-    held: list[Held] = field(default_factory=list)
-    moves: list[Moving] = field(default_factory=list)
-    resizes: list[Resizing] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    migrations: list[Migration] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
     waiting: int = 0
     unfinished: bool = False
     again_at: int | None = None
@@ -179,7 +180,7 @@ class Plan:
         self.again_at = at if self.again_at is None else min(self.again_at, at)
 
 
-class Evicted(NamedTuple):
+class EvictionPlan(NamedTuple):
     """Victims that are enough, and the slots they and the free GPUs make."""
 
     victims: list[Job]
@@ -194,4 +195,4 @@ class Policy:
     rank: Callable[[View], Iterable[Job]]
     allot: Callable[[View, Job], Shape]
     place: Callable[[Draft, Shape, Avoid], list[Slot]]
-    evict: Callable[[View, Draft, Job, Shape, frozenset[str]], Evicted | None]
+    evict: Callable[[View, Draft, Job, Shape, frozenset[str]], EvictionPlan | None]

@@ -6,77 +6,95 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from services.placement.core.pool.shape import GPU, Slot
-from services.placement.core.solver.instance import Instance, Move, RoundPlan, Start, Wish
+from services.placement.core.solver.instance import (
+    GangRequest,
+    Instance,
+    RoundPlan,
+    Start,
+    VictimMigration,
+)
 
 
-def faults(instance: Instance, plan: RoundPlan) -> list[str]:
+def find_violations(instance: Instance, plan: RoundPlan) -> list[str]:
     """What is wrong with the plan; empty: nothing."""
-    return [*who(instance, plan), *where(instance, plan), *capacity(instance, plan)]
+    return [
+        *check_requests(instance, plan),
+        *check_slots(instance, plan),
+        *check_capacity(instance, plan),
+    ]
 
 
-def who(instance: Instance, plan: RoundPlan) -> Iterator[str]:
-    wishes = [start.wish for start in plan.starts] + [claim.wish for claim in plan.claims]
-    yield from (f"wish {wish} is served twice" for wish, n in Counter(wishes).items() if n > 1)
-    begun = {start.wish for start in plan.starts}
-    for index, wish in enumerate(instance.wishes):
-        if wish.must and index not in begun:
+def check_requests(instance: Instance, plan: RoundPlan) -> Iterator[str]:
+    requests = [start.request for start in plan.starts] + [
+        reservation.request for reservation in plan.reservations
+    ]
+    yield from (
+        f"wish {request} is served twice" for request, n in Counter(requests).items() if n > 1
+    )
+    begun = {start.request for start in plan.starts}
+    for index, request in enumerate(instance.requests):
+        if request.must_start and index not in begun:
             yield f"wish {index} is first in line and does not start"
-    yield from stops(instance, plan)
+    yield from check_stops(instance, plan)
 
 
-def stops(instance: Instance, plan: RoundPlan) -> Iterator[str]:
-    entitled = {victim for claim in plan.claims for victim in instance.wishes[claim.wish].victims}
+def check_stops(instance: Instance, plan: RoundPlan) -> Iterator[str]:
+    entitled = {
+        victim
+        for reservation in plan.reservations
+        for victim in instance.requests[reservation.request].victims
+    }
     for victim in plan.stops:
         if victim not in entitled:
             yield f"victim {victim} stops for nobody who may ask for it"
     if len(set(plan.stops)) < len(plan.stops):
         yield "a victim stops twice"
-    moved = [move.victim for move in plan.moves]
+    moved = [migration.victim for migration in plan.migrations]
     if not set(moved) <= set(plan.stops) or len(set(moved)) < len(moved):
         yield "a victim moves twice, or without stopping"
 
 
-def where(instance: Instance, plan: RoundPlan) -> Iterator[str]:
+def check_slots(instance: Instance, plan: RoundPlan) -> Iterator[str]:
     for start in plan.starts:
-        yield from gang(instance, instance.wishes[start.wish], start.slots)
-    for move in plan.moves:
-        yield from gang(instance, instance.victims[move.victim].wish, move.slots)
-    for claim in plan.claims:
-        wish = instance.wishes[claim.wish]
-        allowed = homes(instance, wish)
-        if sum(count for _, count in claim.workers) != wish.min_workers:
-            yield f"{wish.job_id} claims another number of workers than its least"
-        if any(name not in allowed for name, _ in claim.workers):
-            yield f"{wish.job_id} claims a node where it may not run"
+        yield from check_gang(instance, instance.requests[start.request], start.slots)
+    for migration in plan.migrations:
+        yield from check_gang(instance, instance.victims[migration.victim].request, migration.slots)
+    for reservation in plan.reservations:
+        request = instance.requests[reservation.request]
+        allowed = allowed_nodes(instance, request)
+        if sum(count for _, count in reservation.workers) != request.min_workers:
+            yield f"{request.job_id} claims another number of workers than its least"
+        if any(name not in allowed for name, _ in reservation.workers):
+            yield f"{request.job_id} claims a node where it may not run"
 
 
-def homes(instance: Instance, wish: Wish) -> set[str]:
-    return {node.node_id for index in wish.classes for node in instance.classes[index].nodes}
+def allowed_nodes(instance: Instance, request: GangRequest) -> set[str]:
+    return {node.node_id for index in request.classes for node in instance.classes[index].nodes}
 
 
-def gang(instance: Instance, wish: Wish, slots: tuple[Slot, ...]) -> Iterator[str]:
-    if not wish.min_workers <= len(slots) <= wish.max_workers:
-        yield f"{wish.job_id} has {len(slots)} workers"
-    allowed = homes(instance, wish)
-    need = (wish.milli, wish.cpu_milli, wish.mem_mib)
+def check_gang(instance: Instance, request: GangRequest, slots: tuple[Slot, ...]) -> Iterator[str]:
+    if not request.min_workers <= len(slots) <= request.max_workers:
+        yield f"{request.job_id} has {len(slots)} workers"
+    allowed = allowed_nodes(instance, request)
+    need = (request.milli, request.cpu_milli, request.mem_mib)
     for slot in slots:
         if slot.node_id not in allowed:
-            yield f"{wish.job_id} may not run on {slot.node_id}"
-        if len(set(slot.gpus)) != wish.gpus or slot[2:] != need:
-            yield f"{wish.job_id} asked for another worker"
+            yield f"{request.job_id} may not run on {slot.node_id}"
+        if len(set(slot.gpus)) != request.gpus or slot[2:] != need:
+            yield f"{request.job_id} asked for another worker"
 
 
-def capacity(instance: Instance, plan: RoundPlan) -> Iterator[str]:
-    taken: list[Start | Move] = [*plan.starts, *plan.moves]
+def check_capacity(instance: Instance, plan: RoundPlan) -> Iterator[str]:
+    taken: list[Start | VictimMigration] = [*plan.starts, *plan.migrations]
     used: dict[str, list[Slot]] = {}
     for slot in (slot for each in taken for slot in each.slots):
         used.setdefault(slot.node_id, []).append(slot)
-    claimed: dict[str, list[tuple[Wish, int]]] = {}
-    for claim in plan.claims:
-        for name, count in claim.workers:
-            claimed.setdefault(name, []).append((instance.wishes[claim.wish], count))
+    reserved: dict[str, list[tuple[GangRequest, int]]] = {}
+    for reservation in plan.reservations:
+        for name, count in reservation.workers:
+            reserved.setdefault(name, []).append((instance.requests[reservation.request], count))
     for cls in instance.classes:
-        back = [held for held in cls.held if held.victim in plan.stops]
+        back = [share for share in cls.victim_shares if share.victim in plan.stops]
         for node in cls.nodes:
             slots = used.get(node.node_id, [])
             free = remaining(node.free, slots)
@@ -84,11 +102,11 @@ def capacity(instance: Instance, plan: RoundPlan) -> Iterator[str]:
             mem = cls.mem_mib - sum(slot.mem_mib for slot in slots)
             if min(free, default=0) < 0 or cpu < 0 or mem < 0:
                 yield f"{node.node_id} has not so much"
-            later = claimed.get(node.node_id, [])
-            whole = sum(left == GPU for left in free) + sum(held.whole for held in back)
-            cpu += sum(held.cpu_milli for held in back)
-            mem += sum(held.mem_mib for held in back)
-            if later and not holds(later, whole, cpu, mem):
+            later = reserved.get(node.node_id, [])
+            whole = sum(left == GPU for left in free) + sum(share.whole for share in back)
+            cpu += sum(share.cpu_milli for share in back)
+            mem += sum(share.mem_mib for share in back)
+            if later and not fits(later, whole, cpu, mem):
                 yield f"{node.node_id} will not have so much"
 
 
@@ -100,9 +118,9 @@ def remaining(free: tuple[int, ...], slots: Iterable[Slot]) -> list[int]:
     return left
 
 
-def holds(later: list[tuple[Wish, int]], whole: int, cpu: int, mem: int) -> bool:
+def fits(later: list[tuple[GangRequest, int]], whole: int, cpu: int, mem: int) -> bool:
     return (
-        sum(wish.gpus * count for wish, count in later) <= whole
-        and sum(wish.cpu_milli * count for wish, count in later) <= cpu
-        and sum(wish.mem_mib * count for wish, count in later) <= mem
+        sum(request.gpus * count for request, count in later) <= whole
+        and sum(request.cpu_milli * count for request, count in later) <= cpu
+        and sum(request.mem_mib * count for request, count in later) <= mem
     )

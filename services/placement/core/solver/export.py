@@ -14,21 +14,21 @@ from services.placement.core.round.fit import place
 from services.placement.core.round.greedy import plan as greedy_plan
 from services.placement.core.round.view import Plan, View
 from services.placement.core.solver.instance import (
-    Claim,
     Fixed,
     FreeNode,
-    Held,
+    GangRequest,
     Instance,
+    NextWorker,
     NodeClass,
-    Room,
+    Reservation,
     RoundPlan,
     Start,
     Victim,
-    Wish,
+    VictimShare,
 )
 from services.placement.core.solver.objective import MOVE, STOP, size_milli, stop_price, weight
 from services.placement.core.solver.places import workers_later, workers_now
-from services.placement.core.solver.window import VICTIMS, Asking, Window, is_whole
+from services.placement.core.solver.window import VICTIMS, Candidate, Window, is_whole
 
 HOMES = 32
 """Classes of nodes that one job chooses among."""
@@ -41,14 +41,16 @@ def instance_of(view: View, greedy: Plan | None = None) -> Instance:
     draft = Draft(view.board)
     try:
         known = greedy or greedy_plan(view)
-        window = Window(view, draft, {placing.job.job_id: placing for placing in known.places})
+        window = Window(
+            view, draft, {assignment.job.job_id: assignment for assignment in known.places}
+        )
         window.look()
         return Export(view, draft, window, known).instance()
     finally:
         draft.rollback()
 
 
-class Choice(NamedTuple):
+class ClassChoice(NamedTuple):
     """Where jobs that are alike may run."""
 
     speeds: dict[int, int]
@@ -65,7 +67,7 @@ class Export:
     window: Window
     greedy: Plan
     victims: dict[str, Job] = field(default_factory=dict)
-    holds: dict[str, list[Held]] = field(default_factory=dict)
+    victim_shares: dict[str, list[VictimShare]] = field(default_factory=dict)
     """Node id -> what victims hold there."""
     classes: list[NodeClass] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
@@ -75,7 +77,7 @@ class Export:
     full: int = 0
     without_gpus: bool = False
     """Somebody asks for cores and memory alone."""
-    choices: dict[object, Choice] = field(default_factory=dict)
+    choices: dict[object, ClassChoice] = field(default_factory=dict)
     """By all that jobs differ in: most are alike."""
     places: dict[str, int] = field(default_factory=dict)
 
@@ -83,32 +85,32 @@ class Export:
         self.places = self.window.places()
         self.note_victims()
         self.group()
-        wishes = tuple(self.wish(asking) for asking in self.window.asking)
+        requests = tuple(self.request(candidate) for candidate in self.window.candidates)
         victims = tuple(self.victim(job) for job in self.victims.values())
         plan = self.hint()
         if not self.window.fixed:
-            wishes = first_of_line(wishes, plan)
+            requests = require_first(requests, plan)
         return Instance(
             tuple(self.classes),
-            wishes,
+            requests,
             victims,
             self.room(),
             self.full,
             plan,
             tuple(
-                Fixed(job.job_id, job.attempt, position, tuple(placing.slots))
-                for position, job, placing in self.window.fixed
+                Fixed(job.job_id, job.attempt, position, tuple(assignment.slots))
+                for position, job, assignment in self.window.fixed
             ),
         )
 
-    def room(self) -> Room:
+    def room(self) -> NextWorker:
         shape = self.window.blocked
-        return Room(shape.gpus, shape.cpu_milli, shape.mem_mib) if shape else Room()
+        return NextWorker(shape.gpus, shape.cpu_milli, shape.mem_mib) if shape else NextWorker()
 
     def note_victims(self) -> None:
         chosen = [each.job for each in self.greedy.evictions if is_whole(each.job)]
-        offered = [job for asking in self.window.asking for job in asking.victims]
-        if any(asking.victims for asking in self.window.asking):
+        offered = [job for candidate in self.window.candidates for job in candidate.victims]
+        if any(candidate.victims for candidate in self.window.candidates):
             for job in [*chosen, *offered]:
                 if len(self.victims) < VICTIMS:
                     self.victims.setdefault(job.job_id, job)
@@ -120,21 +122,21 @@ class Export:
                 part[1] += slot.cpu_milli
                 part[2] += slot.mem_mib
             for name, (gpus, cpu, mem) in parts.items():
-                self.holds.setdefault(name, []).append(Held(index, gpus, cpu, mem))
+                self.victim_shares.setdefault(name, []).append(VictimShare(index, gpus, cpu, mem))
 
     # ---- nodes --------------------------------------------------------------------------------
 
     def group(self) -> None:
         """Nodes that no job of the window can tell apart are one class, in order of name."""
-        kin = self.kin()
-        self.without_gpus = any(not asking.shape.gpus for asking in self.window.asking)
-        groups: dict[Kin, list[Node]] = {}
+        features = self.features()
+        self.without_gpus = any(not candidate.shape.gpus for candidate in self.window.candidates)
+        groups: dict[NodeFeatures, list[Node]] = {}
         for name in sorted(self.view.board.nodes):
             node = self.view.board.nodes[name]
             if not node.indexed:
                 continue
             if self.has_room(node):
-                groups.setdefault(kin(node), []).append(node)
+                groups.setdefault(features(node), []).append(node)
             else:
                 self.full += 1
         racks: dict[str, int] = {}
@@ -143,16 +145,16 @@ class Export:
             self.classes.append(class_of(key, nodes, racks.setdefault(key.rack, len(racks))))
             self.nodes.append(nodes[0])
 
-    def kin(self) -> Callable[[Node], Kin]:
+    def features(self) -> Callable[[Node], NodeFeatures]:
         cpu, mem = self.most_cpu_mem()
-        labelled = any(asking.shape.selector for asking in self.window.asking)
-        shunned: dict[str, list[int]] = {}
-        for index, asking in enumerate(self.window.asking):
-            for name in asking.avoid:
-                shunned.setdefault(name, []).append(index)
+        labelled = any(candidate.shape.selector for candidate in self.window.candidates)
+        avoided_by: dict[str, list[int]] = {}
+        for index, candidate in enumerate(self.window.candidates):
+            for name in candidate.avoid:
+                avoided_by.setdefault(name, []).append(index)
 
-        def of(node: Node) -> Kin:
-            return Kin(
+        def of(node: Node) -> NodeFeatures:
+            return NodeFeatures(
                 node.kind.gpu_type,
                 node.kind.gpus,
                 node.whole,
@@ -161,81 +163,83 @@ class Export:
                 min(node.mem_free, mem.on(node)),
                 node.rack,
                 self.view.board.health(node.node_id),
-                tuple(self.holds.get(node.node_id, ())),
-                tuple(shunned.get(node.node_id, ())),
+                tuple(self.victim_shares.get(node.node_id, ())),
+                tuple(avoided_by.get(node.node_id, ())),
                 node.kind.labels if labelled else (),
             )
 
         return of
 
     def has_room(self, node: Node) -> bool:
-        return node.node_id in self.holds or any(node.free) or self.without_gpus
+        return node.node_id in self.victim_shares or any(node.free) or self.without_gpus
 
-    def most_cpu_mem(self) -> tuple[Bound, Bound]:
+    def most_cpu_mem(self) -> tuple[ResourceBound, ResourceBound]:
         """Beyond what the node's GPUs could ever need, cores and memory make no difference."""
-        shapes = [asking.shape for asking in self.window.asking]
-        shapes += [asking for asking in (self.window.blocked,) if asking]
+        shapes = [candidate.shape for candidate in self.window.candidates]
+        shapes += [candidate for candidate in (self.window.blocked,) if candidate]
         if any(not shape.gpus for shape in shapes):
-            return Bound(0, 0, True), Bound(0, 0, True)
+            return ResourceBound(0, 0, True), ResourceBound(0, 0, True)
         needs = [(shape.cpu_milli, shape.mem_mib, shape.worker_milli) for shape in shapes]
         room = self.room()
         cpu = max((-(-cpu * GPU // milli) for cpu, _, milli in needs), default=0)
         mem = max((-(-mem * GPU // milli) for _, mem, milli in needs), default=0)
-        return Bound(cpu, room.cpu_milli), Bound(mem, room.mem_mib)
+        return ResourceBound(cpu, room.cpu_milli), ResourceBound(mem, room.mem_mib)
 
     # ---- jobs ---------------------------------------------------------------------------------
 
-    def wish(self, asking: Asking) -> Wish:
+    def request(self, candidate: Candidate) -> GangRequest:
         numbers = {job_id: index for index, job_id in enumerate(self.victims)}
-        victims = tuple(numbers[j.job_id] for j in asking.victims if j.job_id in numbers)
-        shape = asking.shape
-        per_gpu = weight(self.places[asking.job.job_id])
+        victims = tuple(numbers[j.job_id] for j in candidate.victims if j.job_id in numbers)
+        shape = candidate.shape
+        per_gpu = weight(self.places[candidate.job.job_id])
         worker = size_milli(shape.gpus, shape.milli)
-        wish = plain_wish(asking.job, shape)
+        request = plain_request(candidate.job, shape)
         value = per_gpu * worker * shape.min_workers // GPU
-        choice = self.choice(asking, wish, bool(victims))
-        classes = sorted(choice.best | (self.used_by(asking.job) & choice.speeds.keys()))
+        choice = self.choice(candidate, request, bool(victims))
+        classes = sorted(choice.best | (self.used_by(candidate.job) & choice.speeds.keys()))
         return replace(
-            wish,
+            request,
             classes=tuple(classes),
             speeds=tuple(choice.speeds[index] for index in classes),
-            position=asking.position,
-            value=value + self.due(asking),
+            position=candidate.position,
+            value=value + self.due(candidate),
             extra=per_gpu * worker // (2 * GPU),
             victims=victims,
         )
 
-    def due(self, asking: Asking) -> int:
+    def due(self, candidate: Candidate) -> int:
         """A higher class is served whatever its victims lose; the price says only which."""
-        lower = (job for job in asking.victims if job.tier > asking.job.tier)
+        lower = (job for job in candidate.victims if job.tier > candidate.job.tier)
         return sum(self.price(job) for job in lower)
 
-    def choice(self, asking: Asking, wish: Wish, later: bool) -> Choice:
+    def choice(self, candidate: Candidate, request: GangRequest, later: bool) -> ClassChoice:
         """Of very many kinds of nodes the fastest and tightest; for a gang also the most of a
         kind. Beside them a job may have those of greedy's plan."""
-        speeds = asking.job.spec.gpu_speeds or {}
-        key = (asking.shape, asking.avoid, tuple(sorted(speeds.items())), later)
+        speeds = candidate.job.spec.gpu_speeds or {}
+        key = (candidate.shape, candidate.avoid, tuple(sorted(speeds.items())), later)
         if key not in self.choices:
-            homes = dict(self.homes(asking, wish, later))
-            self.choices[key] = Choice(homes, self.best(wish, homes))
+            homes = dict(self.homes(candidate, request, later))
+            self.choices[key] = ClassChoice(homes, self.best(request, homes))
         return self.choices[key]
 
-    def homes(self, asking: Asking, wish: Wish, later: bool) -> Iterator[tuple[int, int]]:
+    def homes(
+        self, candidate: Candidate, request: GangRequest, later: bool
+    ) -> Iterator[tuple[int, int]]:
         """Classes where it may run, and how fast."""
         workers = workers_later if later else workers_now
         for index, (cls, node) in enumerate(zip(self.classes, self.nodes, strict=True)):
-            suited = node.node_id not in asking.avoid and suits(asking.shape, node)
-            if suited and workers(cls, wish):
-                yield index, self.speed(asking.job, node)
+            suited = node.node_id not in candidate.avoid and suits(candidate.shape, node)
+            if suited and workers(cls, request):
+                yield index, self.speed(candidate.job, node)
 
-    def best(self, wish: Wish, speeds: Mapping[int, int]) -> frozenset[int]:
+    def best(self, request: GangRequest, speeds: Mapping[int, int]) -> frozenset[int]:
         if len(speeds) <= HOMES:
             return frozenset(speeds)
         tight = sorted((-speed, self.classes[at].whole, at) for at, speed in speeds.items())
         found = {at for *_, at in tight[: HOMES // 2]}
-        if wish.max_workers > 1:
+        if request.max_workers > 1:
             wide = sorted(
-                (-len(self.classes[at].nodes) * workers_now(self.classes[at], wish), at)
+                (-len(self.classes[at].nodes) * workers_now(self.classes[at], request), at)
                 for at in speeds
             )
             found.update(at for _, at in wide[: HOMES // 2])
@@ -243,8 +247,8 @@ class Export:
 
     def used_by(self, job: Job) -> set[int]:
         """Classes of the nodes where greedy would start it."""
-        placing = self.window.placed.get(job.job_id)
-        return {self.where[slot.node_id] for slot in placing.slots} if placing else set()
+        assignment = self.window.placed.get(job.job_id)
+        return {self.where[slot.node_id] for slot in assignment.slots} if assignment else set()
 
     def speed(self, job: Job, node: Node) -> int:
         """Thousandths of the best that the job could have in this pool, at full health."""
@@ -255,13 +259,15 @@ class Export:
         return max(1, round(GPU * own * self.view.board.health(node.node_id)))
 
     def victim(self, job: Job) -> Victim:
-        shape = job.shape._replace(min_workers=len(job.leases), max_workers=len(job.leases))
-        wish = plain_wish(job, shape)
-        moves = job.phase == "running" and job.spec.preemptible
-        asking = Asking(job, shape, job.avoid, 0)
-        classes = tuple(sorted(self.choice(asking, wish, False).best)) if moves else ()
-        wish = replace(wish, classes=classes, speeds=(GPU,) * len(classes))
-        return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), wish)
+        shape = job.shape._replace(
+            min_workers=len(job.allocations), max_workers=len(job.allocations)
+        )
+        request = plain_request(job, shape)
+        migrations = job.phase == "running" and job.spec.preemptible
+        candidate = Candidate(job, shape, job.avoid, 0)
+        classes = tuple(sorted(self.choice(candidate, request, False).best)) if migrations else ()
+        request = replace(request, classes=classes, speeds=(GPU,) * len(classes))
+        return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), request)
 
     def price(self, job: Job, each: int = STOP) -> int:
         simulated = job.spec.simulated
@@ -274,42 +280,46 @@ class Export:
 
     def hint(self) -> RoundPlan:
         """Greedy's plan of the same view, as far as it is about jobs of the window."""
-        number = {asking.job.job_id: index for index, asking in enumerate(self.window.asking)}
+        number = {
+            candidate.job.job_id: index for index, candidate in enumerate(self.window.candidates)
+        }
         starts = [
-            Start(number[placing.job.job_id], tuple(placing.slots))
-            for placing in self.greedy.places
-            if placing.job.job_id in number
+            Start(number[assignment.job.job_id], tuple(assignment.slots))
+            for assignment in self.greedy.places
+            if assignment.job.job_id in number
         ]
         mark = len(self.draft.log)
         for start in starts:
             self.draft.take(start.slots)
-        claims, stops = self.claims(number)
+        reservations, stops = self.reservations(number)
         self.draft.rollback(mark)
-        return RoundPlan(tuple(starts), tuple(claims), tuple(stops))
+        return RoundPlan(tuple(starts), tuple(reservations), tuple(stops))
 
-    def claims(self, number: Mapping[str, int]) -> tuple[list[Claim], list[int]]:
+    def reservations(self, number: Mapping[str, int]) -> tuple[list[Reservation], list[int]]:
         """Where those who make others stop would stand, if it can be said."""
         index = {job_id: at for at, job_id in enumerate(self.victims)}
         by: dict[str, list[Job]] = {}
         for eviction in self.greedy.evictions:
             by.setdefault(eviction.by.job_id, []).append(eviction.job)
-        claims: list[Claim] = []
+        reservations: list[Reservation] = []
         stops: list[int] = []
         for job_id, victims in by.items():
-            asked = self.window.asking[number[job_id]] if job_id in number else None
-            if asked is None or not may_stop(asked, victims, index):
+            candidate = self.window.candidates[number[job_id]] if job_id in number else None
+            if candidate is None or not may_stop(candidate, victims, index):
                 continue
             for job in victims:
                 self.draft.give(slots_of(job))
-            shape = asked.shape._replace(max_workers=asked.shape.min_workers)
-            slots = place(self.draft, shape, asked.avoid)
+            shape = candidate.shape._replace(max_workers=candidate.shape.min_workers)
+            slots = place(self.draft, shape, candidate.avoid)
             if slots:
-                claims.append(Claim(number[job_id], counted(slot.node_id for slot in slots)))
+                reservations.append(
+                    Reservation(number[job_id], counted(slot.node_id for slot in slots))
+                )
                 stops += [index[job.job_id] for job in victims]
-        return claims, stops
+        return reservations, stops
 
 
-class Kin(NamedTuple):
+class NodeFeatures(NamedTuple):
     """What the jobs of the window could tell nodes apart by."""
 
     gpu_type: str
@@ -320,13 +330,13 @@ class Kin(NamedTuple):
     mem_mib: int
     rack: str
     health: float
-    held: tuple[Held, ...]
-    shunned: tuple[int, ...]
+    victim_shares: tuple[VictimShare, ...]
+    avoided_by: tuple[int, ...]
     labels: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ResourceBound:
     """The most of a resource that jobs of the window could use on a node."""
 
     per_gpu: int
@@ -337,8 +347,8 @@ class Bound:
         return 1 << 60 if self.is_open else self.per_gpu * node.kind.gpus + self.more
 
 
-def may_stop(asked: Asking, victims: Iterable[Job], known: Mapping[str, int]) -> bool:
-    offered = {job.job_id for job in asked.victims if job.job_id in known}
+def may_stop(candidate: Candidate, victims: Iterable[Job], known: Mapping[str, int]) -> bool:
+    offered = {job.job_id for job in candidate.victims if job.job_id in known}
     return all(job.job_id in offered for job in victims)
 
 
@@ -347,21 +357,21 @@ def suits(shape: Shape, node: Node) -> bool:
     return typed and matches(shape, node.labels)
 
 
-def class_of(kin: Kin, nodes: list[Node], rack: int) -> NodeClass:
+def class_of(features: NodeFeatures, nodes: list[Node], rack: int) -> NodeClass:
     return NodeClass(
-        kin.gpus,
-        kin.whole,
-        kin.partial,
-        kin.cpu_milli,
-        kin.mem_mib,
+        features.gpus,
+        features.whole,
+        features.partial,
+        features.cpu_milli,
+        features.mem_mib,
         rack,
         tuple(FreeNode(node.node_id, tuple(node.free)) for node in nodes),
-        kin.held,
+        features.victim_shares,
     )
 
 
-def plain_wish(job: Job, shape: Shape) -> Wish:
-    return Wish(
+def plain_request(job: Job, shape: Shape) -> GangRequest:
+    return GangRequest(
         job.job_id,
         job.attempt,
         shape.gpus,
@@ -377,11 +387,11 @@ def plain_wish(job: Job, shape: Shape) -> Wish:
     )
 
 
-def first_of_line(wishes: tuple[Wish, ...], plan: RoundPlan) -> tuple[Wish, ...]:
+def require_first(requests: tuple[GangRequest, ...], plan: RoundPlan) -> tuple[GangRequest, ...]:
     """Whoever is first and fits starts: nobody who gets to the head of the line is passed over."""
-    if not wishes or wishes[0].victims or all(start.wish for start in plan.starts):
-        return wishes
-    return (replace(wishes[0], must=True), *wishes[1:])
+    if not requests or requests[0].victims or all(start.request for start in plan.starts):
+        return requests
+    return (replace(requests[0], must_start=True), *requests[1:])
 
 
 def counted(names: Iterable[str]) -> tuple[tuple[str, int], ...]:

@@ -20,7 +20,7 @@ class FreeNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class VictimShare:
     """What a running job that may be stopped holds on each node of a class."""
 
     victim: int
@@ -43,11 +43,11 @@ class NodeClass:
     mem_mib: int
     rack: int
     nodes: tuple[FreeNode, ...]
-    held: tuple[Held, ...] = ()
+    victim_shares: tuple[VictimShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GangRequest:
     """A gang: all of its least workers or none."""
 
     job_id: str
@@ -68,7 +68,7 @@ class Wish:
     """Of a start with its least workers at full speed."""
     extra: int = 0
     """Of each worker beyond."""
-    must: bool = False
+    must_start: bool = False
     """The first of the line that fits: every plan starts it, so nobody starves."""
     victims: tuple[int, ...] = ()
     """Running jobs that it may stop; only a job that does not fit has any."""
@@ -88,12 +88,12 @@ class Victim:
     """Of stopping it: lost work, restart, and the GPUs it loses."""
     move_price: int
     """Of stopping it where it goes on elsewhere: lost work and restart."""
-    wish: Wish
+    request: GangRequest
     """What it needs to go on elsewhere; without classes it may not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NextWorker:
     """One worker of the first job in line that fits nowhere now: who should fit next."""
 
     gpus: int = 0
@@ -105,20 +105,20 @@ class Room:
 class Start:
     """A wish, by its index, and its slots: taken now."""
 
-    wish: int
+    request: int
     slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Reservation:
     """A wish that makes others stop; its workers by node, on what will be free then."""
 
-    wish: int
+    request: int
     workers: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class VictimMigration:
     """A victim, by its index, that goes on on other GPUs, free now."""
 
     victim: int
@@ -130,10 +130,10 @@ class RoundPlan:
     """What one contended round would do."""
 
     starts: tuple[Start, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
     stops: tuple[int, ...] = ()
     """Victims that stop, moved ones among them."""
-    moves: tuple[Move, ...] = ()
+    migrations: tuple[VictimMigration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +151,16 @@ class Instance:
     """One contended round. Nodes with nothing free and no victim are only counted."""
 
     classes: tuple[NodeClass, ...]
-    wishes: tuple[Wish, ...]
+    requests: tuple[GangRequest, ...]
     victims: tuple[Victim, ...] = ()
-    room: Room = Room()
+    next_worker: NextWorker = NextWorker()
     full_nodes: int = 0
     greedy: RoundPlan = RoundPlan()
     fixed: tuple[Fixed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class SolvedPlan:
+class Solution:
     """The better of the solver's plan and greedy's, under `objective.score`."""
 
     plan: RoundPlan

@@ -15,11 +15,11 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from services.placement.core.pool.shape import GPU, Slot
-from services.placement.core.solver.instance import Instance, NodeClass, RoundPlan, Wish
+from services.placement.core.solver.instance import GangRequest, Instance, NodeClass, RoundPlan
 from services.placement.core.solver.objective import (
     BALANCE,
     FRAGMENT,
-    Left,
+    NodeRemainder,
     at_speed,
     fragments,
     node_unit,
@@ -40,10 +40,10 @@ Sum = list[tuple[Var, int]]
 
 
 @dataclass(slots=True)
-class Gang:
+class GangVariables:
     """The variables of one gang that would start (or move) now."""
 
-    wish: Wish
+    request: GangRequest
     begins: Var
     workers: dict[int, Var] = field(default_factory=dict)
     """Place -> workers; in a bundle -> nodes."""
@@ -75,7 +75,7 @@ class Model:
         self.now = [Load() for _ in places]
         self.later = [Load() for _ in places]
         self.shares: dict[tuple[int, int], Sum] = {}
-        shares = (wish.max_workers for wish in instance.wishes if wish.is_share)
+        shares = (request.max_workers for request in instance.requests if request.is_share)
         self.share_workers = sum(shares)
         """So many GPUs at most are opened on one node."""
         self.bundle_units: dict[int, list[Var]] = {}
@@ -83,12 +83,14 @@ class Model:
         self.by_class: dict[int, list[int]] = {}
         for number, place in enumerate(places):
             self.by_class.setdefault(place.cls, []).append(number)
-        self.gangs = [self.starter(wish) for wish in instance.wishes]
+        self.gangs = [self.starter(request) for request in instance.requests]
         self.stops = [self.bool() for _ in instance.victims]
-        self.claims = {
-            index: self.claimer(wish) for index, wish in enumerate(instance.wishes) if wish.victims
+        self.reservations = {
+            index: self.reservation_gang(request)
+            for index, request in enumerate(instance.requests)
+            if request.victims
         }
-        self.movers = [self.mover(index) for index in range(len(instance.victims))]
+        self.migrants = [self.migrant(index) for index in range(len(instance.victims))]
         self.entitle()
         self.same_shapes()
         self.share_bins()
@@ -114,98 +116,98 @@ class Model:
 
     # ---- who starts, claims, stops ------------------------------------------------------------
 
-    def starter(self, wish: Wish) -> Gang:
-        gang = Gang(wish, self.bool())
-        if not wish.victims:
+    def starter(self, request: GangRequest) -> GangVariables:
+        gang = GangVariables(request, self.bool())
+        if not request.victims:
             self.spread(gang)
         if not gang.workers:
             self.cp.add(gang.begins == 0)
             return gang
-        if wish.must:
+        if request.must_start:
             self.cp.add(gang.begins == 1)
         self.value(gang)
         self.compact(gang)
         return gang
 
-    def mover(self, index: int) -> Gang:
+    def migrant(self, index: int) -> GangVariables:
         victim = self.instance.victims[index]
-        gang = Gang(victim.wish, self.bool())
+        gang = GangVariables(victim.request, self.bool())
         self.spread(gang)
         self.gain.append((self.stops[index], -victim.price))
         self.gain.append((gang.begins, victim.price - victim.move_price))
         self.cp.add(gang.begins <= self.stops[index] if gang.workers else gang.begins == 0)
         return gang
 
-    def spread(self, gang: Gang) -> None:
+    def spread(self, gang: GangVariables) -> None:
         """Workers by place, and all of the gang or none."""
-        wish = gang.wish
-        for index in wish.classes:
-            per_node = workers_now(self.instance.classes[index], wish)
+        request = gang.request
+        for index in request.classes:
+            per_node = workers_now(self.instance.classes[index], request)
             for number in self.by_class.get(index, ()) if per_node else ():
                 self.put(gang, number, per_node)
         if gang.workers:
             workers = total((var, gang.per[number]) for number, var in gang.workers.items())
-            self.cp.add(workers >= wish.min_workers * gang.begins)
-            self.cp.add(workers <= wish.max_workers * gang.begins)
+            self.cp.add(workers >= request.min_workers * gang.begins)
+            self.cp.add(workers <= request.max_workers * gang.begins)
 
-    def put(self, gang: Gang, number: int, per_node: int) -> None:
-        wish, place, load = gang.wish, self.places[number], self.now[number]
+    def put(self, gang: GangVariables, number: int, per_node: int) -> None:
+        request, place, load = gang.request, self.places[number], self.now[number]
         if place.is_single:
             var, per = self.upto(per_node), 1
-        elif wish.is_share or not wish.gpus:
+        elif request.is_share or not request.gpus:
             return
         else:
-            var, per = self.upto(min(place.count, wish.max_workers // per_node)), per_node
+            var, per = self.upto(min(place.count, request.max_workers // per_node)), per_node
             self.bundle_units.setdefault(number, []).append(var)
         gang.workers[number], gang.per[number] = var, per
         if place.is_single:
-            load.cpu.append((var, wish.cpu_milli))
-            load.mem.append((var, wish.mem_mib))
-            if wish.is_share:
+            load.cpu.append((var, request.cpu_milli))
+            load.mem.append((var, request.mem_mib))
+            if request.is_share:
                 self.put_share(gang, number, var)
-            elif wish.gpus:
-                load.gpus.append((var, wish.gpus))
+            elif request.gpus:
+                load.gpus.append((var, request.gpus))
 
-    def put_share(self, gang: Gang, number: int, workers: Var) -> None:
+    def put_share(self, gang: GangVariables, number: int, workers: Var) -> None:
         free = bins_of(self.cls(number), self.share_workers)
         for at, milli in enumerate(free):
-            most = min(milli // gang.wish.milli, gang.wish.max_workers)
+            most = min(milli // gang.request.milli, gang.request.max_workers)
             if most:
                 var = gang.bins[number, at] = self.upto(most)
-                self.shares.setdefault((number, at), []).append((var, gang.wish.milli))
+                self.shares.setdefault((number, at), []).append((var, gang.request.milli))
         here = [var for (place, _), var in gang.bins.items() if place == number]
         self.cp.add(sum(here) == workers)
 
-    def value(self, gang: Gang) -> None:
+    def value(self, gang: GangVariables) -> None:
         """A gang runs at its slowest node's speed: which level that is, is chosen with it."""
-        wish = gang.wish
-        speed_of = dict(zip(wish.classes, wish.speeds, strict=True))
+        request = gang.request
+        speed_of = dict(zip(request.classes, request.speeds, strict=True))
         speeds = {number: speed_of[self.places[number].cls] for number in gang.workers}
         levels = sorted(set(speeds.values()), reverse=True)
         if len(levels) == 1:
-            self.gain.append((gang.begins, at_speed(wish.value, levels[0])))
+            self.gain.append((gang.begins, at_speed(request.value, levels[0])))
         else:
             chosen = {level: self.bool() for level in levels}
             self.cp.add(sum(chosen.values()) == gang.begins)
-            self.gain += [(var, at_speed(wish.value, level)) for level, var in chosen.items()]
+            self.gain += [(var, at_speed(request.value, level)) for level, var in chosen.items()]
             for number, var in gang.workers.items():
                 allowed = [chosen[level] for level in levels if level <= speeds[number]]
                 self.cp.add(var <= self.most(gang, number) * sum(allowed))
-        if wish.extra:
-            self.gain += [(v, wish.extra * gang.per[n]) for n, v in gang.workers.items()]
-            self.gain.append((gang.begins, -wish.extra * wish.min_workers))
+        if request.extra:
+            self.gain += [(v, request.extra * gang.per[n]) for n, v in gang.workers.items()]
+            self.gain.append((gang.begins, -request.extra * request.min_workers))
 
-    def most(self, gang: Gang, number: int) -> int:
+    def most(self, gang: GangVariables, number: int) -> int:
         place = self.places[number]
-        per_node = workers_now(self.cls(number), gang.wish)
+        per_node = workers_now(self.cls(number), gang.request)
         return per_node if place.is_single else place.count
 
-    def compact(self, gang: Gang) -> None:
+    def compact(self, gang: GangVariables) -> None:
         """Few nodes and few racks, for a gang that could use several."""
-        wish = gang.wish
-        if wish.max_workers == 1:
+        request = gang.request
+        if request.max_workers == 1:
             return
-        cost = node_unit(wish)
+        cost = node_unit(request)
         used: dict[int, Var] = {}
         for number, var in gang.workers.items():
             used[number] = self.indicator(gang, number, var)
@@ -218,8 +220,8 @@ class Model:
         if len(racks) > 1:
             self.few_racks(gang, racks)
 
-    def few_racks(self, gang: Gang, racks: dict[int, list[Var]]) -> None:
-        cost = rack_unit(self.instance, gang.wish)
+    def few_racks(self, gang: GangVariables, racks: dict[int, list[Var]]) -> None:
+        cost = rack_unit(self.instance, gang.request)
         for flags in racks.values():
             rack = self.bool()
             for flag in flags:
@@ -227,7 +229,7 @@ class Model:
             self.gain.append((rack, -cost))
         self.gain.append((gang.begins, cost))
 
-    def indicator(self, gang: Gang, number: int, var: Var) -> Var:
+    def indicator(self, gang: GangVariables, number: int, var: Var) -> Var:
         most = self.most(gang, number)
         if most == 1:
             return var
@@ -235,52 +237,58 @@ class Model:
         self.cp.add(var <= most * flag)
         return flag
 
-    def claimer(self, wish: Wish) -> Gang:
+    def reservation_gang(self, request: GangRequest) -> GangVariables:
         """A gang on what is free now and what victims give back; it starts when they are gone."""
-        gang = Gang(wish, self.bool())
-        self.gain.append((gang.begins, wish.value))
-        for index in wish.classes:
+        gang = GangVariables(request, self.bool())
+        self.gain.append((gang.begins, request.value))
+        for index in request.classes:
             cls = self.instance.classes[index]
-            per_node = workers_later(cls, wish)
+            per_node = workers_later(cls, request)
             for number in self.by_class.get(index, ()) if per_node else ():
                 self.put_later(gang, number, per_node)
         workers = total((var, gang.per[number]) for number, var in gang.workers.items())
-        self.cp.add(workers == wish.min_workers * gang.begins)
+        self.cp.add(workers == request.min_workers * gang.begins)
         return gang
 
-    def put_later(self, gang: Gang, number: int, per_node: int) -> None:
-        place, wish, load = self.places[number], gang.wish, self.later[number]
+    def put_later(self, gang: GangVariables, number: int, per_node: int) -> None:
+        place, request, load = self.places[number], gang.request, self.later[number]
         if place.is_single:
             var, per = self.upto(per_node), 1
-            load.gpus.append((var, wish.gpus))
-            load.cpu.append((var, wish.cpu_milli))
-            load.mem.append((var, wish.mem_mib))
+            load.gpus.append((var, request.gpus))
+            load.cpu.append((var, request.cpu_milli))
+            load.mem.append((var, request.mem_mib))
         else:
-            var, per = self.upto(min(place.count, wish.min_workers // per_node or 1)), per_node
+            var, per = self.upto(min(place.count, request.min_workers // per_node or 1)), per_node
             self.bundle_later.setdefault(number, []).append(var)
-            for held in self.cls(number).held:
-                self.cp.add(var <= place.count * self.stops[held.victim])
+            for share in self.cls(number).victim_shares:
+                self.cp.add(var <= place.count * self.stops[share.victim])
         gang.workers[number], gang.per[number] = var, per
 
     def entitle(self) -> None:
         """A victim stops only for a claim that may ask for it; who has a claim does not start."""
-        asking: dict[int, list[Var]] = {}
-        for index, claim in self.claims.items():
-            self.cp.add_at_most_one(claim.begins, self.gangs[index].begins)
-            for victim in claim.wish.victims:
-                asking.setdefault(victim, []).append(claim.begins)
+        candidate: dict[int, list[Var]] = {}
+        for index, reservation in self.reservations.items():
+            self.cp.add_at_most_one(reservation.begins, self.gangs[index].begins)
+            for victim in reservation.request.victims:
+                candidate.setdefault(victim, []).append(reservation.begins)
         for victim, stop in enumerate(self.stops):
-            self.cp.add(stop <= sum(asking.get(victim, [])))
+            self.cp.add(stop <= sum(candidate.get(victim, [])))
 
     def same_shapes(self) -> None:
         """Of jobs that ask for the same the first in line goes first: no value is lost by it."""
-        last: dict[tuple[object, ...], Gang] = {}
+        last: dict[tuple[object, ...], GangVariables] = {}
         for gang in self.gangs:
-            wish = gang.wish
-            if wish.victims:
+            request = gang.request
+            if request.victims:
                 continue
-            key = (*need_of(wish), wish.min_workers, wish.max_workers, wish.classes, wish.speeds)
-            if key in last and gang.wish.value <= last[key].wish.value:
+            key = (
+                *need_of(request),
+                request.min_workers,
+                request.max_workers,
+                request.classes,
+                request.speeds,
+            )
+            if key in last and gang.request.value <= last[key].request.value:
                 self.cp.add_implication(gang.begins, last[key].begins)
             last[key] = gang
 
@@ -312,10 +320,10 @@ class Model:
         self.bound(now_.cpu, cls.cpu_milli)
         self.bound(now_.mem, cls.mem_mib)
         if later_.gpus:
-            back = [(self.stops[held.victim], held) for held in cls.held]
-            whole = [(stop, -held.whole) for stop, held in back]
-            cpu = [(stop, -held.cpu_milli) for stop, held in back]
-            mem = [(stop, -held.mem_mib) for stop, held in back]
+            back = [(self.stops[share.victim], share) for share in cls.victim_shares]
+            whole = [(stop, -share.whole) for stop, share in back]
+            cpu = [(stop, -share.cpu_milli) for stop, share in back]
+            mem = [(stop, -share.mem_mib) for stop, share in back]
             self.bound(now_.gpus + later_.gpus + whole, cls.whole)
             self.bound(now_.cpu + later_.cpu + cpu, cls.cpu_milli)
             self.bound(now_.mem + later_.mem + mem, cls.mem_mib)
@@ -354,7 +362,7 @@ class Model:
         self.balance_of.expression(cls.whole - used)
 
     def room_flag(self, cls: NodeClass, load: Load) -> None:
-        need, worth = self.instance.room, room(self.instance, free_of(cls))
+        need, worth = self.instance.next_worker, room(self.instance, free_of(cls))
         if not worth:
             return
         flag = self.bool()
@@ -371,12 +379,12 @@ class Model:
         self.constant += untouched * place.count
         units: list[Var] = []
         by_left: dict[int, list[Var]] = {}
-        for gang in self.gangs + self.movers:
+        for gang in self.gangs + self.migrants:
             if number in gang.workers:
-                var, workers, wish = gang.workers[number], gang.per[number], gang.wish
-                whole = cls.whole - workers * wish.gpus
-                cpu = cls.cpu_milli - workers * wish.cpu_milli
-                mem = cls.mem_mib - workers * wish.mem_mib
+                var, workers, request = gang.workers[number], gang.per[number], gang.request
+                whole = cls.whole - workers * request.gpus
+                cpu = cls.cpu_milli - workers * request.cpu_milli
+                mem = cls.mem_mib - workers * request.mem_mib
                 self.gain.append((var, self.worth(cls, whole, cpu, mem) - untouched))
                 by_left.setdefault(whole, []).append(var)
                 units.append(var)
@@ -385,7 +393,7 @@ class Model:
         self.balance_of.rest(units, place.count, cls.whole)
 
     def worth(self, cls: NodeClass, whole: int, cpu: int, mem: int) -> int:
-        left = Left(cls.gpus, whole, 0, cpu, mem)
+        left = NodeRemainder(cls.gpus, whole, 0, cpu, mem)
         return room(self.instance, left) - fragments(left)
 
     def in_order(self) -> None:
@@ -459,16 +467,16 @@ class Hint:
 
     def give(self, plan: RoundPlan) -> None:
         model = self.model
-        for gang in [*model.gangs, *model.claims.values(), *model.movers]:
+        for gang in [*model.gangs, *model.reservations.values(), *model.migrants]:
             for var in [gang.begins, *gang.workers.values(), *gang.bins.values()]:
                 self.set(var, 0)
         for start in plan.starts:
-            self.begin(model.gangs[start.wish], start.slots)
-        for move in plan.moves:
-            self.begin(model.movers[move.victim], move.slots)
-        for claim in plan.claims:
-            self.set(model.claims[claim.wish].begins, 1)
-            self.count(model.claims[claim.wish], claim.workers)
+            self.begin(model.gangs[start.request], start.slots)
+        for migration in plan.migrations:
+            self.begin(model.migrants[migration.victim], migration.slots)
+        for reservation in plan.reservations:
+            self.set(model.reservations[reservation.request].begins, 1)
+            self.count(model.reservations[reservation.request], reservation.workers)
         for victim, stop in enumerate(model.stops):
             self.set(stop, int(victim in plan.stops))
         for var, value in self.values.values():
@@ -477,15 +485,15 @@ class Hint:
     def set(self, var: Var, value: int) -> None:
         self.values[var.index] = (var, value)
 
-    def begin(self, gang: Gang, slots: tuple[Slot, ...]) -> None:
+    def begin(self, gang: GangVariables, slots: tuple[Slot, ...]) -> None:
         self.set(gang.begins, 1)
         self.count(gang, Counter(slot.node_id for slot in slots).items())
-        if gang.wish.is_share:
+        if gang.request.is_share:
             bins = Counter((number := self.place_of[s.node_id], self.bin(number, s)) for s in slots)
             for key, workers in bins.items():
                 self.set(gang.bins[key], workers)
 
-    def count(self, gang: Gang, workers: Iterable[tuple[str, int]]) -> None:
+    def count(self, gang: GangVariables, workers: Iterable[tuple[str, int]]) -> None:
         by_place: Counter[int] = Counter()
         for name, many in workers:
             by_place[self.place_of[name]] += many
@@ -509,9 +517,9 @@ def total(terms: Iterable[tuple[Var, int]]) -> Var:
     return cp_model.LinearExpr.weighted_sum([v for v, _ in pairs], [c for _, c in pairs])
 
 
-def need_of(wish: Wish) -> tuple[int, int, int, int]:
-    return wish.gpus, wish.milli, wish.cpu_milli, wish.mem_mib
+def need_of(request: GangRequest) -> tuple[int, int, int, int]:
+    return request.gpus, request.milli, request.cpu_milli, request.mem_mib
 
 
-def free_of(cls: NodeClass) -> Left:
-    return Left(cls.gpus, cls.whole, 0, cls.cpu_milli, cls.mem_mib)
+def free_of(cls: NodeClass) -> NodeRemainder:
+    return NodeRemainder(cls.gpus, cls.whole, 0, cls.cpu_milli, cls.mem_mib)

@@ -20,7 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.placement.core.pool.shape import GPU, Slot
-from services.placement.core.solver.instance import Instance, NodeClass, RoundPlan, Start, Wish
+from services.placement.core.solver.instance import (
+    GangRequest,
+    Instance,
+    NodeClass,
+    RoundPlan,
+    Start,
+)
 
 HEAD = 1 << 20
 """Value of one GPU for the first in line."""
@@ -64,7 +70,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class NodeRemainder:
     """A node after the starts of a plan."""
 
     gpus: int
@@ -79,9 +85,11 @@ def score(instance: Instance, plan: RoundPlan) -> Score:
     where = class_of(instance)
     terms = {
         "value": sum(started(instance, start, where) for start in plan.starts)
-        + sum(instance.wishes[claim.wish].value for claim in plan.claims),
+        + sum(instance.requests[reservation.request].value for reservation in plan.reservations),
         "racks": -sum(rack_cost(instance, start, where) for start in plan.starts),
-        "nodes": -sum(node_cost(instance.wishes[s.wish], nodes_of(s.slots)) for s in plan.starts),
+        "nodes": -sum(
+            node_cost(instance.requests[s.request], nodes_of(s.slots)) for s in plan.starts
+        ),
         "lost_work": -stops_cost(instance, plan),
         **tidiness(instance, plan, where),
     }
@@ -98,47 +106,47 @@ def nodes_of(slots: tuple[Slot, ...]) -> int:
 
 
 def started(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
-    wish = instance.wishes[start.wish]
-    extra = wish.extra * (len(start.slots) - wish.min_workers)
-    return at_speed(wish.value, speed_of(wish, start.slots, where)) + extra
+    request = instance.requests[start.request]
+    extra = request.extra * (len(start.slots) - request.min_workers)
+    return at_speed(request.value, speed_of(request, start.slots, where)) + extra
 
 
 def at_speed(value: int, speed: int) -> int:
     return value * speed // GPU
 
 
-def speed_of(wish: Wish, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
+def speed_of(request: GangRequest, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
     """Thousandths: of its slowest node."""
-    speeds = dict(zip(wish.classes, wish.speeds, strict=True))
+    speeds = dict(zip(request.classes, request.speeds, strict=True))
     return min(speeds[where[slot.node_id]] for slot in slots)
 
 
-def racks_of(instance: Instance, wish: Wish) -> int:
+def racks_of(instance: Instance, request: GangRequest) -> int:
     """Racks that the wish could be spread over."""
-    return len({instance.classes[index].rack for index in wish.classes})
+    return len({instance.classes[index].rack for index in request.classes})
 
 
-def rack_unit(instance: Instance, wish: Wish) -> int:
+def rack_unit(instance: Instance, request: GangRequest) -> int:
     """Cost of each rack beyond the first."""
-    return wish.value // (RACK_SHARE * max(1, racks_of(instance, wish)))
+    return request.value // (RACK_SHARE * max(1, racks_of(instance, request)))
 
 
 def rack_cost(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
     used = {instance.classes[where[slot.node_id]].rack for slot in start.slots}
-    return rack_unit(instance, instance.wishes[start.wish]) * (len(used) - 1)
+    return rack_unit(instance, instance.requests[start.request]) * (len(used) - 1)
 
 
-def node_unit(wish: Wish) -> int:
+def node_unit(request: GangRequest) -> int:
     """Cost of each node beyond the first."""
-    return wish.value // (NODE_SHARE * wish.max_workers)
+    return request.value // (NODE_SHARE * request.max_workers)
 
 
-def node_cost(wish: Wish, nodes: int) -> int:
-    return node_unit(wish) * (nodes - 1)
+def node_cost(request: GangRequest, nodes: int) -> int:
+    return node_unit(request) * (nodes - 1)
 
 
 def stops_cost(instance: Instance, plan: RoundPlan) -> int:
-    moved = {move.victim for move in plan.moves}
+    moved = {migration.victim for migration in plan.migrations}
     return sum(
         instance.victims[index].move_price if index in moved else instance.victims[index].price
         for index in plan.stops
@@ -150,7 +158,9 @@ def stops_cost(instance: Instance, plan: RoundPlan) -> int:
 
 def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> dict[str, int]:
     touched: dict[str, list[Slot]] = {}
-    taken = [start.slots for start in plan.starts] + [move.slots for move in plan.moves]
+    taken = [start.slots for start in plan.starts] + [
+        migration.slots for migration in plan.migrations
+    ]
     for slot in (slot for slots in taken for slot in slots):
         touched.setdefault(slot.node_id, []).append(slot)
     lefts = [
@@ -170,12 +180,12 @@ def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> d
 
 def untouched(
     instance: Instance, touched: Mapping[str, list[Slot]], where: Mapping[str, int]
-) -> list[tuple[Left, int]]:
+) -> list[tuple[NodeRemainder, int]]:
     counts = [len(cls.nodes) for cls in instance.classes]
     for name in touched:
         counts[where[name]] -= 1
     return [
-        (Left(cls.gpus, cls.whole, 0, cls.cpu_milli, cls.mem_mib), count)
+        (NodeRemainder(cls.gpus, cls.whole, 0, cls.cpu_milli, cls.mem_mib), count)
         for cls, count in zip(instance.classes, counts, strict=True)
     ]
 
@@ -185,10 +195,10 @@ def node_free(instance: Instance, name: str, where: Mapping[str, int]) -> tuple[
     return next(node.free for node in nodes if node.node_id == name)
 
 
-def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> Left:
+def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> NodeRemainder:
     used = {gpu for slot in slots for gpu in slot.gpus if free[gpu] == GPU}
     opened = {gpu for slot in slots if slot.milli < GPU for gpu in slot.gpus if free[gpu] == GPU}
-    return Left(
+    return NodeRemainder(
         cls.gpus,
         cls.whole - len(used),
         len(opened),
@@ -197,13 +207,13 @@ def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> Left:
     )
 
 
-def fragments(left: Left) -> int:
+def fragments(left: NodeRemainder) -> int:
     """A node of which some GPUs are free and some are not; a GPU that a share has opened."""
     return FRAGMENT * ((0 < left.whole < left.gpus) + left.opened)
 
 
-def room(instance: Instance, left: Left) -> int:
+def room(instance: Instance, left: NodeRemainder) -> int:
     """The next job's worker fits there."""
-    need = instance.room
+    need = instance.next_worker
     fits = left.whole >= need.gpus and left.cpu_milli >= need.cpu_milli
     return ROOM if need.gpus and fits and left.mem_mib >= need.mem_mib else 0

@@ -11,7 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from services.placement.core.pool.shape import GPU
-from services.placement.core.solver.instance import FreeNode, Instance, NodeClass, RoundPlan, Wish
+from services.placement.core.solver.instance import (
+    FreeNode,
+    GangRequest,
+    Instance,
+    NodeClass,
+    RoundPlan,
+)
 
 SINGLES = 40
 """Nodes that are bins of their own, where there are more; those that greedy mixes always are."""
@@ -31,30 +37,30 @@ class Place:
         return len(self.nodes)
 
 
-def bounded(wish: Wish, workers: int, cpu_milli: int, mem_mib: int) -> int:
-    if wish.cpu_milli:
-        workers = min(workers, cpu_milli // wish.cpu_milli)
-    if wish.mem_mib:
-        workers = min(workers, mem_mib // wish.mem_mib)
+def bounded(request: GangRequest, workers: int, cpu_milli: int, mem_mib: int) -> int:
+    if request.cpu_milli:
+        workers = min(workers, cpu_milli // request.cpu_milli)
+    if request.mem_mib:
+        workers = min(workers, mem_mib // request.mem_mib)
     return max(0, workers)
 
 
-def workers_now(cls: NodeClass, wish: Wish) -> int:
+def workers_now(cls: NodeClass, request: GangRequest) -> int:
     """Workers that one node of the class takes now, up to what the job can use."""
-    if wish.is_share:
-        by_gpu = cls.whole * (GPU // wish.milli) + sum(m // wish.milli for m in cls.partial)
+    if request.is_share:
+        by_gpu = cls.whole * (GPU // request.milli) + sum(m // request.milli for m in cls.partial)
     else:
-        by_gpu = cls.whole // wish.gpus if wish.gpus else MANY
-    return min(wish.max_workers, bounded(wish, by_gpu, cls.cpu_milli, cls.mem_mib))
+        by_gpu = cls.whole // request.gpus if request.gpus else MANY
+    return min(request.max_workers, bounded(request, by_gpu, cls.cpu_milli, cls.mem_mib))
 
 
-def workers_later(cls: NodeClass, wish: Wish) -> int:
+def workers_later(cls: NodeClass, request: GangRequest) -> int:
     """Workers that one node takes when every victim on it has stopped."""
-    whole = cls.whole + sum(held.whole for held in cls.held)
-    cpu = cls.cpu_milli + sum(held.cpu_milli for held in cls.held)
-    mem = cls.mem_mib + sum(held.mem_mib for held in cls.held)
-    by_gpu = whole // wish.gpus if wish.gpus else MANY
-    return min(wish.max_workers, bounded(wish, by_gpu, cpu, mem))
+    whole = cls.whole + sum(share.whole for share in cls.victim_shares)
+    cpu = cls.cpu_milli + sum(share.cpu_milli for share in cls.victim_shares)
+    mem = cls.mem_mib + sum(share.mem_mib for share in cls.victim_shares)
+    by_gpu = whole // request.gpus if request.gpus else MANY
+    return min(request.max_workers, bounded(request, by_gpu, cpu, mem))
 
 
 def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:
@@ -87,7 +93,7 @@ def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]
 
 
 @dataclass(slots=True)
-class Use:
+class NodeUsage:
     """What a plan does on one node."""
 
     workers: Counter[int] = field(default_factory=Counter)
@@ -95,25 +101,25 @@ class Use:
     gpus: set[int] = field(default_factory=set)
 
 
-Usage = dict[str, Use]
+Usage = dict[str, NodeUsage]
 
 
 def usage(instance: Instance, plan: RoundPlan) -> Usage:
     found: Usage = {}
-    taken = [(start.wish, start.slots) for start in plan.starts]
-    taken += [(-1 - move.victim, move.slots) for move in plan.moves]
+    taken = [(start.request, start.slots) for start in plan.starts]
+    taken += [(-1 - migration.victim, migration.slots) for migration in plan.migrations]
     for who, slots in taken:
         for slot in slots:
-            use = found.setdefault(slot.node_id, Use())
+            use = found.setdefault(slot.node_id, NodeUsage())
             use.workers[who] += 1
             use.gpus.update(slot.gpus)
-    for claim in plan.claims:
-        for name, count in claim.workers:
-            found.setdefault(name, Use()).workers[MANY + claim.wish] += count
+    for reservation in plan.reservations:
+        for name, count in reservation.workers:
+            found.setdefault(name, NodeUsage()).workers[MANY + reservation.request] += count
     return found
 
 
-def is_mixed(instance: Instance, cls: NodeClass, use: Use | None) -> bool:
+def is_mixed(instance: Instance, cls: NodeClass, use: NodeUsage | None) -> bool:
     """A bundle cannot say what the plan does on this node."""
     if use is None:
         return False
@@ -122,11 +128,11 @@ def is_mixed(instance: Instance, cls: NodeClass, use: Use | None) -> bool:
     ((who, workers),) = use.workers.items()
     if not 0 <= who < MANY:
         return True
-    wish = instance.wishes[who]
-    return wish.is_share or not wish.gpus or workers != workers_now(cls, wish)
+    request = instance.requests[who]
+    return request.is_share or not request.gpus or workers != workers_now(cls, request)
 
 
-def whole_used(use: Use | None, node: FreeNode) -> int:
+def whole_used(use: NodeUsage | None, node: FreeNode) -> int:
     """Whole GPUs that the plan takes of this node: an order among nodes that are alike."""
     return sum(node.free[gpu] == GPU for gpu in use.gpus) if use else 0
 

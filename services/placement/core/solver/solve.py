@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from ortools.sat.python import cp_model
 
 from services.placement.core.pool.shape import GPU, Slot
-from services.placement.core.solver.checker import faults
+from services.placement.core.solver.checker import find_violations
 from services.placement.core.solver.instance import (
-    Claim,
     FreeNode,
+    GangRequest,
     Instance,
-    Move,
+    Reservation,
     RoundPlan,
-    SolvedPlan,
+    Solution,
     Start,
-    Wish,
+    VictimMigration,
 )
-from services.placement.core.solver.model import Gang, Model
+from services.placement.core.solver.model import GangVariables, Model
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import gpus_of, layout
 
@@ -29,9 +29,7 @@ ROUNDING = 0.01
 STATUS = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible"}
 
 
-def solve(
-    instance: Instance, deterministic_limit: float, wall_s: float | None = None
-) -> SolvedPlan:
+def solve(instance: Instance, deterministic_limit: float, wall_s: float | None = None) -> Solution:
     """The same bytes lead to the same plan, unless `wall_s` (live only) cuts the search short.
 
     `deterministic_limit` is in the solver's own units of work, about a second each. In a simulation
@@ -46,15 +44,15 @@ def solve(
     found = solver.solve(model.cp)
     exact = all(place.is_single for place in model.places)
     if found not in STATUS:
-        return kept(instance, "kept_greedy", greedy, greedy, exact)
+        return greedy_solution(instance, "kept_greedy", greedy, greedy, exact)
     plan = read(instance, model, solver)
     bound = math.floor(solver.best_objective_bound + ROUNDING)
-    if faults(instance, plan):
-        return kept(instance, "refused", greedy, bound, exact)
+    if find_violations(instance, plan):
+        return greedy_solution(instance, "refused", greedy, bound, exact)
     made = score(instance, plan)
     if made.total <= greedy:
-        return kept(instance, "kept_greedy", greedy, max(bound, greedy), exact)
-    return SolvedPlan(plan, STATUS[found], made.total, greedy, bound, made.terms, exact)
+        return greedy_solution(instance, "kept_greedy", greedy, max(bound, greedy), exact)
+    return Solution(plan, STATUS[found], made.total, greedy, bound, made.terms, exact)
 
 
 def limit(solver: cp_model.CpSolver, deterministic: float, wall_s: float | None) -> None:
@@ -72,9 +70,11 @@ def limit(solver: cp_model.CpSolver, deterministic: float, wall_s: float | None)
         found.max_time_in_seconds = wall_s
 
 
-def kept(instance: Instance, status: str, greedy: int, bound: int, exact: bool) -> SolvedPlan:
+def greedy_solution(
+    instance: Instance, status: str, greedy: int, bound: int, exact: bool
+) -> Solution:
     made = score(instance, instance.greedy)
-    return SolvedPlan(instance.greedy, status, greedy, greedy, bound, made.terms, exact)
+    return Solution(instance.greedy, status, greedy, greedy, bound, made.terms, exact)
 
 
 # ---- from variables to slots -----------------------------------------------------------------
@@ -82,10 +82,10 @@ def kept(instance: Instance, status: str, greedy: int, bound: int, exact: bool) 
 
 def read(instance: Instance, model: Model, solver: cp_model.CpSolver) -> RoundPlan:
     """The plan that the solver's numbers say; GPUs by their indices, lowest first."""
-    return Reading(instance, model, solver).plan()
+    return SolutionReader(instance, model, solver).plan()
 
 
-class Reading:
+class SolutionReader:
     """Hands out nodes and GPUs in a fixed order."""
 
     def __init__(self, instance: Instance, model: Model, solver: cp_model.CpSolver) -> None:
@@ -108,20 +108,20 @@ class Reading:
             for index, gang in enumerate(model.gangs)
             if self.begins(gang)
         ]
-        moves = [
-            Move(victim, tuple(self.slots(gang)))
-            for victim, gang in enumerate(model.movers)
+        migrations = [
+            VictimMigration(victim, tuple(self.slots(gang)))
+            for victim, gang in enumerate(model.migrants)
             if self.begins(gang)
         ]
-        claims = [
-            Claim(index, tuple(self.later(gang)))
-            for index, gang in model.claims.items()
+        reservations = [
+            Reservation(index, tuple(self.later(gang)))
+            for index, gang in model.reservations.items()
             if self.begins(gang)
         ]
         stops = tuple(v for v, stop in enumerate(model.stops) if self.solver.value(stop))
-        return RoundPlan(tuple(starts), tuple(claims), stops, tuple(moves))
+        return RoundPlan(tuple(starts), tuple(reservations), stops, tuple(migrations))
 
-    def begins(self, gang: Gang) -> bool:
+    def begins(self, gang: GangVariables) -> bool:
         return bool(gang.workers) and bool(self.solver.value(gang.begins))
 
     def open_shares(self) -> None:
@@ -140,33 +140,33 @@ class Reading:
             self.whole[node.node_id] = [g for g, milli in enumerate(node.free) if milli == GPU]
         return self.whole[node.node_id]
 
-    def slots(self, gang: Gang) -> Iterator[Slot]:
-        if gang.wish.is_share:
+    def slots(self, gang: GangVariables) -> Iterator[Slot]:
+        if gang.request.is_share:
             yield from self.share_slots(gang)
             return
         for number, var in gang.workers.items():
             units = int(self.solver.value(var))
             if self.model.places[number].is_single:
-                yield from self.take(gang.wish, self.node(number), units)
+                yield from self.take(gang.request, self.node(number), units)
                 continue
             for _ in range(units):
-                yield from self.take(gang.wish, next(self.bundles[number]), gang.per[number])
+                yield from self.take(gang.request, next(self.bundles[number]), gang.per[number])
 
-    def take(self, wish: Wish, node: FreeNode, workers: int) -> Iterator[Slot]:
+    def take(self, request: GangRequest, node: FreeNode, workers: int) -> Iterator[Slot]:
         free = self.free_whole(node)
         for _ in range(workers):
-            gpus, free[: wish.gpus] = tuple(free[: wish.gpus]), []
-            yield slot(wish, node, gpus)
+            gpus, free[: request.gpus] = tuple(free[: request.gpus]), []
+            yield slot(request, node, gpus)
 
-    def share_slots(self, gang: Gang) -> Iterator[Slot]:
+    def share_slots(self, gang: GangVariables) -> Iterator[Slot]:
         for (number, at), var in gang.bins.items():
             node = self.node(number)
             for _ in range(int(self.solver.value(var))):
                 key = (number, at)
                 gpu = self.opened[key] if key in self.opened else gpus_of(node)[at]
-                yield slot(gang.wish, node, (gpu,))
+                yield slot(gang.request, node, (gpu,))
 
-    def later(self, gang: Gang) -> Iterator[tuple[str, int]]:
+    def later(self, gang: GangVariables) -> Iterator[tuple[str, int]]:
         for number, var in gang.workers.items():
             units = int(self.solver.value(var))
             if self.model.places[number].is_single:
@@ -177,5 +177,5 @@ class Reading:
                 yield next(self.bundles[number]).node_id, gang.per[number]
 
 
-def slot(wish: Wish, node: FreeNode, gpus: tuple[int, ...]) -> Slot:
-    return Slot(node.node_id, gpus, wish.milli, wish.cpu_milli, wish.mem_mib)
+def slot(request: GangRequest, node: FreeNode, gpus: tuple[int, ...]) -> Slot:
+    return Slot(node.node_id, gpus, request.milli, request.cpu_milli, request.mem_mib)

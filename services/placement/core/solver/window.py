@@ -17,8 +17,8 @@ from services.placement.core.pool.shape import GPU, Shape
 from services.placement.core.pool.state import Job
 from services.placement.core.round.fit import Avoid, Failures, could_hold, place
 from services.placement.core.round.greedy import GREEDY
-from services.placement.core.round.reserve import claim
-from services.placement.core.round.view import Placing, View
+from services.placement.core.round.reserve import reserve_freed
+from services.placement.core.round.view import Assignment, View
 from services.placement.core.solver.objective import CLASS_GAP
 
 WINDOW = 64
@@ -27,13 +27,13 @@ BEFORE = WINDOW // 2
 """Of them so many at most before the first that greedy passes over."""
 LOOK = 1024
 """Jobs in line that are looked at for them."""
-CLAIMERS = 8
+RESERVING_MOST = 8
 """Jobs that do not fit and may make others stop: as many as greedy serves in one round."""
 VICTIMS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class Candidate:
     """A job in the window."""
 
     job: Job
@@ -50,72 +50,74 @@ class Window:
 
     view: View
     draft: Draft
-    placed: Mapping[str, Placing]
-    asking: list[Asking] = field(default_factory=list)
-    fixed: list[tuple[int, Job, Placing]] = field(default_factory=list)
+    placed: Mapping[str, Assignment]
+    candidates: list[Candidate] = field(default_factory=list)
+    fixed: list[tuple[int, Job, Assignment]] = field(default_factory=list)
     blocked: Shape | None = None
     """Of the first job that does not fit."""
-    claimers: int = 0
-    _before: deque[Asking] = field(default_factory=deque)
+    reserving: int = 0
+    _before: deque[Candidate] = field(default_factory=deque)
     _failures: Failures = field(default_factory=Failures)
 
     def look(self) -> None:
         """Walks the line until the window is full."""
         for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
-            if len(self.asking) - self.claimers == WINDOW:
+            if len(self.candidates) - self.reserving == WINDOW:
                 break
             if job.not_before <= self.view.now:
-                self._meet(position, job)
-        self.asking[:0] = self._before
+                self._consider(position, job)
+        self.candidates[:0] = self._before
 
     def places(self) -> dict[str, int]:
         """Job id -> its place in the window, each class after a gap: what it weighs."""
         found: dict[str, int] = {}
         count = 0
         first: int | None = None
-        for asking in self.asking:
+        for candidate in self.candidates:
             gap = 0
-            if asking.job.job_id not in self.view.claims:
-                first = asking.job.tier if first is None else first
-                gap = CLASS_GAP * (asking.job.tier - first)
-            found[asking.job.job_id] = count + gap
-            count += not asking.victims
+            if candidate.job.job_id not in self.view.reservations:
+                first = candidate.job.tier if first is None else first
+                gap = CLASS_GAP * (candidate.job.tier - first)
+            found[candidate.job.job_id] = count + gap
+            count += not candidate.victims
         return found
 
-    def _meet(self, position: int, job: Job) -> None:
+    def _consider(self, position: int, job: Job) -> None:
         shape = GREEDY.allot(self.view, job)
-        asking = Asking(job, shape, avoided(self.view.board, job, shape), position)
+        candidate = Candidate(job, shape, avoided(self.view.board, job, shape), position)
         if job.job_id not in self.placed:
-            self._passed_over(asking)
-        elif self.asking:
-            self.asking.append(asking)
+            self._passed_over(candidate)
+        elif self.candidates:
+            self.candidates.append(candidate)
         else:
-            self._before.append(asking)
+            self._before.append(candidate)
             if len(self._before) > BEFORE:
                 self._fix(self._before.popleft())
 
-    def _fix(self, asking: Asking) -> None:
-        placing = self.placed[asking.job.job_id]
-        self.draft.take(placing.slots)
-        self.fixed.append((asking.position, asking.job, placing))
+    def _fix(self, candidate: Candidate) -> None:
+        assignment = self.placed[candidate.job.job_id]
+        self.draft.take(assignment.slots)
+        self.fixed.append((candidate.position, candidate.job, assignment))
 
-    def _passed_over(self, asking: Asking) -> None:
-        job, shape = asking.job, asking.shape
-        if self._fits(shape, asking.avoid):
-            self.asking.append(asking)
+    def _passed_over(self, candidate: Candidate) -> None:
+        job, shape = candidate.job, candidate.shape
+        if self._fits(shape, candidate.avoid):
+            self.candidates.append(candidate)
             return
         self.blocked = self.blocked or shape
-        if job.job_id in self.view.claims:
-            claim(self.view, self.draft, job, shape)
-        elif self._may_claim(job, shape):
+        if job.job_id in self.view.reservations:
+            reserve_freed(self.view, self.draft, job, shape)
+        elif self._may_reserve(job, shape):
             victims = tuple(filter(is_whole, self.view.victims.of(job)[:VICTIMS]))
             if victims:
-                self.claimers += 1
-                self.asking.append(Asking(job, shape, asking.avoid, asking.position, victims))
+                self.reserving += 1
+                self.candidates.append(
+                    Candidate(job, shape, candidate.avoid, candidate.position, victims)
+                )
 
-    def _may_claim(self, job: Job, shape: Shape) -> bool:
+    def _may_reserve(self, job: Job, shape: Shape) -> bool:
         whole = shape.gpus and not shape.is_share
-        return bool(whole and self.claimers < CLAIMERS and self.view.victims.any_for(job))
+        return bool(whole and self.reserving < RESERVING_MOST and self.view.victims.any_for(job))
 
     def _fits(self, shape: Shape, avoid: Avoid) -> bool:
         """Alone, beside what is fixed; who does not will not when more is taken."""
@@ -138,4 +140,4 @@ def avoided(board: Board, job: Job, shape: Shape) -> Avoid:
 
 def is_whole(job: Job) -> bool:
     """Only jobs with whole GPUs give anything back that a claim could count on."""
-    return all(lease.slot.milli == GPU for lease in job.leases.values())
+    return all(allocation.slot.milli == GPU for allocation in job.allocations.values())

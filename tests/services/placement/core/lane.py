@@ -84,8 +84,8 @@ class Lane:
         return self.feed(*(self.an("admission", job) for job in jobs), after_ms=after_ms)
 
     def cancel(self, job_id: str, reason: str = "") -> list[Event]:
-        wish = CancelRequested(job_id=job_id, tenant="t", command_id="c1", reason=reason)
-        return self.feed(self.an("admission", wish))
+        request = CancelRequested(job_id=job_id, tenant="t", command_id="c1", reason=reason)
+        return self.feed(self.an("admission", request))
 
     def readmit(self, job_id: str, attempt: int, *avoid: str) -> list[Event]:
         again = JobReadmitted(job_id=job_id, tenant="t", attempt=attempt, avoid_nodes=avoid)
@@ -133,7 +133,7 @@ class Lane:
         return self.state.jobs[job_id]
 
     def ids_of(self, job_id: str) -> list[str]:
-        return list(self.job(job_id).leases)
+        return list(self.job(job_id).allocations)
 
     def all(self, job_id: str, make: object) -> list[Report]:
         return [make(i, job_id) for i in self.ids_of(job_id)]  # type: ignore[operator]

@@ -372,15 +372,15 @@ class PoolMachine(RuleBasedStateMachine):
             assert self.ledger.ends[job_id] == (job_id not in state.jobs)
         for each in state.jobs.values():
             assert (each.phase == "waiting") == (each.job_id in state.waiting)
-            assert bool(each.leases) == (each.phase in ("placed", "running", "stopping"))
-        held = {i for each in state.jobs.values() for i in each.leases}
+            assert bool(each.allocations) == (each.phase in ("placed", "running", "stopping"))
+        held = {i for each in state.jobs.values() for i in each.allocations}
         assert held == set(self.ledger.held)
 
     @invariant()
     def counts_are_right(self) -> None:
         state = self.lane.state
         newest = [j for j in state.waiting.values() if j.round_no == state.round_no]
-        assert state.fresh == len(newest)
+        assert state.unscanned == len(newest)
         placed = [j.job_id for j in state.jobs.values() if j.phase == "placed"]
         assert sorted(state.starting) == sorted(placed)
         for node in state.board.nodes.values():
@@ -418,9 +418,9 @@ def assert_finishes(lane: Lane) -> None:
                 case "parked":
                     lane.readmit(each.job_id, each.attempt + 1)
         lane.feed(after_ms=31_000)
-        if all(j.held == "no_node_fits" for j in lane.state.jobs.values()):
+        if all(j.hold_reason == "no_node_fits" for j in lane.state.jobs.values()):
             return
-    raise AssertionError([(j.job_id, j.phase, j.held) for j in lane.state.jobs.values()])
+    raise AssertionError([(j.job_id, j.phase, j.hold_reason) for j in lane.state.jobs.values()])
 
 
 PoolMachine.TestCase.settings = settings(

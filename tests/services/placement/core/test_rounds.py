@@ -48,7 +48,7 @@ def test_a_reason_is_said_once_and_again_when_it_changes() -> None:
     assert only(JobHeld, pool.submit(job("b", 4), after_ms=100))[0].reason == "no_node_fits"  # type: ignore[attr-defined]
     assert only(JobHeld, pool.feed(after_ms=100)) == []
     pool.node("n2", gpus=4)
-    assert (pool.job("a").phase, pool.job("b").held) == ("placed", "no_capacity")
+    assert (pool.job("a").phase, pool.job("b").hold_reason) == ("placed", "no_capacity")
 
 
 def test_a_gang_is_short_by_the_workers_that_find_no_node() -> None:
@@ -78,15 +78,15 @@ def test_behind_the_next_in_line_a_reason_is_said_once_until_the_nodes_are_other
     pool = lane("n1", gpus=4)
     pool.run(job("x", 2), job("y", 2, preemptible=False))
     pool.submit(*(job(f"j{n:02}", 2) for n in range(20)), after_ms=1000)
-    assert {each.held for each in pool.state.waiting.values()} == {"no_capacity"}
+    assert {each.hold_reason for each in pool.state.waiting.values()} == {"no_capacity"}
     pool.submit(job("high", 4, priority_class="high"), after_ms=1000)
     pool.exited("y", after_ms=1000)
-    assert pool.job("high").held == "no_capacity"
-    held = [pool.job(f"j{n:02}").held for n in range(20)]
+    assert pool.job("high").hold_reason == "no_capacity"
+    held = [pool.job(f"j{n:02}").hold_reason for n in range(20)]
     assert held[:7] == ["behind_reservation"] * 7 and held[7:] == ["no_capacity"] * 13
     pool.node("n2", gpus=1)
     pool.wake()
-    assert {pool.job(f"j{n:02}").held for n in range(20)} == {"behind_reservation"}
+    assert {pool.job(f"j{n:02}").hold_reason for n in range(20)} == {"behind_reservation"}
 
 
 def test_a_job_in_backoff_is_told_why_it_waits_once_that_is_over() -> None:
@@ -96,7 +96,7 @@ def test_a_job_in_backoff_is_told_why_it_waits_once_that_is_over() -> None:
     pool.submit(job("b"), after_ms=100)
     pool.submit(*(job(f"j{n:02}", at=1) for n in range(17)), after_ms=100)
     pool.feed(after_ms=500)
-    assert pool.job("a").held == "no_capacity"
+    assert pool.job("a").hold_reason == "no_capacity"
 
 
 def test_a_round_is_cut_before_its_record_is_too_large_and_goes_on() -> None:
@@ -115,8 +115,8 @@ def test_the_job_that_waited_longest_has_gpus_kept_for_it_after_a_while() -> Non
     pool.submit(job("small", 2), after_ms=1000)
     assert pool.job("small").phase == "placed", "big has not waited 300 cluster seconds yet"
     pool.submit(job("late", 2), after_ms=2000)
-    assert pool.job("late").held == "behind_reservation"
-    assert pool.job("big").held == "no_capacity"
+    assert pool.job("late").hold_reason == "behind_reservation"
+    assert pool.job("big").hold_reason == "no_capacity"
     pool.ready("small", "y")
     pool.exited("small", "y", after_ms=100)
     assert pool.job("big").phase == "placed"
@@ -127,14 +127,14 @@ def test_a_higher_class_does_not_wait_behind_a_reservation() -> None:
     pool.run(job("x", 4), job("big", 8))
     pool.submit(job("high", 2, priority_class="high"), job("same", 2), after_ms=1000)
     assert pool.job("high").phase == "placed"
-    assert pool.job("same").held == "behind_reservation"
+    assert pool.job("same").hold_reason == "behind_reservation"
 
 
 def test_nothing_is_kept_for_a_job_that_could_never_fit() -> None:
     pool = lane("n1", gpus=8, time_scale=1000.0, reserve_after_s=300.0)
     pool.run(job("x", 4), job("huge", 16))
     pool.submit(job("small", 2), after_ms=1000)
-    assert pool.job("huge").held == "no_node_fits"
+    assert pool.job("huge").hold_reason == "no_node_fits"
     assert pool.job("small").phase == "placed"
 
 

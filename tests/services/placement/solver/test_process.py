@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 
 from services.placement.core.round.view import view_of
-from services.placement.core.solver.contended import ask
+from services.placement.core.solver.contended import instance_for_round
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Instance
 from services.placement.core.solver.solve import solve
-from services.placement.solver.frames import Answer, Ask, answer_of, ask_of, pack
+from services.placement.solver.frames import SolverReply, SolverRequest, pack, reply_of, request_of
 from services.placement.solver.process import PROGRAM, Solver, SolverDied
 from tests.services.placement.core.lane import job, lane
 
@@ -28,7 +28,7 @@ def instance() -> Instance:
     made = lane(*(f"n{n}" for n in range(6)), solver="cpsat")
     sizes = (3, 5, 2, 6, 4, 7, 1, 5, 3, 2, 4, 6)
     made.submit(*(job(f"j{n:02d}", gpus=size) for n, size in enumerate(sizes)))
-    return ask(made.state)
+    return instance_for_round(made.state)
 
 
 def hard() -> Instance:
@@ -40,7 +40,7 @@ def hard() -> Instance:
     sizes = (3, 5, 2, 4, 7)
     gangs = (job(f"j{n:03d}", gpus=sizes[n % 5], workers=1 + n % 4) for n in range(300))
     made.submit(*gangs)
-    return ask(made.state)
+    return instance_for_round(made.state)
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ async def solver() -> AsyncIterator[Solver]:
 
 
 def test_frames_say_everything() -> None:
-    given = Ask(instance(), WORK, None)
-    assert ask_of(pack(given)[4:]) == given
-    answer = Answer(solve(given.instance, WORK), 1.5)
-    assert answer_of(pack(answer)[4:]) == answer
+    given = SolverRequest(instance(), WORK, None)
+    assert request_of(pack(given)[4:]) == given
+    reply = SolverReply(solve(given.instance, WORK), 1.5)
+    assert reply_of(pack(reply)[4:]) == reply
 
 
 @pytest.mark.parametrize("seed", ["1", "4242"])
@@ -67,7 +67,7 @@ async def test_the_same_bytes_lead_to_the_same_plan_under_any_hash_seed(seed: st
         answers = [await there.solve(given, WORK, PATIENCE_S) for _ in range(2)]
     finally:
         await there.close()
-    assert [answer.solved for answer in answers] == [here, here]
+    assert [reply.solved for reply in answers] == [here, here]
 
 
 async def test_killed_while_it_solves_it_is_started_again(solver: Solver) -> None:
@@ -80,8 +80,8 @@ async def test_killed_while_it_solves_it_is_started_again(solver: Solver) -> Non
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(SolverDied):
         await task
-    answer = await solver.solve(instance(), WORK, PATIENCE_S)
-    assert answer.solved == solve(instance(), WORK) and solver.starts == 2
+    reply = await solver.solve(instance(), WORK, PATIENCE_S)
+    assert reply.solved == solve(instance(), WORK) and solver.starts == 2
 
 
 async def test_whoever_gives_up_leaves_no_answer_for_the_next(solver: Solver) -> None:
@@ -91,8 +91,8 @@ async def test_whoever_gives_up_leaves_no_answer_for_the_next(solver: Solver) ->
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    answer = await solver.solve(instance(), WORK, PATIENCE_S)
-    assert answer.solved.plan == solve(instance(), WORK).plan
+    reply = await solver.solve(instance(), WORK, PATIENCE_S)
+    assert reply.solved.plan == solve(instance(), WORK).plan
 
 
 async def test_it_ends_when_its_parent_hangs_up(solver: Solver) -> None:
@@ -104,14 +104,14 @@ async def test_it_ends_when_its_parent_hangs_up(solver: Solver) -> None:
 
 
 async def test_its_answer_to_a_parent_that_is_gone_is_no_error() -> None:
-    asked = pack(Ask(instance(), WORK, PATIENCE_S))
+    candidate = pack(SolverRequest(instance(), WORK, PATIENCE_S))
     reading, writing = os.pipe()
     os.close(reading)
     process = await asyncio.create_subprocess_exec(
         *PROGRAM, stdin=PIPE, stdout=writing, stderr=PIPE
     )
     os.close(writing)
-    _, told = await process.communicate(asked)
+    _, told = await process.communicate(candidate)
     assert (process.returncode, told) == (0, b"")
 
 

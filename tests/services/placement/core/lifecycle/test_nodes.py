@@ -29,7 +29,9 @@ def test_a_lost_node_stops_its_gangs_and_keeps_its_gpus_until_the_lease_is_over(
     lost, preempted = pool.silent("n1")
     assert isinstance(lost, NodeLost) and lost.reason == "silent"
     assert isinstance(preempted, JobPreempted) and preempted.reason == "node_lost"
-    other = next(i for i, lease in pool.job("a").leases.items() if lease.slot.node_id == "n2")
+    other = next(
+        i for i, allocation in pool.job("a").allocations.items() if allocation.slot.node_id == "n2"
+    )
     assert kinds(pool.report(exited(other, "a", 143))) == ["AllocationReleased"]
     assert pool.decider.next_wake(pool.state) == pool.now + 30_000
     released, requeued = pool.wake()[:2]
@@ -49,7 +51,7 @@ def test_nothing_starts_on_a_lost_node() -> None:
     pool.run(job("a"))
     pool.silent("n1")
     pool.submit(job("b"))
-    assert pool.job("b").held == "no_node_fits"
+    assert pool.job("b").hold_reason == "no_node_fits"
 
 
 def test_silence_of_another_incarnation_is_old_news() -> None:
@@ -112,7 +114,7 @@ def test_nothing_new_starts_on_a_cordoned_node_and_what_runs_goes_on() -> None:
     pool.run(job("a"))
     assert operate(pool, CordonNode(node_id="n1")) == ["NodeCordoned", "CommandAccepted"]
     pool.submit(job("b"))
-    assert pool.job("b").held == "draining" and pool.job("a").phase == "running"
+    assert pool.job("b").hold_reason == "draining" and pool.job("a").phase == "running"
     assert "NodeUncordoned" in operate(pool, UncordonNode(node_id="n1"))
     pool.feed(after_ms=100)
     assert pool.job("b").phase == "placed"

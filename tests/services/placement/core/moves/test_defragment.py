@@ -33,11 +33,11 @@ def begin(pool: Lane, *names_gpus: tuple[str, int], **spec: object) -> None:
         pool.ready(name)
 
 
-def moves(said: list[Event]) -> list[JobMigrated]:
+def migrations(said: list[Event]) -> list[JobMigrated]:
     return [event for event in said if isinstance(event, JobMigrated)]
 
 
-def asked(pool: Lane, *jobs: object, after_ms: int = AFTER_MS) -> list[Event]:
+def candidate(pool: Lane, *jobs: object, after_ms: int = AFTER_MS) -> list[Event]:
     pool.submit(*jobs, after_ms=after_ms)  # type: ignore[arg-type]
     return pool.wake()
 
@@ -53,22 +53,22 @@ def halves() -> Lane:
 
 def test_the_node_with_the_least_in_use_is_emptied_and_the_job_has_it() -> None:
     pool = halves()
-    said = asked(pool, job("large", 8))
-    (move,) = moves(said)
-    assert (move.job_id, move.reason, move.by_job_id) == ("y", "defragment", "large")
-    assert (move.from_nodes, move.to_nodes) == (("a",), ("b",))
-    assert [a.gpus for a in move.target] == [(4, 5)]
+    said = candidate(pool, job("large", 8))
+    (migration,) = migrations(said)
+    assert (migration.job_id, migration.reason, migration.by_job_id) == ("y", "defragment", "large")
+    assert (migration.from_nodes, migration.to_nodes) == (("a",), ("b",))
+    assert [a.gpus for a in migration.target] == [(4, 5)]
     pool.stopped("y")
     then = pool.wake()
     placed = [(e.job_id, e.policy) for e in then if isinstance(e, JobPlaced)]
     assert placed[0] == ("y", "kept") and placed[1][0] == "large"
     assert (pool.nodes_of("y"), pool.nodes_of("large")) == (("b",), ("a",))
-    assert not pool.state.claims and not pool.state.moves
+    assert not pool.state.reservations and not pool.state.migrations
 
 
 def test_what_is_left_is_kept_for_the_job_whoever_comes_meanwhile() -> None:
     pool = halves()
-    asked(pool, job("large", 8))
+    candidate(pool, job("large", 8))
     pool.submit(job("late", 2))
     pool.score(late=9.0, large=1.0)
     said = pool.wake()
@@ -79,22 +79,22 @@ def test_what_is_left_is_kept_for_the_job_whoever_comes_meanwhile() -> None:
 
 
 def test_nobody_moves_before_its_time_nor_without_the_setting() -> None:
-    assert not moves(asked(halves(), job("large", 8), after_ms=AFTER_MS - 10_000))
+    assert not migrations(candidate(halves(), job("large", 8), after_ms=AFTER_MS - 10_000))
     for settings in ({"defragment_after_s": NEVER_S}, {"preemption": "class"}):
         pool = scattered("a", "b", **settings)
         begin(pool, ("x", 6), ("y", 2), ("z", 4))
         pool.exited("x")
-        assert not moves(asked(pool, job("large", 8)))
+        assert not migrations(candidate(pool, job("large", 8)))
 
 
-@pytest.mark.parametrize("wish", [{"preemptible": False}, {"guaranteed_s": 2000.0}])
-def test_who_may_not_be_stopped_stays(wish: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", [{"preemptible": False}, {"guaranteed_s": 2000.0}])
+def test_who_may_not_be_stopped_stays(fields: dict[str, object]) -> None:
     pool = scattered("a", "b")
     begin(pool, ("x", 6))
-    begin(pool, ("y", 2), **wish)
+    begin(pool, ("y", 2), **fields)
     begin(pool, ("z", 4))
     pool.exited("x")
-    assert [m.job_id for m in moves(asked(pool, job("large", 8)))] in ([], ["z"])
+    assert [m.job_id for m in migrations(candidate(pool, job("large", 8)))] in ([], ["z"])
 
 
 def test_nobody_of_a_higher_class_moves() -> None:
@@ -103,7 +103,7 @@ def test_nobody_of_a_higher_class_moves() -> None:
     begin(pool, ("y", 2), priority_class="high")
     begin(pool, ("z", 4))
     pool.exited("x")
-    assert [m.job_id for m in moves(asked(pool, job("large", 8)))] == ["z"]
+    assert [m.job_id for m in migrations(candidate(pool, job("large", 8)))] == ["z"]
 
 
 def test_all_who_move_have_at_most_half_of_the_jobs_gpus() -> None:
@@ -112,7 +112,7 @@ def test_all_who_move_have_at_most_half_of_the_jobs_gpus() -> None:
     begin(pool, ("z", 2), preemptible=False)
     pool.exited("x", "u")
     assert [pool.nodes_of(n) for n in ("y", "v", "z")] == [("a",), ("b",), ("c",)]
-    assert not moves(asked(pool, job("large", 8)))
+    assert not migrations(candidate(pool, job("large", 8)))
 
 
 def test_a_gang_does_not_move() -> None:
@@ -124,7 +124,7 @@ def test_a_gang_does_not_move() -> None:
     begin(pool, ("z", 5))
     pool.exited("x")
     assert pool.nodes_of("gang") == ("a",)
-    assert [m.job_id for m in moves(asked(pool, job("large", 8)))] == []
+    assert [m.job_id for m in migrations(candidate(pool, job("large", 8)))] == []
 
 
 def test_a_gang_of_two_nodes_has_both_emptied() -> None:
@@ -132,8 +132,8 @@ def test_a_gang_of_two_nodes_has_both_emptied() -> None:
     begin(pool, ("x1", 7), ("y1", 1), ("x2", 7), ("y2", 1), ("z", 2))
     pool.exited("x1", "x2")
     assert [pool.nodes_of(n) for n in ("y1", "y2", "z")] == [("a",), ("b",), ("c",)]
-    said = asked(pool, job("large", 8, workers=2))
-    assert {(m.job_id, m.to_nodes) for m in moves(said)} == {("y1", ("c",)), ("y2", ("c",))}
+    said = candidate(pool, job("large", 8, workers=2))
+    assert {(m.job_id, m.to_nodes) for m in migrations(said)} == {("y1", ("c",)), ("y2", ("c",))}
     pool.stopped("y1", "y2")
     pool.wake()
     assert set(pool.nodes_of("large")) == {"a", "b"}

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from services.placement.core.moves.migrate import MOVES_PER_ROUND, allowed
+from services.placement.core.moves.migrate import MIGRATIONS_PER_ROUND, allowed
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
-from services.placement.core.round.view import Eviction, Moving, Plan, view_of
+from services.placement.core.round.view import Eviction, Migration, Plan, view_of
 from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode, DrainNode
 from shared.contracts.placement import JobMigrated, JobPlaced, JobPreempted, JobRequeued
@@ -39,7 +39,7 @@ def test_a_job_on_a_drained_node_goes_on_where_there_is_room() -> None:
     assert isinstance(requeued, JobRequeued) and requeued.reason == "migrated"
     assert isinstance(placed, JobPlaced) and placed.policy == "kept"
     assert placed.attempt == 2 and placed.allocations == said.target
-    assert not pool.state.moves
+    assert not pool.state.migrations
 
 
 def test_only_the_workers_on_the_drained_node_go_elsewhere() -> None:
@@ -54,7 +54,7 @@ def test_only_the_workers_on_the_drained_node_go_elsewhere() -> None:
 def test_where_there_is_no_room_it_is_preempted_and_waits() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 8), job("b", 1))
-    assert only(JobPreempted, drain(pool, "n1")) and not pool.state.moves
+    assert only(JobPreempted, drain(pool, "n1")) and not pool.state.migrations
 
 
 def test_of_several_the_highest_class_has_the_room() -> None:
@@ -97,7 +97,7 @@ def test_a_target_that_is_lost_meanwhile_sends_it_to_the_line() -> None:
     pool.command(CordonNode(node_id="n2"))
     pool.stopped("a", after_ms=100)
     assert pool.nodes_of("a") == ("n3",)
-    assert not pool.state.moves
+    assert not pool.state.migrations
 
 
 def test_a_target_counts_for_one_round_only() -> None:
@@ -133,7 +133,7 @@ def test_a_cancel_on_the_way_ends_it_and_frees_what_was_kept() -> None:
     drain(pool, "n1")
     pool.cancel("a")
     assert "JobCancelled" in kinds(pool.stopped("a"))
-    assert not pool.state.moves
+    assert not pool.state.migrations
     pool.submit(job("b", 8))
     assert pool.nodes_of("b") == ("n2",)
 
@@ -143,7 +143,7 @@ def test_one_that_finishes_before_it_stops_has_succeeded() -> None:
     pool.run(job("a", 8))
     drain(pool, "n1")
     assert kinds(pool.exited("a"))[-1] == "JobSucceeded"
-    assert not pool.state.moves
+    assert not pool.state.migrations
 
 
 def test_a_second_drain_on_the_way_does_not_move_it_twice() -> None:
@@ -162,7 +162,7 @@ def test_room_that_a_claim_waits_for_is_left_alone() -> None:
     pool.run(job("low", 4, priority_class="low"))
     assert (pool.nodes_of("a"), pool.nodes_of("low")) == (("n1",), ("n2",))
     pool.submit(job("big", 4, workers=2), after_ms=100)
-    assert list(pool.state.claims) == ["big"]
+    assert list(pool.state.reservations) == ["big"]
     pool.node("n3", 2)
     pool.run(job("b", 2), job("c", 2), after_ms=100)
     assert pool.nodes_of("b") == ("n3",) and pool.job("c").phase == "waiting"
@@ -177,7 +177,7 @@ def test_a_replay_and_a_snapshot_know_what_is_kept() -> None:
     for fact in pool.facts:
         pool.decider.evolve(again, fact)
     assert again == pool.state == pickle.loads(pickle.dumps(pool.state))
-    assert again.moves
+    assert again.migrations
 
 
 # ---- what a planner may propose --------------------------------------------------------------
@@ -187,8 +187,10 @@ def slot(node: str, *gpus: int) -> Slot:
     return Slot(node, gpus, 1000, 1000, 1024)
 
 
-def proposal(pool: Lane, *moves: tuple[str, list[Slot]]) -> Plan:
-    return Plan(moves=[Moving(pool.job(name), slots, "defragment") for name, slots in moves])
+def proposal(pool: Lane, *migrations: tuple[str, list[Slot]]) -> Plan:
+    return Plan(
+        migrations=[Migration(pool.job(name), slots, "defragment") for name, slots in migrations]
+    )
 
 
 def judged(pool: Lane, plan: Plan) -> list[str]:
@@ -258,4 +260,4 @@ def test_a_round_moves_a_few_at_most() -> None:
     names = [f"j{n}" for n in range(8)]
     pool.run(*(job(name, 1) for name in names))
     plan = proposal(pool, *((name, [slot("n2", n)]) for n, name in enumerate(names)))
-    assert judged(pool, plan) == names[:MOVES_PER_ROUND]
+    assert judged(pool, plan) == names[:MIGRATIONS_PER_ROUND]

@@ -44,7 +44,7 @@ def squeezed() -> Lane:
     pool = lane("n1", min_residency_s=60.0)
     pool.run(job("x", 6, preemptible=False))
     pool.run(elastic("e", walltime_s=10_000))
-    assert len(pool.job("e").leases) == 2
+    assert len(pool.job("e").allocations) == 2
     return pool
 
 
@@ -164,7 +164,7 @@ def full() -> Lane:
     """`e` has all eight GPUs and could do with two."""
     pool = lane("n1", min_residency_s=60.0)
     pool.run(elastic("e", 2, 8))
-    assert len(pool.job("e").leases) == 8
+    assert len(pool.job("e").allocations) == 8
     pass_time(pool, 61)
     return pool
 
@@ -176,8 +176,8 @@ def test_a_job_shrinks_as_little_as_lets_the_next_in_line_start(full: Lane) -> N
     assert said.by_job_id == "a"
     events = pool.stopped("e", after_ms=100)
     assert [e.job_id for e in events if isinstance(e, JobPlaced)] == ["e", "a"]
-    assert len(pool.job("e").leases) == 5
-    assert not pool.state.moves and pool.job("a").phase == "placed"
+    assert len(pool.job("e").allocations) == 5
+    assert not pool.state.migrations and pool.job("a").phase == "placed"
 
 
 def test_nobody_is_preempted_where_shrinking_is_enough(full: Lane) -> None:
@@ -248,7 +248,7 @@ def test_what_shrank_grows_again_when_the_line_is_empty(full: Lane) -> None:
     assert [e.reason for e in resized(said)] == ["grow"]
     pool.stopped("e", after_ms=100)
     pool.ready("e")
-    assert len(pool.job("e").leases) == 8
+    assert len(pool.job("e").allocations) == 8
     assert not resized(pass_time(pool, 1000))
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from services.placement.core.pool.board import Draft
 from services.placement.core.pool.queue import (
     NO_ESTIMATE,
-    Entry,
-    Kin,
-    Line,
-    Walk,
+    EquivalenceClass,
+    Queue,
+    QueueEntry,
+    QueueScan,
     bucket_of,
     least_ms,
 )
 from services.placement.core.pool.state import Job, Pool
-from services.placement.core.round.greedy import GREEDY, Round, plan, rank
+from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
 from services.placement.core.round.view import Plan, View, view_of
 from shared.contracts.jobs import PRIORITY_CLASSES
 from tests.services.placement.core.lane import Lane, job, lane
@@ -34,38 +34,38 @@ def in_order(view: View) -> list[Job]:
     def key(each: Job) -> tuple[bool, int, bool, float, int, str]:
         name = each.job_id
         score = view.scores.get(name)
-        advised = float("inf") if score is None else -score
-        claims = name not in view.claims
-        return claims, each.tier, name != view.oldest, advised, each.submitted_at, name
+        negated_score = float("inf") if score is None else -score
+        reservations = name not in view.reservations
+        return reservations, each.tier, name != view.oldest, negated_score, each.submitted_at, name
 
     return sorted(view.waiting.values(), key=key)
 
 
-class PlainWalk(Walk):
+class PlainWalk(QueueScan):
     """The whole line, sorted anew; nobody is ever left out."""
 
     def __init__(self, view: View) -> None:
-        super().__init__(Line())
+        super().__init__(Queue())
         self._jobs = in_order(view)
         self._at = {each.job_id: at for at, each in enumerate(self._jobs)}
 
     def __iter__(self) -> Iterator[str]:
         for each in self._jobs:
-            self.kin = Kin(each.tier, each.shape, 0, each.job_id)
+            self.equivalence_class = EquivalenceClass(each.tier, each.shape, 0, each.job_id)
             yield each.job_id
 
-    def position(self, entry: Entry) -> int:
+    def position(self, entry: QueueEntry) -> int:
         return self._at[entry.job_id]
 
 
-class PlainRound(Round):
+class PlainRound(RoundPlanner):
     """Asks every job in line, one by one."""
 
     def __init__(self, view: View, draft: Draft) -> None:
         super().__init__(view, GREEDY, draft)
-        self.walk = PlainWalk(view)
+        self.scan = PlainWalk(view)
 
-    def is_last_of_its_kin(self, *_: object) -> bool:
+    def is_last_of_its_class(self, *_: object) -> bool:
         return True
 
 
@@ -154,10 +154,10 @@ def test_the_plan_is_that_of_a_plain_walk(mode: str, preemption: str, seed: int)
     moments = [pool.now, pool.now + 1000, pool.now + 9_000, pool.now + 40_000]
     for now in moments:
         view = view_of(pool.state, now)
-        found, wanted = plan(view), plainly(view)
-        assert found.places == wanted.places
-        assert found.evictions == wanted.evictions
-        assert (found.unfinished, found.again_at) == (wanted.unfinished, wanted.again_at)
+        found, open_round = plan(view), plainly(view)
+        assert found.places == open_round.places
+        assert found.evictions == open_round.evictions
+        assert (found.unfinished, found.again_at) == (open_round.unfinished, open_round.again_at)
         assert list(rank(view)) == in_order(view)
 
 
@@ -166,18 +166,18 @@ def test_positions_are_those_in_the_sorted_line(seed: int) -> None:
     pool = busy_pool(Random(seed), "skip", "class")
     pool.pool(round_ms=60_000, reserve_after_s=0.0)
     view = view_of(pool.state, pool.now)
-    round_ = Round(view, GREEDY, Draft(view.board))
+    round_ = RoundPlanner(view, GREEDY, Draft(view.board))
     for at, each in enumerate(in_order(view)):
-        assert round_.walk.position(each.entry(view.scores)) == at
+        assert round_.scan.position(each.entry(view.scores)) == at
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_line_that_is_kept_is_the_one_made_anew(mode: str) -> None:
     pool = busy_pool(Random(mode), mode, "ranked")
     state: Pool = pool.state
-    assert state.line == state.lined_up(state.ranks.scores)
+    assert state.queue == state.queue_by(state.ranks.scores)
     pool.pool(queue_mode="easy", time_scale=7.0, round_ms=60_000)
-    assert state.line == state.lined_up(state.ranks.scores)
+    assert state.queue == state.queue_by(state.ranks.scores)
     assert state.tiers == {t: n for t in range(9) if (n := tiers(state)[t])} | dict.fromkeys(
         (t for t in state.tiers if not state.tiers[t]), 0
     )
@@ -202,7 +202,7 @@ def test_who_yields_does_not_depend_on_who_was_asked_before(seed: int) -> None:
     jobs = [each for each in view.waiting.values() for _ in range(2)]
     chance.shuffle(jobs)
     for each in jobs:
-        fresh = view_of(pool.state, pool.now + 2_000).victims
-        assert view.victims.of(each) == fresh.of(each)
-        assert view.victims.any_for(each) == bool(fresh.of(each))
-        assert view.victims.next_for(each) == fresh.next_for(each)
+        unscanned = view_of(pool.state, pool.now + 2_000).victims
+        assert view.victims.of(each) == unscanned.of(each)
+        assert view.victims.any_for(each) == bool(unscanned.of(each))
+        assert view.victims.next_for(each) == unscanned.next_for(each)

@@ -9,8 +9,8 @@ from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 
 def victims(pool: Lane, *, high: dict[str, object] | None = None, gpus: float = 1) -> list[str]:
-    wish = {"priority_class": "high", **(high or {})}
-    said = pool.submit(job("high", gpus, **wish), after_ms=100)
+    request = {"priority_class": "high", **(high or {})}
+    said = pool.submit(job("high", gpus, **request), after_ms=100)
     return sorted(event.subject for event in only(JobPreempted, said))
 
 
@@ -88,7 +88,7 @@ def test_no_more_victims_than_needed_and_those_of_one_node() -> None:
     pool = lane("n1", "n2", gpus=4)
     pool.run(*(job(f"j{n}", 1) for n in range(8)))
     assert len(victims(pool, gpus=4)) == 4
-    assert len({pool.nodes_of(name) for name in pool.state.claims["high"]}) == 1
+    assert len({pool.nodes_of(name) for name in pool.state.reservations["high"]}) == 1
 
 
 def test_nobody_is_stopped_when_it_would_not_help() -> None:
@@ -111,7 +111,7 @@ def test_a_gang_may_take_free_gpus_and_those_of_victims_together() -> None:
     said = pool.submit(job("high", 4, workers=2, priority_class="high"))
     assert len(only(JobPreempted, said)) == 1
     pool.submit(job("thief"), job("thief2", priority_class="high"), after_ms=100)
-    assert pool.job("thief").held == "behind_reservation"
+    assert pool.job("thief").hold_reason == "behind_reservation"
     assert pool.job("thief2").phase == "waiting", "same class, but the room is already promised"
     pool.stopped("a", after_ms=100)
     assert pool.job("high").phase == "placed"
@@ -138,7 +138,7 @@ def test_a_claim_ends_with_the_job_that_made_it() -> None:
     pool.cancel("high")
     pool.submit(job("b", at=1))
     pool.stopped("a", after_ms=100)
-    assert pool.job("b").phase == "placed" and pool.state.claims == {}
+    assert pool.job("b").phase == "placed" and pool.state.reservations == {}
 
 
 def test_a_preempted_share_makes_room_for_a_whole_gpu() -> None:

@@ -13,8 +13,11 @@ from tests.services.placement.core.lane import Lane, job, lane, registered
 
 
 def slots(pool: Lane, job_id: str) -> list[tuple[str, tuple[int, ...], int]]:
-    leases = pool.job(job_id).leases.values()
-    return [(lease.slot.node_id, lease.slot.gpus, lease.slot.milli) for lease in leases]
+    allocations = pool.job(job_id).allocations.values()
+    return [
+        (allocation.slot.node_id, allocation.slot.gpus, allocation.slot.milli)
+        for allocation in allocations
+    ]
 
 
 def test_a_job_goes_where_fewest_gpus_are_left_ties_by_name() -> None:
@@ -89,7 +92,7 @@ def test_only_nodes_of_an_allowed_type_with_the_wanted_labels_are_taken() -> Non
     )
     assert pool.nodes_of("a") == ("n2",)
     assert pool.nodes_of("b") == ("n3",)
-    assert pool.job("c").held == "no_node_fits"
+    assert pool.job("c").hold_reason == "no_node_fits"
     assert pool.nodes_of("d") == ("n3",)
 
 
@@ -98,7 +101,7 @@ def test_cores_and_memory_count() -> None:
     pool.node("n1", cpus=8, mem_gib=8)
     pool.submit(job("a", cpus=6), job("b", cpus=3), job("c", cpus=2, mem_gib=7.5), job("d", 0))
     assert [pool.job(name).phase for name in "abcd"] == ["placed", "waiting", "waiting", "placed"]
-    assert pool.job("b").held == "no_capacity"
+    assert pool.job("b").hold_reason == "no_capacity"
 
 
 def test_a_job_without_gpus_leaves_them_alone() -> None:
@@ -146,7 +149,7 @@ def test_a_job_is_placed_although_one_before_it_does_not_fit() -> None:
     pool = lane("n1")
     pool.submit(job("x", 4))
     pool.submit(job("big", 8), job("small", 2))
-    assert pool.job("big").held == "no_capacity"
+    assert pool.job("big").hold_reason == "no_capacity"
     assert pool.job("small").phase == "placed"
 
 
@@ -200,7 +203,7 @@ def test_a_node_of_a_backend_that_the_pool_does_not_allow_is_left_alone() -> Non
     pool = lane()
     pool.report(registered("n1", backend="process"))
     pool.submit(job("a"))
-    assert pool.job("a").held == "no_node_fits"
+    assert pool.job("a").hold_reason == "no_node_fits"
     pool.pool(backends=["virtual", "process"])
     pool.feed(after_ms=100)
     assert pool.nodes_of("a") == ("n1",)

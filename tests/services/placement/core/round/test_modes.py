@@ -22,12 +22,12 @@ def begin(pool: Lane, *jobs: JobAdmitted) -> None:
     pool.feed(after_ms=1000)
 
 
-def line(pool: Lane, *jobs: JobAdmitted) -> dict[str, str]:
+def queue_up(pool: Lane, *jobs: JobAdmitted) -> dict[str, str]:
     """They come, a round is run: phase of each, or why it is held."""
     pool.submit(*jobs)
     pool.wake()
     names = [each.job_id for each in jobs]
-    return {n: pool.job(n).held or pool.job(n).phase for n in names}
+    return {n: pool.job(n).hold_reason or pool.job(n).phase for n in names}
 
 
 # ---- strict ---------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def line(pool: Lane, *jobs: JobAdmitted) -> dict[str, str]:
 def test_strict_nobody_passes_the_first_that_does_not_fit() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4))
-    assert line(pool, job("a", 2), job("big", 4), job("small", 1)) == {
+    assert queue_up(pool, job("a", 2), job("big", 4), job("small", 1)) == {
         "a": "placed",
         "big": "no_capacity",
         "small": "behind_head",
@@ -48,11 +48,11 @@ def test_strict_nobody_passes_the_first_that_does_not_fit() -> None:
 def test_strict_the_line_moves_when_the_head_fits() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4))
-    line(pool, job("big", 8), job("small", 1), job("last", 8))
+    queue_up(pool, job("big", 8), job("small", 1), job("last", 8))
     pool.exited("x", after_ms=100)
     pool.wake()
     assert pool.job("big").phase == "placed"
-    assert [pool.job(n).held for n in ("small", "last")] == ["no_capacity", "behind_head"]
+    assert [pool.job(n).hold_reason for n in ("small", "last")] == ["no_capacity", "behind_head"]
     pool.ready("big")
     pool.exited("big", after_ms=100)
     assert [e.job_id for e in pool.wake() if type(e).__name__ == "JobPlaced"] == ["small"]  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def test_strict_the_line_moves_when_the_head_fits() -> None:
 def test_strict_a_higher_class_still_goes_first() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4, preemptible=False))
-    found = line(pool, job("big", 8), job("high", 1, priority_class="high"))
+    found = queue_up(pool, job("big", 8), job("high", 1, priority_class="high"))
     assert found == {"big": "no_capacity", "high": "placed"}
 
 
@@ -70,16 +70,16 @@ def test_strict_a_job_in_backoff_is_not_in_line() -> None:
     pool.submit(job("a", 8))
     pool.wake()
     pool.report(*pool.all("a", refused))
-    assert line(pool, job("b", 1)) == {"b": "placed"}
+    assert queue_up(pool, job("b", 1)) == {"b": "placed"}
 
 
 def test_nobody_waits_behind_a_job_that_could_never_fit() -> None:
     """Else it would hold the line for ever, or an EASY queue would have no reservation at all."""
     strict = simulated("strict", "n1")
-    assert line(strict, job("huge", 16), job("b", 1)) == {"huge": "no_node_fits", "b": "placed"}
+    assert queue_up(strict, job("huge", 16), job("b", 1)) == {"huge": "no_node_fits", "b": "placed"}
     easy = simulated("easy", "n1")
     begin(easy, job("x", 4, walltime_s=100.0))
-    assert line(easy, job("huge", 16), job("head", 8), job("b", 1)) == {
+    assert queue_up(easy, job("huge", 16), job("head", 8), job("b", 1)) == {
         "huge": "no_node_fits",
         "head": "no_capacity",
         "b": "reserved_for_head",
@@ -93,7 +93,7 @@ def test_easy_a_job_passes_the_head_only_if_it_ends_in_time_or_keeps_off_its_nod
     """x frees n1 at 100 s, where the head needs all of it: 4 are free there, and none on n2."""
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 4, walltime_s=101.0), job("y", 8, walltime_s=1000.0))
-    found = line(
+    found = queue_up(
         pool,
         job("head", 8),
         job("long", 1, walltime_s=101.0),
@@ -123,7 +123,7 @@ def test_easy_another_node_is_free_for_all() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
     assert pool.nodes_of("x") == ("n1",)
-    assert line(pool, job("head", 8), job("long", 2), job("long2", 2)) == {
+    assert queue_up(pool, job("head", 8), job("long", 2), job("long2", 2)) == {
         "head": "no_capacity",
         "long": "placed",
         "long2": "reserved_for_head",
@@ -141,7 +141,7 @@ def test_easy_a_job_may_end_at_the_very_shadow_time() -> None:
     left_s = (ends - round_at) / 1000
     pool.submit(job("fits", 1, walltime_s=left_s), job("over", 1, walltime_s=left_s + 0.001))
     pool.wake()
-    assert (pool.job("fits").phase, pool.job("over").held) == ("placed", "reserved_for_head")
+    assert (pool.job("fits").phase, pool.job("over").hold_reason) == ("placed", "reserved_for_head")
 
 
 @pytest.mark.parametrize(("passed_s", "shadow_s"), [(99, 100), (100, 200), (399, 400), (401, 800)])
@@ -161,13 +161,13 @@ def test_easy_an_estimate_that_was_overrun_doubles_until_it_lies_ahead(
 def test_easy_without_estimates_nobody_can_delay_the_head() -> None:
     pool = simulated("easy", "n1")
     begin(pool, job("x", 4))
-    assert line(pool, job("head", 8), job("b", 1)) == {"head": "no_capacity", "b": "placed"}
+    assert queue_up(pool, job("head", 8), job("b", 1)) == {"head": "no_capacity", "b": "placed"}
 
 
 def test_easy_jobs_without_an_estimate_never_free_anything_for_the_head() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 6), job("y", 6, walltime_s=500.0))
-    assert line(pool, job("head", 8), job("b", 2, walltime_s=400.0), job("c", 2)) == {
+    assert queue_up(pool, job("head", 8), job("b", 2, walltime_s=400.0), job("c", 2)) == {
         "head": "no_capacity",
         "b": "placed",
         "c": "reserved_for_head",
@@ -201,14 +201,14 @@ def test_easy_what_starts_in_the_same_round_counts_for_the_shadow() -> None:
 def test_easy_has_no_reservation_for_the_second_that_does_not_fit() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
-    found = line(pool, job("head", 8), job("second", 7), job("c", 2))
+    found = queue_up(pool, job("head", 8), job("second", 7), job("c", 2))
     assert found == {"head": "no_capacity", "second": "no_capacity", "c": "placed"}
 
 
 def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
     pool = simulated("easy", "n1", gpus=1)
     begin(pool, job("x", 0.5, walltime_s=100.0))
-    assert line(pool, job("head", 0.8), job("b", 0.2, walltime_s=98.0), job("c", 0.2)) == {
+    assert queue_up(pool, job("head", 0.8), job("b", 0.2, walltime_s=98.0), job("c", 0.2)) == {
         "head": "no_capacity",
         "b": "placed",
         "c": "reserved_for_head",
@@ -218,7 +218,7 @@ def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
 def test_easy_a_head_that_makes_others_stop_needs_no_other_reservation() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 8, walltime_s=100.0), job("y", 7, walltime_s=100.0))
-    found = line(pool, job("head", 8, priority_class="high"), job("b", 1))
+    found = queue_up(pool, job("head", 8, priority_class="high"), job("b", 1))
     assert found == {"head": "no_capacity", "b": "behind_reservation"}
     pool.stopped("y", after_ms=1)
     pool.wake()
@@ -233,7 +233,7 @@ def test_easy_one_that_ends_in_time_is_found_behind_many_alike_that_do_not() -> 
     pool.submit(head, *late, job("short", 1, walltime_s=90.0))
     pool.wake()
     assert pool.job("short").phase == "placed"
-    assert {pool.job(each.job_id).held for each in late} == {"reserved_for_head"}
+    assert {pool.job(each.job_id).hold_reason for each in late} == {"reserved_for_head"}
 
 
 # ---- skip -----------------------------------------------------------------------------------
@@ -242,4 +242,4 @@ def test_easy_one_that_ends_in_time_is_found_behind_many_alike_that_do_not() -> 
 def test_skip_passes_over_what_does_not_fit() -> None:
     pool = simulated("skip", "n1")
     begin(pool, job("x", 4, walltime_s=100.0))
-    assert line(pool, job("big", 8), job("b", 4)) == {"big": "no_capacity", "b": "placed"}
+    assert queue_up(pool, job("big", 8), job("b", 4)) == {"big": "no_capacity", "b": "placed"}

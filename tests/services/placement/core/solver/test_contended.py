@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.solver.contended import answer, answered_now, ask, wanted, without_plan
+from services.placement.core.solver.contended import (
+    instance_for_round,
+    no_plan,
+    open_round,
+    plan_ready,
+    solve_now,
+)
 from services.placement.core.solver.instance import Instance, RoundPlan
 from services.placement.core.solver.solve import solve
 from shared.contracts.nodes import CordonNode
@@ -28,7 +34,7 @@ def contended(*nodes: str, gpus: int = 8, **settings: object) -> Lane:
 
 
 def ready(made: Lane) -> PlanReady:
-    found = answered_now(made.state, WORK)
+    found = solve_now(made.state, WORK)
     assert found is not None
     return found
 
@@ -45,7 +51,7 @@ def test_where_everybody_fits_greedy_decides() -> None:
     made = contended("n1")
     said = made.submit(job("a"), job("b"))
     assert [event.solver for event in placed(list(said)).values()] == ["", ""]
-    assert wanted(made.state) is None
+    assert open_round(made.state) is None
 
 
 def test_where_nobody_fits_there_is_nothing_to_ask() -> None:
@@ -63,7 +69,7 @@ def test_a_contended_round_waits_for_its_answer_and_starts_nothing() -> None:
     starts = placed(said)
     assert set(starts) == {"a", "c"}
     assert starts["a"].solver == "kept_greedy" and starts["a"].policy.endswith("+cpsat")
-    assert only(RoundEnded, made.feed()) == [] and wanted(made.state) is None
+    assert only(RoundEnded, made.feed()) == [] and open_round(made.state) is None
 
 
 def test_each_start_carries_the_plan_it_is_part_of() -> None:
@@ -81,7 +87,7 @@ def test_a_late_solver_leaves_the_round_to_greedy() -> None:
     made = contended("n1")
     made.submit(job("a", gpus=6), job("b", gpus=4))
     late = ready(made)
-    open_ = wanted(made.state)
+    open_ = open_round(made.state)
     assert open_ is not None and made.decider.next_wake(made.state) == open_.until
     starts = placed(list(made.wake()))
     assert made.now == open_.at + 500
@@ -93,9 +99,9 @@ def test_a_late_solver_leaves_the_round_to_greedy() -> None:
 def test_without_a_plan_greedy_plans_at_once_and_says_why(status: SolverStatus) -> None:
     made = contended("n1")
     made.submit(job("a", gpus=6), job("b", gpus=4))
-    open_ = wanted(made.state)
+    open_ = open_round(made.state)
     assert open_ is not None
-    starts = placed(reply(made, without_plan(open_.seq, status)))
+    starts = placed(reply(made, no_plan(open_.seq, status)))
     assert {name: event.solver for name, event in starts.items()} == {"a": status}
 
 
@@ -142,10 +148,10 @@ def test_a_claim_is_served_by_the_victims_that_lose_least() -> None:
     assert [(stop.job_id, stop.by_job_id) for stop in stops] == [("young", "boss")]
     made.stopped("young")
     assert made.job("boss").phase == "waiting"
-    message = answered_now(made.state, WORK)
+    message = solve_now(made.state, WORK)
     if message is None:
         made.wake()
-        message = answered_now(made.state, WORK)
+        message = solve_now(made.state, WORK)
     if message is not None:
         reply(made, message)
     assert made.job("boss").phase == "placed"
@@ -161,16 +167,16 @@ def test_a_victim_that_fits_elsewhere_moves_there() -> None:
     assert (moved.job_id, moved.reason, moved.to_nodes) == ("small", "defragment", ("b",))
     made.stopped("small")
     while made.job("boss").phase == "waiting":
-        reply(made) if wanted(made.state) else made.wake()
+        reply(made) if open_round(made.state) else made.wake()
     assert made.nodes_of("small") == ("b",) and made.nodes_of("boss") == ("a",)
 
 
 def test_an_answer_that_breaks_a_rule_is_refused() -> None:
     made = contended("n1")
     made.submit(job("a", gpus=6), job("b", gpus=4))
-    instance = ask(made.state)
+    instance = instance_for_round(made.state)
     solved = solve(instance, WORK)
     twice = RoundPlan((*solved.plan.starts, *solved.plan.starts))
     broken = type(solved)(twice, solved.status, solved.objective, 0, 0, solved.terms)
-    assert answer(instance, broken, 1, 0.0) == without_plan(1, "refused")
+    assert plan_ready(instance, broken, 1, 0.0) == no_plan(1, "refused")
     assert isinstance(instance, Instance)

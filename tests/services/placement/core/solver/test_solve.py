@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.placement.core.moves.migrate import kept
+from services.placement.core.moves.migrate import reserved
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.round.view import view_of
-from services.placement.core.solver.checker import faults
-from services.placement.core.solver.contended import ask, wanted, without_plan
+from services.placement.core.solver.checker import find_violations
+from services.placement.core.solver.contended import instance_for_round, no_plan, open_round
 from services.placement.core.solver.export import instance_of
-from services.placement.core.solver.instance import Instance, RoundPlan, SolvedPlan, Start, Wish
+from services.placement.core.solver.instance import (
+    GangRequest,
+    Instance,
+    RoundPlan,
+    Solution,
+    Start,
+)
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import gpus_of
 from services.placement.core.solver.solve import solve
@@ -31,29 +37,29 @@ def taken(made: Lane) -> Instance:
     return instance_of(view_of(made.state, made.now))
 
 
-def solved(instance: Instance) -> SolvedPlan:
+def solved(instance: Instance) -> Solution:
     found = solve(instance, LIMIT)
-    assert faults(instance, found.plan) == []
+    assert find_violations(instance, found.plan) == []
     assert found.objective == score(instance, found.plan).total >= found.greedy
     assert found.objective <= found.bound
     return found
 
 
-def ways(instance: Instance, wish: Wish, index: int) -> Iterator[Start]:
+def ways(instance: Instance, request: GangRequest, index: int) -> Iterator[Start]:
     """Every set of slots of the gang, up to GPUs that are alike."""
-    nodes = [node for cls in wish.classes for node in instance.classes[cls].nodes]
+    nodes = [node for cls in request.classes for node in instance.classes[cls].nodes]
     spots = [
-        (node.node_id, (gpu,) if wish.is_share else ())
+        (node.node_id, (gpu,) if request.is_share else ())
         for node in nodes
-        for gpu in (gpus_of(node) if wish.is_share else (0,))
+        for gpu in (gpus_of(node) if request.is_share else (0,))
     ]
-    for many in range(wish.min_workers, wish.max_workers + 1):
+    for many in range(request.min_workers, request.max_workers + 1):
         for chosen in combinations_with_replacement(spots, many):
-            yield Start(index, tuple(slot(wish, name, gpus) for name, gpus in chosen))
+            yield Start(index, tuple(slot(request, name, gpus) for name, gpus in chosen))
 
 
-def slot(wish: Wish, name: str, gpus: tuple[int, ...]) -> Slot:
-    return Slot(name, gpus, wish.milli, wish.cpu_milli, wish.mem_mib)
+def slot(request: GangRequest, name: str, gpus: tuple[int, ...]) -> Slot:
+    return Slot(name, gpus, request.milli, request.cpu_milli, request.mem_mib)
 
 
 def named(instance: Instance, plan: RoundPlan) -> RoundPlan:
@@ -69,26 +75,28 @@ def named(instance: Instance, plan: RoundPlan) -> RoundPlan:
             free[name].remove(gpu)
     starts = []
     for start in plan.starts:
-        wish, slots = instance.wishes[start.wish], []
+        request, slots = instance.requests[start.request], []
         for each in start.slots:
             gpus = each.gpus
-            if not gpus and wish.gpus:
+            if not gpus and request.gpus:
                 gpus, free[each.node_id] = (
-                    tuple(free[each.node_id][: wish.gpus]),
-                    free[each.node_id][wish.gpus :],
+                    tuple(free[each.node_id][: request.gpus]),
+                    free[each.node_id][request.gpus :],
                 )
             slots.append(each._replace(gpus=gpus))
-        starts.append(Start(start.wish, tuple(slots)))
+        starts.append(Start(start.request, tuple(slots)))
     return RoundPlan(tuple(starts))
 
 
 def optimum(instance: Instance) -> int:
-    choices = [[None, *ways(instance, wish, index)] for index, wish in enumerate(instance.wishes)]
+    choices = [
+        [None, *ways(instance, request, index)] for index, request in enumerate(instance.requests)
+    ]
     plans = (
         named(instance, RoundPlan(tuple(start for start in each if start)))
         for each in product(*choices)
     )
-    return max(score(instance, plan).total for plan in plans if not faults(instance, plan))
+    return max(score(instance, plan).total for plan in plans if not find_violations(instance, plan))
 
 
 @st.composite
@@ -140,23 +148,23 @@ def pool(*nodes: dict[str, object], **settings: object) -> Lane:
     return made
 
 
-def asked(made: Lane, *jobs: JobAdmitted) -> Instance:
+def candidate(made: Lane, *jobs: JobAdmitted) -> Instance:
     """A contended round over these jobs: one more needs more than there is."""
     made.submit(*jobs, job("huge", gpus=64))
-    assert wanted(made.state) is not None
-    return ask(made.state)
+    assert open_round(made.state) is not None
+    return instance_for_round(made.state)
 
 
-def homes(found: SolvedPlan, instance: Instance) -> dict[str, list[str]]:
+def nodes_to_empty(found: Solution, instance: Instance) -> dict[str, list[str]]:
     return {
-        instance.wishes[start.wish].job_id: [each.node_id for each in start.slots]
+        instance.requests[start.request].job_id: [each.node_id for each in start.slots]
         for start in found.plan.starts
     }
 
 
 def greedy_homes(instance: Instance) -> dict[str, list[str]]:
     return {
-        instance.wishes[start.wish].job_id: [each.node_id for each in start.slots]
+        instance.requests[start.request].job_id: [each.node_id for each in start.slots]
         for start in instance.greedy.starts
     }
 
@@ -164,22 +172,22 @@ def greedy_homes(instance: Instance) -> dict[str, list[str]]:
 def test_whole_gpus_are_packed_so_that_more_starts() -> None:
     """Greedy puts 2 and 2 on the nodes of 3 and 4 free GPUs; then 3 fits nowhere."""
     made = pool({"name": "n3", "gpus": 3}, {"name": "n4", "gpus": 4})
-    instance = asked(made, job("a", gpus=2), job("b", gpus=2), job("c", gpus=3))
+    instance = candidate(made, job("a", gpus=2), job("b", gpus=2), job("c", gpus=3))
     assert set(greedy_homes(instance)) == {"a", "b"}
     found = solved(instance)
-    assert homes(found, instance) == {"a": ["n4"], "b": ["n4"], "c": ["n3"]}
+    assert nodes_to_empty(found, instance) == {"a": ["n4"], "b": ["n4"], "c": ["n3"]}
     assert found.status == "optimal" and found.bound == found.objective
 
 
 def test_a_gang_is_started_whole_or_not_at_all() -> None:
     """The second in line leaves no room for the gang; of the gang no part may start."""
     made = pool({"name": "n1", "gpus": 4}, {"name": "n2", "gpus": 4})
-    instance = asked(made, job("a", gpus=1), job("gang", gpus=4, workers=2))
-    assert set(homes(solved(instance), instance)) == {"a"}
+    instance = candidate(made, job("a", gpus=1), job("gang", gpus=4, workers=2))
+    assert set(nodes_to_empty(solved(instance), instance)) == {"a"}
     made = pool({"name": "n1", "gpus": 4}, {"name": "n2", "gpus": 5})
-    instance = asked(made, job("a", gpus=1), job("gang", gpus=4, workers=2))
+    instance = candidate(made, job("a", gpus=1), job("gang", gpus=4, workers=2))
     assert set(greedy_homes(instance)) == {"a"}
-    assert homes(solved(instance), instance) == {"a": ["n2"], "gang": ["n1", "n2"]}
+    assert nodes_to_empty(solved(instance), instance) == {"a": ["n2"], "gang": ["n1", "n2"]}
 
 
 def test_shares_fill_gpus_that_are_in_use() -> None:
@@ -188,24 +196,24 @@ def test_shares_fill_gpus_that_are_in_use() -> None:
     made.run(job("x", gpus=0.3), job("y", gpus=0.4))
     made.run(job("z", gpus=0.6))
     free = sorted(made.free("n1"))
-    instance = asked(made, job("a", gpus=free[0] / 1000), job("b", gpus=free[1] / 1000))
-    assert set(homes(solved(instance), instance)) == {"a", "b"}
+    instance = candidate(made, job("a", gpus=free[0] / 1000), job("b", gpus=free[1] / 1000))
+    assert set(nodes_to_empty(solved(instance), instance)) == {"a", "b"}
 
 
 def test_cores_bind() -> None:
     """The first in line may not take the node whose cores the second needs."""
     slim = {"name": "a-slim", "gpus": 2, "cpus": 2.0}
     made = pool(slim, {"name": "b-wide", "gpus": 1, "cpus": 64.0})
-    instance = asked(made, job("light", gpus=1, cpus=1), job("heavy", gpus=1, cpus=32))
+    instance = candidate(made, job("light", gpus=1, cpus=1), job("heavy", gpus=1, cpus=32))
     assert greedy_homes(instance) == {"light": ["b-wide"]}
-    assert homes(solved(instance), instance) == {"light": ["a-slim"], "heavy": ["b-wide"]}
+    assert nodes_to_empty(solved(instance), instance) == {"light": ["a-slim"], "heavy": ["b-wide"]}
 
 
 def test_memory_binds() -> None:
     made = pool({"name": "a", "gpus": 2, "mem_gib": 8.0}, {"name": "b", "gpus": 1})
-    instance = asked(made, job("small", gpus=1, mem_gib=1), job("large", gpus=1, mem_gib=512))
+    instance = candidate(made, job("small", gpus=1, mem_gib=1), job("large", gpus=1, mem_gib=512))
     assert greedy_homes(instance) == {"small": ["b"]}
-    assert homes(solved(instance), instance) == {"small": ["a"], "large": ["b"]}
+    assert nodes_to_empty(solved(instance), instance) == {"small": ["a"], "large": ["b"]}
 
 
 def test_each_job_gets_the_gpu_type_that_runs_it_faster() -> None:
@@ -213,50 +221,54 @@ def test_each_job_gets_the_gpu_type_that_runs_it_faster() -> None:
     made = pool(
         {"name": "a", "gpu_type": "k80", "gpus": 1}, {"name": "b", "gpu_type": "v100", "gpus": 1}
     )
-    instance = asked(
+    instance = candidate(
         made,
         job("dense", gpus=1, gpu_speeds={"v100": 8.0, "k80": 1.0}),
         job("sparse", gpus=1, gpu_speeds={"v100": 1.0, "k80": 1.0}),
     )
     assert greedy_homes(instance) == {"dense": ["a"], "sparse": ["b"]}
-    assert homes(solved(instance), instance) == {"dense": ["b"], "sparse": ["a"]}
+    assert nodes_to_empty(solved(instance), instance) == {"dense": ["b"], "sparse": ["a"]}
 
 
 def test_a_gang_stays_in_one_rack() -> None:
     nodes = [{"name": f"n{n}", "gpus": 4, "rack": f"r{n % 2}"} for n in range(4)]
-    instance = asked(pool(*nodes), job("gang", gpus=4, workers=2))
+    instance = candidate(pool(*nodes), job("gang", gpus=4, workers=2))
     assert greedy_homes(instance) == {"gang": ["n0", "n1"]}
-    (names,) = homes(solved(instance), instance).values()
+    (names,) = nodes_to_empty(solved(instance), instance).values()
     assert names in (["n0", "n2"], ["n1", "n3"])
 
 
 def test_slow_nodes_are_left_to_whoever_comes_last() -> None:
     made = pool({"name": "a", "gpus": 4}, {"name": "b", "gpus": 5})
     made.state.board.slow["a"] = {"f1": 2.0}
-    instance = asked(made, job("first", gpus=4), job("second", gpus=4))
+    instance = candidate(made, job("first", gpus=4), job("second", gpus=4))
     assert greedy_homes(instance)["first"] == ["a"]
-    assert homes(solved(instance), instance) == {"first": ["b"], "second": ["a"]}
+    assert nodes_to_empty(solved(instance), instance) == {"first": ["b"], "second": ["a"]}
 
 
 def test_room_is_left_for_the_next_job() -> None:
     """Best fit takes the node of four, where a worker of the blocked job would have fitted."""
     made = pool({"name": "a", "gpus": 4}, {"name": "b", "gpus": 5})
     made.submit(job("x", gpus=1), job("next", gpus=4, workers=3))
-    instance = ask(made.state)
+    instance = instance_for_round(made.state)
     found = solved(instance)
     assert greedy_homes(instance) == {"x": ["a"]}
-    assert homes(found, instance) == {"x": ["b"]}
-    assert instance.room.gpus == 4 and found.terms["room"] == 100
+    assert nodes_to_empty(found, instance) == {"x": ["b"]}
+    assert instance.next_worker.gpus == 4 and found.terms["room"] == 100
 
 
 def test_the_first_in_line_is_never_passed_over() -> None:
     """Eight GPUs for the second are worth more than one for the first, and still it starts."""
     made = pool({"name": "n1", "gpus": 8})
-    instance = asked(made, job("one", gpus=1), job("all", gpus=8))
-    assert instance.wishes[0].must
-    assert set(homes(solved(instance), instance)) == {"one"}
-    free = replace(instance, wishes=(replace(instance.wishes[0], must=False), instance.wishes[1]))
-    assert set(homes(solve(free, LIMIT), free)) == {"all"}, "so it is the rule that decides"
+    instance = candidate(made, job("one", gpus=1), job("all", gpus=8))
+    assert instance.requests[0].must_start
+    assert set(nodes_to_empty(solved(instance), instance)) == {"one"}
+    free = replace(
+        instance, requests=(replace(instance.requests[0], must_start=False), instance.requests[1])
+    )
+    assert set(nodes_to_empty(solve(free, LIMIT), free)) == {"all"}, (
+        "so it is the rule that decides"
+    )
 
 
 def preempting(lost_s: float) -> Instance:
@@ -265,14 +277,16 @@ def preempting(lost_s: float) -> Instance:
     made.run(job("old", gpus=2, priority_class="low"))
     made.run(job("young", gpus=2, priority_class="low"), after_ms=round(lost_s * 1000))
     made.submit(job("boss", gpus=2, priority_class="high"), after_ms=1000)
-    return ask(made.state)
+    return instance_for_round(made.state)
 
 
 def test_lost_work_chooses_the_victim() -> None:
     instance = preempting(7200.0)
     found = solved(instance)
     stopped = [instance.victims[victim].job_id for victim in found.plan.stops]
-    assert stopped == ["young"] and [claim.wish for claim in found.plan.claims] == [0]
+    assert stopped == ["young"] and [
+        reservation.request for reservation in found.plan.reservations
+    ] == [0]
     assert found.terms["lost_work"] < 0
 
 
@@ -282,10 +296,12 @@ def test_a_victim_that_fits_elsewhere_moves() -> None:
     made.run(job("small", gpus=1, priority_class="low"))
     made.node("b", 1)
     made.submit(job("boss", gpus=2, priority_class="high"), after_ms=400_000)
-    instance = ask(made.state)
+    instance = instance_for_round(made.state)
     found = solved(instance)
-    (move,) = found.plan.moves
-    assert found.plan.stops == (move.victim,) and [slot.node_id for slot in move.slots] == ["b"]
+    (migration,) = found.plan.migrations
+    assert found.plan.stops == (migration.victim,) and [
+        slot.node_id for slot in migration.slots
+    ] == ["b"]
     assert found.terms["lost_work"] == -instance.victims[0].move_price
 
 
@@ -301,30 +317,30 @@ def crowded(draw: st.DrawFn) -> Instance:
     for number in range(draw(st.integers(5, 40))):
         shape = {"gpus": draw(sizes), "priority_class": draw(classes)}
         made.submit(job(f"old{number}", **shape))
-        open_ = wanted(made.state)
+        open_ = open_round(made.state)
         if open_ is not None:
-            made.feed(made.an("local", without_plan(open_.seq, "died")))
+            made.feed(made.an("local", no_plan(open_.seq, "died")))
     made.ready(*made.state.running)
     for number in range(draw(st.integers(2, 25))):
         workers = draw(st.sampled_from((1, 1, 2, 6)))
         shape = {"gpus": draw(sizes) if workers == 1 else 4, "priority_class": draw(classes)}
         made.submit(job(f"new{number}", workers=workers, **shape))
-    with kept(made.state):
+    with reserved(made.state):
         return taken(made)
 
 
 @settings(max_examples=40, deadline=None)
 @given(crowded())
 def test_no_plan_is_below_greedys_or_breaks_a_rule(instance: Instance) -> None:
-    assert faults(instance, instance.greedy) == []
+    assert find_violations(instance, instance.greedy) == []
     found = solve(instance, 0.3)
-    assert faults(instance, found.plan) == []
+    assert find_violations(instance, found.plan) == []
     assert found.objective == score(instance, found.plan).total >= found.greedy
     assert found.greedy == score(instance, instance.greedy).total
 
 
 BROKEN = {
-    "a GPU twice": lambda p: replace(p, starts=(*p.starts, replace(p.starts[0], wish=1))),
+    "a GPU twice": lambda p: replace(p, starts=(*p.starts, replace(p.starts[0], request=1))),
     "a wish twice": lambda p: replace(p, starts=(*p.starts, p.starts[0])),
     "nobody first": lambda p: replace(p, starts=()),
     "half a worker": lambda p: replace(
@@ -340,7 +356,7 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_the_checker_finds(what: str) -> None:
     made = pool({"name": "a", "gpus": 2}, {"name": "b", "gpus": 2, "gpu_type": "v100"})
-    instance = asked(made, job("x", gpus=2, gpu_types=("a100",)), job("y", gpus=2))
+    instance = candidate(made, job("x", gpus=2, gpu_types=("a100",)), job("y", gpus=2))
     plan = RoundPlan((Start(0, (Slot("a", (0, 1), GPU, 1000, 1024),)),))
-    assert faults(instance, plan) == []
-    assert faults(instance, BROKEN[what](plan)) != []
+    assert find_violations(instance, plan) == []
+    assert find_violations(instance, BROKEN[what](plan)) != []

@@ -9,7 +9,7 @@ from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
 
 
-class WorkerSpec(NamedTuple):
+class Order(NamedTuple):
     """All that a backend needs to run one worker."""
 
     allocation_id: str
@@ -25,7 +25,7 @@ class WorkerSpec(NamedTuple):
     gpu_milli: int
     gang_nodes: tuple[str, ...]
     master_address: str
-    job_spec: JobSpec
+    spec: JobSpec
     gpu_types: tuple[str, ...] = ()
     """Of the gang's nodes, each once."""
     done_s: float = 0.0
@@ -35,21 +35,21 @@ class WorkerSpec(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareWorker:
+class Prepare:
     """Make everything ready, start nothing; answered by Ready or Refused."""
 
-    spec: WorkerSpec
+    order: Order
 
 
 @dataclass(frozen=True, slots=True)
-class StartWorker:
+class Go:
     """Start a prepared worker; answered by Ended, some day."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class StopWorker:
+class Stop:
     """End a worker: ask, wait at most `grace_s` wall seconds, kill; answered by Ended."""
 
     allocation_id: str
@@ -57,31 +57,31 @@ class StopWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetWorker:
+class Forget:
     """The ledger released the worker; its end need not be remembered any more."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class SendReport:
+class Say:
     """Report this to placement."""
 
     report: Report
 
 
-Effect: TypeAlias = PrepareWorker | StartWorker | StopWorker | ForgetWorker | SendReport
+Effect: TypeAlias = Prepare | Go | Stop | Forget | Say
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Ready:
     """The worker waits for the go."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareFailed:
+class Refused:
     """The worker can never run here."""
 
     allocation_id: str
@@ -89,7 +89,7 @@ class PrepareFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerEnded:
+class Ended:
     """Nothing of the worker is left; `exit_code` None says that it never ran."""
 
     allocation_id: str
@@ -97,4 +97,4 @@ class WorkerEnded:
     ran_ms: int = 0
 
 
-WorkerOutcome: TypeAlias = Prepared | PrepareFailed | WorkerEnded
+Outcome: TypeAlias = Ready | Refused | Ended
