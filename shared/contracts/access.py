@@ -1,4 +1,4 @@
-"""Who may do what, and which pools and endpoints there are."""
+"""Tenants, API keys, pools and endpoints: the commands and events of the access service."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ BasePolicy = Literal[
     "srtf",
     "srsf",
 ]
-"""Classic orders of a queue; `services/priority/core/keys.py` holds the formula of each."""
+"""Base policies of a queue; `services/priority/core/keys.py` holds the formula of each."""
 RuntimeSource = Literal["user", "history", "oracle"]
-"""Where a policy that uses a runtime takes it from; `oracle` reads the simulated duration."""
+"""Source of the run times that a policy uses; `oracle` reads the simulated duration."""
 QueueMode = Literal["strict", "skip", "easy"]
 Preemption = Literal["class", "ranked"]
 NEVER_S = 1e9
-"""The longest time that a pool may be told, for what is not to happen."""
+"""The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
 Shadow = Annotated[
     str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
 ]
-"""A classic policy by its name, or a learned one as `learned:` and its name."""
+"""The name of a base policy, or `learned:` and the name of a learned policy."""
 
 
 class PoolSettings(Command):
-    """Fields that a pool has; shared by the wish and the fact."""
+    """The settings of one pool; `PoolConfigured` repeats them as a fact."""
 
     TYPE: ClassVar[str] = ""
     OWNER: ClassVar[str] = "access"
@@ -50,85 +50,107 @@ class PoolSettings(Command):
         1.0, gt=0, le=1e7, description="cluster seconds per wall second; 1 in production"
     )
     backends: tuple[Backend, ...] = Field(
-        ("virtual",), description="how workers may run; `process` must be asked for"
+        ("virtual",), description="backends its nodes may use; `process` must be listed explicitly"
     )
-    lease_s: float = Field(30.0, gt=0, le=3600, description="wall s of silence before NodeLost")
-    round_ms: int = Field(100, ge=1, le=60000, description="at most one placement round per this")
+    lease_s: float = Field(
+        30.0, gt=0, le=3600, description="wall s without a heartbeat until NodeLost"
+    )
+    round_ms: int = Field(
+        100, ge=1, le=60000, description="shortest interval between placement rounds, wall ms"
+    )
     start_timeout_s: float = Field(
-        60.0, gt=0, le=86400, description="wall s from JobPlaced to all workers ready"
+        60.0, gt=0, le=86400, description="wall s from JobPlaced until all workers must be ready"
     )
-    base_policy: BasePolicy = Field("fair_share", description="the classic order of the queue")
+    base_policy: BasePolicy = Field("fair_share", description="base policy that orders the queue")
     learned: Name | None = Field(
-        None, description="the learned policy that re-ranks the base; absent: the base decides"
+        None,
+        description="learned policy that re-ranks the base policy; absent: the base policy decides",
     )
     runtime: RuntimeSource = Field(
-        "history", description="where a policy that uses a runtime takes it from"
+        "history", description="source of the run times that a policy uses"
     )
     shadows: tuple[Shadow, ...] = Field(
-        (), max_length=8, description="policies that rank the same queue without acting"
+        (), max_length=8, description="policies that rank the same queue without effect"
     )
     queue_mode: QueueMode = Field(
-        "skip", description="what a job that does not fit does to those behind it"
+        "skip", description="treatment of the jobs behind one that does not fit"
     )
     preemption: Preemption = Field(
-        "class", description="`ranked`: also by rank inside a class, within its gates"
+        "class", description="`ranked`: also by rank within one priority class"
     )
     min_residency_s: float = Field(
-        300.0, ge=0, le=1e9, description="cluster s that a started job runs before rank stops it"
+        300.0,
+        ge=0,
+        le=1e9,
+        description="cluster s that a job runs before it may be preempted by rank",
     )
     preempt_margin: float = Field(
-        0.0, ge=0, le=1e9, description="score by which a job must lead the one it stops"
+        0.0, ge=0, le=1e9, description="score by which a job must exceed its victim's"
     )
     large_gang_share: float = Field(
-        0.25, gt=0, le=1, description="of the pool; where many gangs are larger rank stops no such"
+        0.25,
+        gt=0,
+        le=1,
+        description="share of the pool's GPUs above which a gang is large; while many gangs are "
+        "large none of them is preempted by rank",
     )
     defragment_after_s: float = Field(
         1800.0,
         ge=0,
         le=NEVER_S,
-        description="under `ranked`: cluster s that a job runs before it "
-        "may move so that a larger one fits; 1e9: none does",
+        description="under `ranked`: cluster s that a job runs before defragmentation may "
+        "migrate it; 1e9: never",
     )
     reserve_after_s: float | None = Field(
-        None, ge=0, le=1e9, description="cluster s of waiting after which GPUs are kept; absent: no"
+        None,
+        ge=0,
+        le=1e9,
+        description="cluster s of waiting until GPUs are reserved; absent: never",
     )
-    rank_ms: int = Field(1000, ge=0, le=60000, description="at most one ranking per this, wall ms")
+    rank_ms: int = Field(
+        1000, ge=0, le=60000, description="shortest interval between rankings, wall ms"
+    )
     settle_ms: int = Field(
-        0, ge=0, le=60000, description="wall ms from a change to its round, for ranks to arrive"
+        0, ge=0, le=60000, description="wall ms between a change and its round, for ranks to arrive"
     )
     solver: Literal["greedy", "cpsat"] = Field(
-        "cpsat", description="who plans a contended round; greedy is always the fallback"
+        "cpsat", description="solver of contended rounds; greedy is always the fallback"
     )
     solver_ms: int = Field(
-        500, ge=1, le=60000, description="wall ms until greedy's plan of the same view is taken"
+        500,
+        ge=1,
+        le=60000,
+        description="time limit of the solver, wall ms; then greedy's plan is used",
     )
     half_life_s: float = Field(
-        604800.0, gt=0, le=1e9, description="cluster s in which past use counts half"
+        604800.0, gt=0, le=1e9, description="half-life of past usage in fair share, cluster s"
     )
-    spot_gpus: float | None = Field(None, ge=0, description="static spot quota; absent: no bound")
+    spot_gpus: float | None = Field(
+        None, ge=0, description="static spot quota, GPUs; absent: unlimited"
+    )
 
 
 @command
 class ConfigurePool(PoolSettings):
-    """Make a pool, or change it; its lane is given once and for ever."""
+    """Create a pool or change its settings; its lane is assigned once and never changes."""
 
     TYPE: ClassVar[str] = "pool.configure.v1"
 
 
 @command
 class RegisterTenant(Command):
-    """Let a tenant in."""
+    """Register a tenant, or change its default pool and weight."""
 
     TYPE: ClassVar[str] = "tenant.register.v1"
     OWNER: ClassVar[str] = "access"
     tenant: Name = Field(description="the tenant")
-    default_pool: Name = Field(description="where a submit goes that names none")
-    weight: float = Field(1.0, gt=0, le=1e6, description="share of a pool it should get")
+    default_pool: Name = Field(description="pool of submissions that name none")
+    weight: float = Field(1.0, gt=0, le=1e6, description="its weight in fair share")
 
 
 @command
 class RetireTenant(Command):
-    """Take no more of a tenant's submissions; what runs goes on."""
+    """Refuse further submissions of a tenant; its running jobs go on."""
 
     TYPE: ClassVar[str] = "tenant.retire.v1"
     OWNER: ClassVar[str] = "access"
@@ -137,19 +159,21 @@ class RetireTenant(Command):
 
 @command
 class CreateKey(Command):
-    """Register an API key by its hash; the key itself is shown once, by who made it."""
+    """Register an API key by its hash; the key itself is shown once, by its creator."""
 
     TYPE: ClassVar[str] = "key.create.v1"
     OWNER: ClassVar[str] = "access"
     key_id: Name = Field(description="public first part of the key")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the secret part")
-    role: Role = Field(description="what its bearer may do")
-    tenant: Name | None = Field(None, description="whose; absent for operators and admins")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="sha256 of the secret part")
+    role: Role = Field(description="role of its bearer")
+    tenant: Name | None = Field(
+        None, description="tenant of its bearer; absent for operators and admins"
+    )
 
 
 @command
 class RevokeKey(Command):
-    """A key opens nothing from now on."""
+    """Revoke an API key."""
 
     TYPE: ClassVar[str] = "key.revoke.v1"
     OWNER: ClassVar[str] = "access"
@@ -158,7 +182,7 @@ class RevokeKey(Command):
 
 @command
 class ConfigureEndpoint(Command):
-    """Make an LLM endpoint, or change it."""
+    """Create an LLM endpoint or change its settings."""
 
     TYPE: ClassVar[str] = "endpoint.configure.v1"
     OWNER: ClassVar[str] = "access"
@@ -168,39 +192,41 @@ class ConfigureEndpoint(Command):
 
 
 class Attempt(Model):
-    """Requests alike that were turned away at the door, counted."""
+    """A count of equal requests that a gateway refused."""
 
-    principal: str = Field("", max_length=160, description="key or token; empty: nobody known")
-    action: str = Field("", max_length=128, description="method and route; empty: of many routes")
+    principal: str = Field("", max_length=160, description="key or token; empty: not authenticated")
+    action: str = Field("", max_length=128, description="method and route; empty: several routes")
     status: int = Field(ge=400, le=499, description="401 or 403")
-    requests: int = Field(ge=1, description="how many")
+    requests: int = Field(ge=1, description="number of requests")
 
 
 @command
 class NoteAttempts(Command):
-    """What a gateway turned away lately, for the record."""
+    """Record the requests that a gateway refused lately."""
 
     TYPE: ClassVar[str] = "attempts.note.v1"
     OWNER: ClassVar[str] = "access"
-    gateway: str = Field(max_length=64, description="which gateway")
-    attempts: tuple[Attempt, ...] = Field(min_length=1, max_length=64, description="by kind")
+    gateway: str = Field(max_length=64, description="the gateway that refused them")
+    attempts: tuple[Attempt, ...] = Field(
+        min_length=1, max_length=64, description="counts by principal, action and status"
+    )
 
 
 @event
 class AttemptsRefused(Event):
-    """Requests that a gateway turned away for want of a key, a role or a tenant."""
+    """A gateway refused requests that lacked a key, a role or a tenant."""
 
     TYPE: ClassVar[str] = "attempts.refused.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
     SUBJECT: ClassVar[str] = "gateway"
     PUBLIC: ClassVar[bool] = False
-    gateway: str = Field(description="which gateway")
-    attempts: tuple[Attempt, ...] = Field(description="by kind")
+    gateway: str = Field(description="the gateway that refused them")
+    attempts: tuple[Attempt, ...] = Field(description="counts by principal, action and status")
 
 
 @event
 class PoolConfigured(Event):
-    """A pool and its lane; a decider restates it in its own ledger."""
+    """A pool was configured; each decider repeats the event in its own ledger."""
 
     TYPE: ClassVar[str] = "pool.configured.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
@@ -211,47 +237,53 @@ class PoolConfigured(Event):
         "failslow",
     )
     SUBJECT: ClassVar[str] = "pool"
-    partition: int = Field(ge=0, description="its lane")
+    partition: int = Field(ge=0, description="lane of the pool")
     pool: Name = Field(description="the pool")
     time_scale: float = Field(1.0, description="cluster seconds per wall second")
-    backends: tuple[Backend, ...] = Field(("virtual",), description="how workers may run")
-    lease_s: float = Field(30.0, description="wall s of silence before NodeLost")
-    round_ms: int = Field(100, description="at most one placement round per this")
-    start_timeout_s: float = Field(60.0, description="wall s from JobPlaced to all ready")
-    base_policy: BasePolicy = Field("fair_share", description="the classic order of the queue")
-    learned: str | None = Field(None, description="the learned policy that re-ranks the base")
-    runtime: RuntimeSource = Field("history", description="where a runtime is taken from")
-    shadows: tuple[str, ...] = Field((), description="policies that rank without acting")
-    queue_mode: QueueMode = Field("skip", description="what a job that does not fit does")
-    preemption: Preemption = Field("class", description="by class alone, or by rank too")
-    min_residency_s: float = Field(300.0, description="cluster s before rank stops a started job")
-    preempt_margin: float = Field(0.0, description="score by which a job leads the one it stops")
-    large_gang_share: float = Field(1.0, description="of the pool: gangs above it are large")
-    defragment_after_s: float = Field(NEVER_S, description="cluster s until a job may move")
-    reserve_after_s: float | None = Field(None, description="cluster s until GPUs are kept")
-    rank_ms: int = Field(1000, description="at most one ranking per this, wall ms")
-    settle_ms: int = Field(0, description="wall ms from a change to its round")
-    solver: Literal["greedy", "cpsat"] = Field("greedy", description="who plans a contended round")
-    solver_ms: int = Field(500, description="wall ms until greedy's plan is taken")
-    half_life_s: float = Field(604800.0, description="cluster s in which past use counts half")
-    spot_gpus: float | None = Field(None, description="static spot quota")
+    backends: tuple[Backend, ...] = Field(("virtual",), description="backends its nodes may use")
+    lease_s: float = Field(30.0, description="wall s without a heartbeat until NodeLost")
+    round_ms: int = Field(100, description="shortest interval between placement rounds, wall ms")
+    start_timeout_s: float = Field(60.0, description="wall s from JobPlaced until all are ready")
+    base_policy: BasePolicy = Field("fair_share", description="base policy that orders the queue")
+    learned: str | None = Field(None, description="learned policy that re-ranks the base policy")
+    runtime: RuntimeSource = Field("history", description="source of run times")
+    shadows: tuple[str, ...] = Field((), description="policies that rank without effect")
+    queue_mode: QueueMode = Field(
+        "skip", description="treatment of jobs behind one that does not fit"
+    )
+    preemption: Preemption = Field("class", description="by class alone, or also by rank")
+    min_residency_s: float = Field(300.0, description="cluster s before a preemption by rank")
+    preempt_margin: float = Field(0.0, description="score by which a job must exceed its victim's")
+    large_gang_share: float = Field(
+        1.0, description="share of the pool above which a gang is large"
+    )
+    defragment_after_s: float = Field(
+        NEVER_S, description="cluster s until defragmentation may migrate a job"
+    )
+    reserve_after_s: float | None = Field(None, description="cluster s until GPUs are reserved")
+    rank_ms: int = Field(1000, description="shortest interval between rankings, wall ms")
+    settle_ms: int = Field(0, description="wall ms between a change and its round")
+    solver: Literal["greedy", "cpsat"] = Field("greedy", description="solver of contended rounds")
+    solver_ms: int = Field(500, description="time limit of the solver, wall ms")
+    half_life_s: float = Field(604800.0, description="half-life of past usage, cluster s")
+    spot_gpus: float | None = Field(None, description="static spot quota, GPUs")
 
 
 @event
 class TenantRegistered(Event):
-    """A tenant may submit."""
+    """A tenant may submit jobs from now on."""
 
     TYPE: ClassVar[str] = "tenant.registered.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
     SUBJECT: ClassVar[str] = "tenant"
     tenant: Name = Field(description="the tenant")
-    default_pool: Name = Field(description="where a submit goes that names none")
-    weight: float = Field(1.0, description="share of a pool it should get")
+    default_pool: Name = Field(description="pool of submissions that name none")
+    weight: float = Field(1.0, description="its weight in fair share")
 
 
 @event
 class TenantRetired(Event):
-    """A tenant may submit no more."""
+    """A tenant may submit no more jobs."""
 
     TYPE: ClassVar[str] = "tenant.retired.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
@@ -261,21 +293,21 @@ class TenantRetired(Event):
 
 @event
 class KeyCreated(Event):
-    """An API key is good from now on."""
+    """An API key is valid from now on."""
 
     TYPE: ClassVar[str] = "key.created.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
     SUBJECT: ClassVar[str] = "key_id"
     PUBLIC: ClassVar[bool] = False
     key_id: Name = Field(description="public first part of the key")
-    sha256: str = Field(description="of the secret part")
-    role: Role = Field(description="what its bearer may do")
-    tenant: str | None = Field(None, description="whose")
+    sha256: str = Field(description="sha256 of the secret part")
+    role: Role = Field(description="role of its bearer")
+    tenant: str | None = Field(None, description="tenant of its bearer")
 
 
 @event
 class KeyRevoked(Event):
-    """An API key opens nothing from now on."""
+    """An API key was revoked."""
 
     TYPE: ClassVar[str] = "key.revoked.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
@@ -286,12 +318,12 @@ class KeyRevoked(Event):
 
 @event
 class EndpointConfigured(Event):
-    """An LLM endpoint and its lane."""
+    """An LLM endpoint was configured."""
 
     TYPE: ClassVar[str] = "endpoint.configured.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("access", "throttle")
     SUBJECT: ClassVar[str] = "endpoint"
     endpoint: Name = Field(description="a group of engine replicas")
-    partition: int = Field(ge=0, description="its lane")
+    partition: int = Field(ge=0, description="lane of the endpoint")
     tokens_per_s: float = Field(description="decode speed of the emulated engine")
     batch_tokens: int = Field(description="tokens its running batch may hold")

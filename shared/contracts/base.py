@@ -1,4 +1,4 @@
-"""What every message is: a frozen model with a hand-written wire name and version."""
+"""The base of every message: a frozen model with a hand-written wire name and version."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 Millis = int
-"""Milliseconds since the Unix epoch; the only clock a core sees is the `at` of a record."""
+"""Milliseconds since the Unix epoch. The only clock that a core sees is the `at` of a record."""
 
 JobId = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
 Name = Annotated[
     str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
 ]
-"""Tenants, pools, nodes and endpoints: lower case, so that they can be part of a topic's name."""
+"""The name of a tenant, pool, node or endpoint: lower case, since topic names contain it."""
 
 Text = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
-"""Free text of a person: no control characters (Postgres refuses NUL, terminals obey the rest)."""
+"""Free text without control characters: Postgres refuses NUL, and terminals obey the others."""
 
 
 class Model(BaseModel):
-    """Frozen; unknown fields are ignored: a reader of today accepts a writer of tomorrow."""
+    """A frozen message that ignores unknown fields, so that old readers accept newer writers."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class Event(Model):
-    """A fact, past tense, in the ledger of one of `LEDGERS`."""
+    """A fact in the past tense, stored in one of the ledgers in `LEDGERS`."""
 
     TYPE: ClassVar[str]
     LEDGERS: ClassVar[tuple[str, ...]]
     SUBJECT: ClassVar[str]
-    """Name of the field that says whose fact it is: the key under which order matters."""
+    """Name of the field that holds the key within which order matters."""
     PUBLIC: ClassVar[bool] = True
-    """False: bookkeeping of one service; it stays in its ledger and is not republished."""
+    """False for the bookkeeping of one service, which is not republished to `events`."""
 
     @property
     def subject(self) -> str:
@@ -41,14 +41,14 @@ class Event(Model):
 
 
 class Command(Model):
-    """A wish, imperative; answered exactly once by `OWNER`."""
+    """A request, in the imperative, that the service `OWNER` answers exactly once."""
 
     TYPE: ClassVar[str]
     OWNER: ClassVar[str]
 
 
 class Local(Model):
-    """What a shell offers to its own decider without a ledger offset: it may be lost in a crash."""
+    """An input that a shell passes to its own decider without an offset: a crash may lose it."""
 
 
 EVENTS: dict[str, type[Event]] = {}
@@ -56,7 +56,7 @@ COMMANDS: dict[str, type[Command]] = {}
 
 
 class UnknownType(Exception):
-    """No contract of this installation has that wire name; the sender is newer, or wrong."""
+    """No contract of this version has that wire name: the sender is newer, or wrong."""
 
 
 E = TypeVar("E", bound=type[Event])
@@ -64,14 +64,14 @@ C = TypeVar("C", bound=type[Command])
 
 
 def event(cls: E) -> E:
-    """Register a public fact under its wire name; two classes may never share one."""
+    """Register an event under its wire name; raise TypeError if another class has that name."""
     if EVENTS.setdefault(cls.TYPE, cls) is not cls:
-        raise TypeError(f"two events are called {cls.TYPE}")
+        raise TypeError(f"two events share one wire name: {cls.TYPE}")
     return cls
 
 
 def command(cls: C) -> C:
-    """Register a command under its wire name; two classes may never share one."""
+    """Register a command under its wire name; raise TypeError if another class has that name."""
     if COMMANDS.setdefault(cls.TYPE, cls) is not cls:
-        raise TypeError(f"two commands are called {cls.TYPE}")
+        raise TypeError(f"two commands share one wire name: {cls.TYPE}")
     return cls

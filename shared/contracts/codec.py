@@ -1,4 +1,4 @@
-"""Wire names to models and back."""
+"""Decode messages by wire name, and encode them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MODULES = (access, faults, jobs, llm, nodes, placement, ranking, rejected, repor
 
 
 def decode_event(type_: str, data: bytes) -> Event:
-    """The event of that wire name; old versions are lifted to the newest first.
+    """Decode an event; an old version is first converted to the newest.
 
-    Raises UnknownType for a name of no contract, pydantic.ValidationError for bad data, NotLifted
-    for bad data of an old version.
+    Raises UnknownType for an unknown wire name, pydantic.ValidationError for invalid data, and
+    UpcastError for invalid data of an old version.
     """
     type_, data = upcast(type_, data)
     cls = EVENTS.get(type_)
@@ -28,7 +28,7 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_command(type_: str, data: bytes) -> Command:
-    """The command of that wire name; raises as `decode_event` does."""
+    """Decode a command; raises the same errors as `decode_event`."""
     type_, data = upcast(type_, data)
     cls = COMMANDS.get(type_)
     if cls is None:
@@ -41,6 +41,6 @@ def encode(message: Model) -> bytes:
 
 
 def owner_of(type_: str) -> str | None:
-    """The one service that answers this command, None for an unknown name."""
+    """Return the service that answers this type of command, None for an unknown wire name."""
     cls = COMMANDS.get(type_)
     return cls.OWNER if cls else None

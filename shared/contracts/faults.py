@@ -1,4 +1,4 @@
-"""Workers that go slow without failing."""
+"""Slow workers: the commands and events of the fail-slow service."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from shared.contracts.base import Command, Event, Model, Text, command, event
 
 
 class GangWorker(Model):
-    """Where one worker of a watched gang runs."""
+    """The node and allocation of one worker of a watched gang."""
 
-    rank: int = Field(ge=0, description="of the worker in its gang")
+    rank: int = Field(ge=0, description="rank of the worker in its gang")
     node_id: str = Field(description="the node")
     allocation_id: str = Field(description="`partition/seq/index/rank`")
 
@@ -21,62 +21,62 @@ class WatchedGang(Model):
     """A running gang whose workers can be compared with each other."""
 
     job_id: str = Field(description="the job")
-    tenant: str = Field("", description="whose")
-    attempt: int = Field(ge=1, description="which time it runs")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
     workers: tuple[GangWorker, ...] = Field(description="in rank order")
-    traceparent: str = Field("", description="of the placement that began it")
+    traceparent: str = Field("", description="trace of the placement that started it")
 
 
 @command
 class DismissFault(Command):
-    """An operator saw the suspicion and wants nothing done."""
+    """Dismiss a suspicion: its node is used as before."""
 
     TYPE: ClassVar[str] = "fault.dismiss.v1"
     OWNER: ClassVar[str] = "failslow"
     fault_id: str = Field(max_length=128, description="the fault")
-    reason: Text = Field("", description="for the record")
+    reason: Text = Field("", description="free text for the audit")
 
 
 @command
 class MarkFalseAlarm(Command):
-    """An operator found the worker healthy; the detector's record says so."""
+    """Dismiss a suspicion as false: the worker was healthy."""
 
     TYPE: ClassVar[str] = "fault.mark-false-alarm.v1"
     OWNER: ClassVar[str] = "failslow"
     fault_id: str = Field(max_length=128, description="the fault")
-    reason: Text = Field("", description="for the record")
+    reason: Text = Field("", description="free text for the audit")
 
 
 @event
 class GangsNoted(Event):
-    """Fail-slow began or ceased to watch these gangs."""
+    """Fail-slow started or stopped watching these gangs."""
 
     TYPE: ClassVar[str] = "gangs.noted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "pool"
     PUBLIC: ClassVar[bool] = False
     pool: str = Field("", description="the pool")
-    started: tuple[WatchedGang, ...] = Field((), description="gangs of two workers and more")
-    ended: tuple[str, ...] = Field((), description="jobs that run no more")
+    started: tuple[WatchedGang, ...] = Field((), description="gangs of two or more workers")
+    ended: tuple[str, ...] = Field((), description="jobs that no longer run")
 
 
 @event
 class FaultSuspected(Event):
-    """A worker is slower than its peers, for several reports in a row."""
+    """A worker was slower than its peers in several consecutive reports."""
 
     TYPE: ClassVar[str] = "fault.suspected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "fault_id"
     fault_id: str = Field(description="`job/attempt/rank/count`")
-    job_id: str = Field(description="the job that suffers")
-    tenant: str = Field("", description="whose")
-    node_id: str = Field(description="where the slow worker runs")
-    allocation_id: str = Field(description="the slow worker")
+    job_id: str = Field(description="the job that is slowed down")
+    tenant: str = Field("", description="tenant that owns the job")
+    node_id: str = Field(description="node of the slow worker")
+    allocation_id: str = Field(description="allocation of the slow worker")
     slowdown: float = Field(ge=1, description="its iteration time over the median of its peers")
     iteration_s: float = Field(ge=0, description="median of its last iterations, cluster s")
     peers_s: float = Field(ge=0, description="median of its peers, cluster s")
     score: float = Field(description="robust z of the worker among its peers")
-    reports: int = Field(ge=1, description="reports in a row that said so")
+    reports: int = Field(ge=1, description="consecutive reports in which it was slow")
 
 
 @event
@@ -87,9 +87,9 @@ class FaultCleared(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("failslow",)
     SUBJECT: ClassVar[str] = "fault_id"
     fault_id: str = Field(description="the fault")
-    job_id: str = Field(description="the job that suffered")
-    tenant: str = Field("", description="whose")
-    node_id: str = Field("", description="where the worker ran")
+    job_id: str = Field(description="the job that was slowed down")
+    tenant: str = Field("", description="tenant that owns the job")
+    node_id: str = Field("", description="node of the worker")
     reason: str = Field(description="recovered or job_ended")
 
 
@@ -102,7 +102,7 @@ class FaultDismissed(Event):
     SUBJECT: ClassVar[str] = "fault_id"
     fault_id: str = Field(description="the fault")
     job_id: str = Field("", description="the job")
-    tenant: str = Field("", description="whose")
-    node_id: str = Field("", description="where the worker runs")
+    tenant: str = Field("", description="tenant that owns the job")
+    node_id: str = Field("", description="node of the worker")
     false_alarm: bool = Field(description="the worker was healthy")
     reason: str = Field("", description="as given")

@@ -1,4 +1,4 @@
-"""Writes what integrators read: JSON Schemas, the AsyncAPI document, the table of events."""
+"""Generate the documentation of the contracts: JSON Schemas, AsyncAPI and the table of events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND_TOPIC = {"access": "access.commands", "throttle": "llm.requests"}
 
 
 def wire_models() -> dict[str, type[BaseModel]]:
-    """Every model that travels on its own, by wire name."""
+    """Return every model that is sent as a message of its own, by wire name."""
     assert codec.MODULES, "importing the codec fills the registries"
     named = {str(getattr(model, "TYPE")): model for model in SOFT.values()}  # noqa: B009
     return {**EVENTS, **COMMANDS, **named}
@@ -36,29 +36,29 @@ def command_topic(owner: str) -> str:
 
 
 def schema(model: type[BaseModel]) -> Json:
-    found = model.model_json_schema()
-    _require_tags(found, found.get("$defs", {}))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    document = model.model_json_schema()
+    _require_tags(document, document.get("$defs", {}))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document}
 
 
-def _require_tags(node: object, known: dict[str, Json]) -> None:
-    """The field that tells the members of a union apart has a default, and yet must be sent."""
+def _require_tags(node: object, definitions: dict[str, Json]) -> None:
+    """Mark the discriminator of each union as required, although it has a default."""
     match node:
         case {"discriminator": {"mapping": dict(refs), "propertyName": str(tag)}}:
             for ref in refs.values():
-                required = known[ref.rsplit("/", 1)[1]].setdefault("required", [])
+                required = definitions[ref.rsplit("/", 1)[1]].setdefault("required", [])
                 if tag not in required:
                     required.append(tag)
         case dict():
-            for each in node.values():
-                _require_tags(each, known)
+            for value in node.values():
+                _require_tags(value, definitions)
         case list():
-            for each in node:
-                _require_tags(each, known)
+            for item in node:
+                _require_tags(item, definitions)
 
 
 def envelope(type_: str) -> Json:
-    """A CloudEvent of that type; `data` is the model."""
+    """Return the schema of a CloudEvent of that type; `data` is the model."""
     return {
         "type": "object",
         "required": ["specversion", "id", "source", "type", "data"],
@@ -78,7 +78,7 @@ def envelope(type_: str) -> Json:
 
 
 def messages_of(topic: str) -> list[str]:
-    """Wire names that may appear in a topic, sorted."""
+    """Return the wire names that may appear in a topic, sorted."""
     if topic in SOFT:
         return [str(getattr(SOFT[topic], "TYPE"))]  # noqa: B009
     if topic in LEDGERS:
@@ -110,14 +110,14 @@ def channel(topic: str) -> Json:
 
 
 def operations() -> Json:
-    """Who writes and who reads each topic: what `infra.security.acls` lets the broker enforce."""
-    found: Json = {}
+    """Return the writers and readers of each topic, which the broker enforces by its ACLs."""
+    result: Json = {}
     for topic, service in WRITER.items():
-        found[f"{service}.writes.{topic}"] = operation("send", topic)
+        result[f"{service}.writes.{topic}"] = operation("send", topic)
     for service in sorted({*INPUTS, *READS}):
         for topic in dict.fromkeys((*INPUTS.get(service, ()), *READS.get(service, ()))):
-            found[f"{service}.reads.{topic}"] = operation("receive", topic)
-    return found
+            result[f"{service}.reads.{topic}"] = operation("receive", topic)
+    return result
 
 
 def operation(action: str, topic: str) -> Json:
@@ -132,8 +132,8 @@ def asyncapi() -> Json:
             "title": "Berth",
             "version": "1",
             "description": (
-                "Integrators write submissions.<tenant> and read events.<tenant>, operators read"
-                " events. Ledgers are internal: batches of these events in one record."
+                "Tenants write submissions.<tenant> and read events.<tenant>; operators read"
+                " events. Ledgers are internal: each of their records holds a batch of events."
             ),
         },
         "channels": {topic: channel(topic) for topic in TOPICS},
@@ -171,7 +171,7 @@ def vocabulary() -> str:
     lines += ["", "| command | wire name | answered by | topic | carries | meaning |"]
     lines += ["|---|---|---|---|---|---|"]
     lines += [command_row(name) for name in sorted(COMMANDS)]
-    lines += ["", "Who says `InputRejected` of a record that nobody can decode:", ""]
+    lines += ["", "Services that append `InputRejected` for an undecodable record of a topic:", ""]
     lines += [f"- `{topic}`: {service}" for topic, service in sorted(CUSTODIAN.items())]
     return "\n".join(lines) + "\n"
 
@@ -199,7 +199,7 @@ def command_row(name: str) -> str:
 
 
 def render() -> dict[str, str]:
-    """Every generated file by its path from the root of the project."""
+    """Return the content of every generated file by its path from the project's root."""
     files = {
         f"docs/contracts/schemas/{name}.json": dumps(schema(model))
         for name, model in wire_models().items()

@@ -1,4 +1,4 @@
-"""A job: its specification, its commands, and what admission says of it."""
+"""A job: its specification, its commands, and the decisions of admission about it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from shared.contracts.base import Command, Event, JobId, Model, Name, Text, comm
 
 PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
-"""Highest first. A job may preempt only jobs of a class behind its own."""
+"""Highest first. A job may preempt only jobs of a lower class."""
 
 CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
 
 
 class Gang(Model):
-    """All workers start together or none does; every worker has the same shape."""
+    """Workers of one shape that start together or not at all."""
 
     workers: int = Field(1, ge=1, le=4096, description="workers of the gang")
     gpus_per_worker: float = Field(
@@ -29,21 +29,21 @@ class Gang(Model):
     @classmethod
     def _whole_or_one_fraction(cls, value: float) -> float:
         if value > 1 and value != int(value):
-            raise ValueError("more than one GPU must be a whole number")
+            raise ValueError("above 1 it should be a whole number")
         if round(value * 1000) != value * 1000:
             value = round(value, 3)
         if 0 < value < 0.01:
-            raise ValueError("the smallest fraction of a GPU is 0.01")
+            raise ValueError("a fraction of a GPU should be at least 0.01")
         return value
 
     @property
     def gpus(self) -> float:
-        """GPUs of the whole gang, in devices."""
+        """Return the GPUs of the whole gang, in devices."""
         return self.workers * self.gpus_per_worker
 
 
 class Elastic(Model):
-    """The gang may start with any number of workers in this range."""
+    """The range of workers that the gang may run with."""
 
     min_workers: int = Field(ge=1, le=4096, description="fewest workers the job can run with")
     max_workers: int = Field(ge=1, le=4096, description="most workers the job can use")
@@ -51,23 +51,25 @@ class Elastic(Model):
     @model_validator(mode="after")
     def _ordered(self) -> Elastic:
         if self.min_workers > self.max_workers:
-            raise ValueError("min_workers may not exceed max_workers")
+            raise ValueError("min_workers should be at most max_workers")
         return self
 
 
 class Retry(Model):
-    """What happens after an attempt whose program failed; a preempted or lost attempt is free."""
+    """The retry policy: attempts whose program failed count, preempted and lost ones do not."""
 
-    max_attempts: int = Field(1, ge=1, le=100, description="attempts in all, the first included")
+    max_attempts: int = Field(
+        1, ge=1, le=100, description="number of attempts, including the first"
+    )
     backoff_s: float = Field(1.0, ge=0, le=86400, description="cluster seconds before the next one")
-    avoid_failed_node: bool = Field(True, description="not again on the node that failed")
+    avoid_failed_node: bool = Field(True, description="avoid nodes on which it failed")
 
 
 class Simulated(Model):
-    """How long the job would run: used by the `virtual` backend alone, ignored by real ones."""
+    """How the job behaves on the `virtual` backend; other backends ignore it."""
 
     duration_s: float | None = Field(
-        None, ge=0, le=1e9, description="cluster seconds of work; absent: drawn from the job's id"
+        None, ge=0, le=1e9, description="cluster seconds of work; absent: derived from the job id"
     )
     exit_code: int = Field(0, ge=0, le=255, description="exit code at the end of the work")
     iteration_s: float = Field(1.0, gt=0, le=1e6, description="cluster seconds per iteration")
@@ -75,16 +77,15 @@ class Simulated(Model):
         0.0,
         ge=0,
         le=1e6,
-        description="cluster seconds that each start after a preemption runs before its work "
-        "goes on",
+        description="cluster seconds that each start after a preemption takes before work goes on",
     )
 
 
 class JobSpec(Model):
-    """What a user asks for. Times are cluster seconds: wall seconds times the pool's time scale."""
+    """A job as requested. Times are cluster seconds: wall seconds times the pool's time scale."""
 
-    name: Text = Field(min_length=1, description="what people call it")
-    user: Name = Field("unknown", description="id of the person or robot, no name or address")
+    name: Text = Field(min_length=1, description="name of the job, not unique")
+    user: Name = Field("unknown", description="id of a person or robot, never a name or address")
     command: tuple[str, ...] = Field((), max_length=256, description="argv of each worker; private")
     image: Text = Field("", description="container image, for backends that use one")
     env: dict[str, str] = Field(
@@ -92,18 +93,18 @@ class JobSpec(Model):
     )
     gang: Gang = Field(default_factory=Gang, description="workers and their shape")
     gpu_types: tuple[Name, ...] = Field(
-        (), max_length=16, description="GPU types allowed; empty: any"
+        (), max_length=16, description="allowed GPU types; empty: any"
     )
     gpu_speeds: dict[Name, Annotated[float, Field(gt=0, le=1000)]] | None = Field(
         None, max_length=16, description="measured speed by GPU type; others run at 1"
     )
     node_selector: dict[str, str] = Field(
-        default_factory=dict, max_length=16, description="labels that a node must carry"
+        default_factory=dict, max_length=16, description="labels that a node must have"
     )
     priority_class: PriorityClass = Field("normal", description="class of the job")
-    preemptible: bool = Field(True, description="may be stopped for a job of a higher class")
-    spot: bool = Field(False, description="runs on the spot quota and yields to any other job")
-    guaranteed_s: float = Field(0.0, ge=0, le=1e9, description="no preemption before, cluster s")
+    preemptible: bool = Field(True, description="may be preempted by a job of a higher class")
+    spot: bool = Field(False, description="runs on the spot quota; any other job may preempt it")
+    guaranteed_s: float = Field(0.0, ge=0, le=1e9, description="cluster s without preemption")
     grace_s: float = Field(5.0, ge=0, le=86400, description="wall s between stop request and kill")
     walltime_s: float | None = Field(
         None, gt=0, le=1e9, description="the user's estimate of the run time, cluster s"
@@ -112,28 +113,28 @@ class JobSpec(Model):
         None,
         gt=0,
         le=1e9,
-        description="cluster s of work between checkpoints, what is past the last one is lost at "
-        "a preemption; absent: none are made and all is lost",
+        description="cluster s of work between checkpoints; a preemption loses the work since the "
+        "last one; absent: no checkpoints, all work is lost",
     )
     checkpoint_cost_s: float = Field(
         0.0,
         ge=0,
         le=1e6,
-        description="cluster s one checkpoint costs; where `grace_s` is enough for it, a "
-        "preempted job that makes checkpoints saves at the stop and loses no more than this",
+        description="cluster s per checkpoint; if `grace_s` covers it, a preempted job that makes "
+        "checkpoints makes one more at the stop and loses no more than this",
     )
     elastic: Elastic | None = Field(None, description="range of workers; absent: exactly `workers`")
     depends_on: tuple[JobId, ...] = Field(
         (), max_length=64, description="jobs that must have succeeded first"
     )
-    retry: Retry = Field(default_factory=Retry, description="what to do after a failed attempt")
-    simulated: Simulated | None = Field(None, description="for the virtual backend alone")
+    retry: Retry = Field(default_factory=Retry, description="attempts after a failure")
+    simulated: Simulated | None = Field(None, description="behaviour on the virtual backend")
 
     @field_validator("command")
     @classmethod
     def _argv(cls, argv: tuple[str, ...]) -> tuple[str, ...]:
         if any(len(arg) > 8192 or "\x00" in arg for arg in argv):
-            raise ValueError("an argument is longer than 8192 characters or holds a NUL")
+            raise ValueError("each argument should have at most 8192 characters and no NUL")
         return argv
 
     @field_validator("env", "node_selector")
@@ -147,77 +148,88 @@ class JobSpec(Model):
                 or "\x00" in key + value
                 or "=" in key
             ):
-                raise ValueError(f"{key[:40]!r} is no name for a value, or its value is too long")
+                raise ValueError(
+                    f"{key[:40]!r} should have 1 to 128 characters without '=', its value at most "
+                    "8192, neither a NUL"
+                )
         return pairs
 
     @field_validator("env")
     @classmethod
     def _no_credentials(cls, env: dict[str, str]) -> dict[str, str]:
         for key, value in env.items():
-            word = next((w for w in CREDENTIAL_WORDS if w in key.lower()), None)
-            if word and value and not value.startswith("secret://"):
+            is_credential = any(word in key.lower() for word in CREDENTIAL_WORDS)
+            if is_credential and value and not value.startswith("secret://"):
                 raise ValueError(f"{key} looks like a credential: use secret://name")
         return env
 
 
 @command
 class SubmitJob(Command):
-    """Run this job, or an array of it."""
+    """Submit a job, or an array of jobs."""
 
     TYPE: ClassVar[str] = "job.submit.v1"
     OWNER: ClassVar[str] = "admission"
-    job_id: JobId = Field(description="uuid5 of tenant and idempotency key, stamped by the gateway")
-    tenant: Name = Field(description="stamped by the gateway from the sender's identity")
-    pool: Name = Field(description="stamped by the gateway: asked for, or the tenant's default")
-    idempotency_key: str = Field(min_length=1, max_length=128, description="the sender's own key")
-    array_size: int = Field(1, ge=1, le=10000, description="copies; index in BERTH_ARRAY_INDEX")
-    spec: JobSpec = Field(description="the job")
+    job_id: JobId = Field(
+        description="uuid5 of tenant, pool and idempotency key, set by the gateway"
+    )
+    tenant: Name = Field(description="set by the gateway from the sender's identity")
+    pool: Name = Field(description="set by the gateway: as requested, or the tenant's default")
+    idempotency_key: str = Field(
+        min_length=1, max_length=128, description="key of the submission, chosen by the sender"
+    )
+    array_size: int = Field(
+        1, ge=1, le=10000, description="number of jobs; index in BERTH_ARRAY_INDEX"
+    )
+    spec: JobSpec = Field(description="specification of the job")
 
 
 @command
 class CancelJob(Command):
-    """Stop a job, or every job of an array, whatever its phase; answered when its end is known."""
+    """Cancel a job, or every job of an array, in any phase; answered once it has ended."""
 
     TYPE: ClassVar[str] = "job.cancel.v1"
     OWNER: ClassVar[str] = "admission"
     job_id: JobId = Field(description="the job, or the array")
-    tenant: Name | None = Field(None, description="whose it must be; absent for operators")
-    reason: Text = Field("", description="for the record")
+    tenant: Name | None = Field(None, description="tenant that must own it; absent for operators")
+    reason: Text = Field("", description="free text for the audit")
 
 
 @command
 class SetQuota(Command):
-    """Set a tenant's shares of one pool."""
+    """Set the quota of a tenant in one pool."""
 
     TYPE: ClassVar[str] = "quota.set.v1"
     OWNER: ClassVar[str] = "admission"
-    tenant: Name = Field(description="whose quota")
-    guaranteed_gpus: float = Field(ge=0, le=1e6, description="admitted whatever others use")
+    tenant: Name = Field(description="the tenant")
+    guaranteed_gpus: float = Field(
+        ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
+    )
     borrow_gpus: float | None = Field(
-        None, ge=0, le=1e6, description="above it, while others leave theirs; absent: no bound"
+        None, ge=0, le=1e6, description="borrowable GPUs beyond it; absent: unlimited"
     )
     spot_gpus: float | None = Field(
-        None, ge=0, le=1e6, description="admitted spot GPUs; absent: the pool's forecast decides"
+        None, ge=0, le=1e6, description="spot GPUs admitted; absent: the pool's forecast decides"
     )
 
 
 @command
 class RejectSubmission(Command):
-    """The gateway met a submission that is no job; admission says so for good."""
+    """Record that the gateway could not read a submission; admission appends InputRejected."""
 
     TYPE: ClassVar[str] = "submission.reject.v1"
     OWNER: ClassVar[str] = "admission"
-    tenant: Name = Field(description="whose topic it was")
-    topic: str = Field(max_length=249, description="where it lies")
-    partition: int = Field(ge=0, lt=2**31, description="where it lies")
-    offset: int = Field(ge=0, lt=2**63, description="where it lies")
-    reason: str = Field(max_length=2048, description="field, value and rule")
-    sha256: str = Field(max_length=64, description="of the bytes")
+    tenant: Name = Field(description="tenant of the topic")
+    topic: str = Field(max_length=249, description="topic of the record")
+    partition: int = Field(ge=0, lt=2**31, description="partition of the record")
+    offset: int = Field(ge=0, lt=2**63, description="offset of the record")
+    reason: str = Field(max_length=2048, description="field, value and violated rule")
+    sha256: str = Field(max_length=64, description="sha256 of the bytes")
 
 
 @event
 class CommandAccepted(Event):
-    """The answer to a command: it is done."""
+    """The answer to an accepted command."""
 
     TYPE: ClassVar[str] = "command.accepted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
@@ -230,15 +242,15 @@ class CommandAccepted(Event):
     SUBJECT: ClassVar[str] = "command_id"
     command_id: str = Field(description="CloudEvent id of the command")
     command_type: str = Field(description="its wire name")
-    of: str = Field("", description="what it was about: a job, node, tenant")
-    tenant: str = Field("", description="who asked")
-    principal: str | None = Field(None, description="by which key or token; private")
-    duplicate: bool = Field(False, description="the same wish was granted before")
+    of: str = Field("", description="subject of the command: a job, node, tenant")
+    tenant: str = Field("", description="tenant that sent it")
+    principal: str | None = Field(None, description="key or token of the sender; private")
+    duplicate: bool = Field(False, description="an equal command was accepted before")
 
 
 @event
 class CommandRefused(Event):
-    """The answer to a command: no, and why."""
+    """The answer to a refused command, with the reason."""
 
     TYPE: ClassVar[str] = "command.refused.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
@@ -251,11 +263,11 @@ class CommandRefused(Event):
     SUBJECT: ClassVar[str] = "command_id"
     command_id: str = Field(description="CloudEvent id of the command")
     command_type: str = Field(description="its wire name")
-    of: str = Field("", description="what it was about")
-    tenant: str = Field("", description="who asked")
-    principal: str | None = Field(None, description="by which key or token; private")
+    of: str = Field("", description="subject of the command")
+    tenant: str = Field("", description="tenant that sent it")
+    principal: str | None = Field(None, description="key or token of the sender; private")
     reason: str = Field(description="machine-readable: snake_case")
-    detail: str = Field("", description="field, value and rule, for people")
+    detail: str = Field("", description="field, value and violated rule, for people")
 
 
 DeferReason = Literal["quota", "spot_quota", "dependency", "no_nodes", "backoff"]
@@ -263,125 +275,139 @@ DeferReason = Literal["quota", "spot_quota", "dependency", "no_nodes", "backoff"
 
 @event
 class JobAdmitted(Event):
-    """The job may enter the queue; from here on placement alone may end it."""
+    """Admission let the job into the queue; from now on only placement may end it."""
 
     TYPE: ClassVar[str] = "job.admitted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     job_id: JobId = Field(description="the job")
-    tenant: Name = Field(description="whose")
-    submitted_at: int = Field(description="ms, when admission first met it")
+    tenant: Name = Field(description="tenant that owns the job")
+    submitted_at: int = Field(description="ms, when admission first read it")
     array_index: int | None = Field(None, description="index in its array")
-    spec: JobSpec = Field(description="as asked for")
-    borrowed: bool = Field(False, description="beyond the tenant's guaranteed share")
-    digest: str = Field("", description="of the submitted body, to tell a conflict from a repeat")
+    spec: JobSpec = Field(description="as requested")
+    borrowed: bool = Field(False, description="admitted beyond the tenant's guaranteed GPUs")
+    digest: str = Field(
+        "", description="hash of the submitted body, tells a conflict from a repetition"
+    )
 
 
 @event
 class JobDeferred(Event):
-    """Not yet: the reason says what is missing, and by how much."""
+    """Admission deferred the job: the reason names what is missing, `detail` how much."""
 
     TYPE: ClassVar[str] = "job.deferred.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     job_id: JobId = Field(description="the job")
-    tenant: Name = Field(description="whose")
+    tenant: Name = Field(description="tenant that owns the job")
     reason: DeferReason = Field(description="machine-readable")
-    detail: dict[str, float | str] = Field(default_factory=dict, description="the numbers")
-    spec: JobSpec | None = Field(None, description="on the first deferral only")
+    detail: dict[str, float | str] = Field(
+        default_factory=dict, description="figures behind the reason"
+    )
+    spec: JobSpec | None = Field(None, description="in the first deferral only")
     array_index: int | None = Field(None, description="index in its array")
-    digest: str = Field("", description="of the submitted body")
+    digest: str = Field("", description="hash of the submitted body")
 
 
 @event
 class JobRejected(Event):
-    """Never: the job will not run as it was asked for."""
+    """Admission rejected the job for good."""
 
     TYPE: ClassVar[str] = "job.rejected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     job_id: JobId = Field(description="the job")
-    tenant: str = Field(description="who asked")
-    name: str = Field("", description="what people call it")
+    tenant: str = Field(description="tenant that sent it")
+    name: str = Field("", description="name of the job")
     reason: str = Field(description="machine-readable: snake_case")
-    detail: str = Field("", description="field, value and rule, for people")
+    detail: str = Field("", description="field, value and violated rule, for people")
     array_index: int | None = Field(None, description="index in its array")
-    digest: str = Field("", description="of the submitted body")
+    digest: str = Field("", description="hash of the submitted body")
 
 
 @event
 class ArrayAccepted(Event):
-    """An array was let in; its jobs `<job_id>.<index>` follow, as many as a record holds."""
+    """An array was accepted; its jobs `<job_id>.<index>` follow in as many records as needed."""
 
     TYPE: ClassVar[str] = "array.accepted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     PUBLIC: ClassVar[bool] = False
     job_id: JobId = Field(description="the array")
-    tenant: Name = Field(description="whose")
-    array_size: int = Field(ge=2, le=10000, description="its jobs")
-    spec: JobSpec = Field(description="of each of them")
-    digest: str = Field("", description="of the submitted body, to tell a conflict from a repeat")
+    tenant: Name = Field(description="tenant that owns the job")
+    array_size: int = Field(ge=2, le=10000, description="number of its jobs")
+    spec: JobSpec = Field(description="specification of each job")
+    digest: str = Field(
+        "", description="hash of the submitted body, tells a conflict from a repetition"
+    )
 
 
 @event
 class CancelRequested(Event):
-    """Somebody wants an admitted job to end; placement sees to it."""
+    """Cancellation of an admitted job was requested; placement carries it out."""
 
     TYPE: ClassVar[str] = "job.cancel-requested.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     job_id: JobId = Field(description="the job")
-    tenant: str = Field("", description="whose job")
-    command_id: str = Field(description="the cancel that asked")
-    principal: str | None = Field(None, description="by which key or token; private")
-    reason: str = Field("", description="as given")
-    of_array: bool = Field(False, description="asked of its array, whose end is what is answered")
+    tenant: str = Field("", description="tenant that owns the job")
+    command_id: str = Field(description="id of the cancel command")
+    principal: str | None = Field(None, description="key or token of the sender; private")
+    reason: str = Field("", description="reason as given in the command")
+    of_array: bool = Field(
+        False, description="part of the cancellation of its array, which is answered as a whole"
+    )
 
 
 @event
 class ArrayCancelRequested(Event):
-    """Somebody wants an array to end: its jobs are told in turn, as many as a record holds."""
+    """Cancellation of an array was requested; its jobs follow in as many records as needed."""
 
     TYPE: ClassVar[str] = "array.cancel-requested.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     PUBLIC: ClassVar[bool] = False
     job_id: JobId = Field(description="the array")
-    tenant: str = Field("", description="whose")
-    command_id: str = Field(description="the cancel that asked, answered when the last job ended")
-    principal: str | None = Field(None, description="by which key or token; private")
-    reason: str = Field("", description="as given")
+    tenant: str = Field("", description="tenant that owns the job")
+    command_id: str = Field(
+        description="id of the cancel command, answered when the last job has ended"
+    )
+    principal: str | None = Field(None, description="key or token of the sender; private")
+    reason: str = Field("", description="reason as given in the command")
 
 
 @event
 class JobReadmitted(Event):
-    """A failed attempt may be tried again."""
+    """Admission admitted a job again after a failed attempt."""
 
     TYPE: ClassVar[str] = "job.readmitted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     job_id: JobId = Field(description="the job")
-    tenant: Name = Field(description="whose")
+    tenant: Name = Field(description="tenant that owns the job")
     attempt: int = Field(ge=2, description="the attempt that may start now")
-    avoid_nodes: tuple[str, ...] = Field((), description="nodes of failed attempts")
+    avoid_nodes: tuple[str, ...] = Field((), description="nodes of its failed attempts")
 
 
 @event
 class QuotaChanged(Event):
-    """A tenant's shares of the pool, from now on."""
+    """The quota of a tenant in the pool from now on."""
 
     TYPE: ClassVar[str] = "quota.changed.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "tenant"
-    tenant: Name = Field(description="whose")
-    guaranteed_gpus: float = Field(description="admitted whatever others use")
-    borrow_gpus: float | None = Field(None, description="above it, absent: no bound")
-    spot_gpus: float | None = Field(None, description="absent: the forecast decides")
+    tenant: Name = Field(description="tenant that owns the job")
+    guaranteed_gpus: float = Field(description="GPUs admitted regardless of other tenants")
+    borrow_gpus: float | None = Field(
+        None, description="borrowable GPUs beyond it; absent: unlimited"
+    )
+    spot_gpus: float | None = Field(
+        None, description="spot GPUs admitted; absent: the forecast decides"
+    )
 
 
 class JobEnd(Model):
-    """How a job that admission had let in came to its end."""
+    """The end of an admitted job."""
 
     job_id: JobId = Field(description="the job")
     outcome: Literal["succeeded", "failed", "cancelled"] = Field(description="how it ended")
@@ -389,7 +415,7 @@ class JobEnd(Model):
 
 @event
 class JobsReleased(Event):
-    """Admission noted the ends of these jobs: their quota is free."""
+    """Admission recorded the ends of these jobs and released their quota."""
 
     TYPE: ClassVar[str] = "jobs.released.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
@@ -401,7 +427,7 @@ class JobsReleased(Event):
 
 @event
 class AttemptNoted(Event):
-    """Admission noted a failed attempt that it will re-admit at a set time."""
+    """Admission recorded a failed attempt and when it will admit the job again."""
 
     TYPE: ClassVar[str] = "attempt.noted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
@@ -409,54 +435,56 @@ class AttemptNoted(Event):
     PUBLIC: ClassVar[bool] = False
     job_id: JobId = Field(description="the job")
     attempt: int = Field(ge=1, description="the attempt that failed")
-    node_ids: tuple[str, ...] = Field((), description="where it ran")
-    not_before: int = Field(description="ms: re-admitted then")
+    node_ids: tuple[str, ...] = Field((), description="nodes on which it ran")
+    not_before: int = Field(description="ms, when it is admitted again")
 
 
 @event
 class JobSizeNoted(Event):
-    """Admission noted that an elastic job goes on with another number of workers."""
+    """Admission recorded that an elastic job continues with another number of workers."""
 
     TYPE: ClassVar[str] = "job.size-noted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "job_id"
     PUBLIC: ClassVar[bool] = False
     job_id: JobId = Field(description="the job")
-    workers: int = Field(ge=1, description="what its tenant's quota is charged from now on")
+    workers: int = Field(ge=1, description="workers charged to its tenant's quota from now on")
 
 
 @event
 class TenantNoted(Event):
-    """A decider restates what it needs to know of a tenant."""
+    """A decider recorded the state of a tenant that its decisions need."""
 
     TYPE: ClassVar[str] = "tenant.noted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission", "priority", "throttle")
     SUBJECT: ClassVar[str] = "tenant"
     PUBLIC: ClassVar[bool] = False
-    tenant: Name = Field(description="who")
-    active: bool = Field(True, description="may submit")
-    weight: float = Field(1.0, gt=0, description="share of the pool it should get")
+    tenant: Name = Field(description="the tenant")
+    active: bool = Field(True, description="may submit jobs")
+    weight: float = Field(1.0, gt=0, description="its weight in fair share")
 
 
 class NodeShape(Model):
-    """What one node offers; enough to say whether a worker could ever fit."""
+    """The capacity of one node, from which admission tells whether a worker could ever fit."""
 
     node_id: str = Field(description="the node")
     gpu_type: str = Field(description="its GPU type")
     gpus: int = Field(ge=0, description="its GPUs, in devices")
-    cpus: float = Field(ge=0, description="its cores")
+    cpus: float = Field(ge=0, description="its CPU cores")
     mem_gib: float = Field(ge=0, description="its memory, GiB")
-    labels: dict[str, str] = Field(default_factory=dict, description="what selectors match")
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="labels that node selectors match"
+    )
 
 
 @event
 class CapacityNoted(Event):
-    """Admission noted nodes that came or went for good."""
+    """Admission recorded nodes that joined or left for good."""
 
     TYPE: ClassVar[str] = "capacity.noted.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("admission",)
     SUBJECT: ClassVar[str] = "pool"
     PUBLIC: ClassVar[bool] = False
     pool: str = Field("", description="the pool")
-    joined: tuple[NodeShape, ...] = Field((), description="nodes and their shapes")
+    joined: tuple[NodeShape, ...] = Field((), description="nodes that joined")
     left: tuple[str, ...] = Field((), description="nodes that left")

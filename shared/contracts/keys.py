@@ -1,4 +1,4 @@
-"""API keys, `<key_id>.<secret>`: only the hash of the secret is ever kept."""
+"""API keys of the form `<key_id>.<secret>`; only the hash of the secret is ever stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import hashlib
 import hmac
 from typing import NamedTuple
 
-LONGEST = 512
+MAX_KEY_CHARS = 512
 
 
 class Key(NamedTuple):
-    """A key taken apart; the secret stays in memory only."""
+    """A parsed key; the secret is never logged or stored."""
 
     key_id: str
     secret: str
@@ -20,22 +20,23 @@ class Key(NamedTuple):
 
 
 def parse_key(text: str) -> Key | None:
-    """None for what is no key. Names may hold dots and secrets may not: the last dot parts them."""
-    if len(text) > LONGEST:
+    """Parse a key, None if malformed. The last dot separates: only the key id may contain dots."""
+    if len(text) > MAX_KEY_CHARS:
         return None
     key_id, dot, secret = text.rpartition(".")
     return Key(key_id, secret) if key_id and dot and secret else None
 
 
 def format_key(key_id: str, secret: str) -> str:
-    """What its bearer is shown, once."""
+    """Return the key as it is shown to its bearer, once."""
     return f"{key_id}.{secret}"
 
 
 def hash_secret(secret: str) -> str:
+    """Return the hex sha256 of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def verify_secret(secret: str, sha256: str) -> bool:
-    """Takes as long for a wrong secret as for the right one."""
+    """Return whether the secret has this hash, in constant time."""
     return hmac.compare_digest(hash_secret(secret), sha256)

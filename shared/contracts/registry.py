@@ -1,4 +1,4 @@
-"""Who may do what and where things are: the fold of `access` that every service keeps."""
+"""The fold of the access ledger that every service keeps: tenants, pools, endpoints and keys."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.contracts.access import (
 from shared.contracts.base import Event
 from shared.contracts.keys import parse_key, verify_secret
 
-NOBODY = "0" * 64
-"""No secret has this hash: an unknown key id costs the same time as a wrong secret."""
+NO_HASH = "0" * 64
+"""The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
 
 RANK: dict[Role, int] = {"viewer": 0, "submitter": 1, "operator": 2, "admin": 3}
 
 
 class Bearer(NamedTuple):
-    """Who sent a request, as their key or token says; `tenant` is None for those who serve all.
+    """The bearer of a key or token; `tenant` is None for operators and admins.
 
-    A token has the second of its end, and its subject in the place of a key's id.
+    A token has its expiry in epoch seconds, and its subject as the key id.
     """
 
     key_id: str
@@ -37,17 +37,17 @@ class Bearer(NamedTuple):
 
     @property
     def principal(self) -> str:
-        """Who it was, for the record."""
+        """Return the principal for the audit."""
         return f"{'key' if self.expires_s is None else 'oidc'}:{self.key_id}"
 
     def has_role(self, role: Role) -> bool:
-        """Roles are a ladder: viewer, submitter, operator, admin."""
+        """Return whether the bearer has this role or a higher one."""
         return RANK[self.role] >= RANK[role]
 
 
 @dataclass(slots=True)
 class AccessView:
-    """Apply every event of the access ledger in order; other events are passed over."""
+    """Tenants, pools, endpoints and keys; `apply` folds the events of the ledger in order."""
 
     tenants: dict[str, TenantRegistered] = field(default_factory=dict)
     retired: dict[str, None] = field(default_factory=dict)
@@ -73,27 +73,27 @@ class AccessView:
                 self.revoked[key_id] = None
 
     def authenticate(self, key: str) -> Bearer | None:
-        """Whose key it is; None for a malformed, unknown, wrong or revoked one."""
+        """Return the bearer of a key, None for a malformed, unknown, wrong or revoked one."""
         parsed = parse_key(key)
         if parsed is None:
             return None
-        found = self.keys.get(parsed.key_id)
-        right = verify_secret(parsed.secret, found.sha256 if found else NOBODY)
-        if found is None or not right or parsed.key_id in self.revoked:
+        created = self.keys.get(parsed.key_id)
+        is_right = verify_secret(parsed.secret, created.sha256 if created else NO_HASH)
+        if created is None or not is_right or parsed.key_id in self.revoked:
             return None
-        return Bearer(found.key_id, found.role, found.tenant)
+        return Bearer(created.key_id, created.role, created.tenant)
 
     def is_unknown_key(self, key: str) -> bool:
-        """A key, and nobody's: it may have been made where this view does not reach yet."""
+        """Return whether the key is well-formed but unknown: it may have been created lately."""
         parsed = parse_key(key)
         return parsed is not None and parsed.key_id not in self.keys
 
     def is_active(self, tenant: str) -> bool:
-        """May the tenant submit?"""
+        """Return whether the tenant may submit jobs."""
         return tenant in self.tenants and tenant not in self.retired
 
     def active_tenants(self) -> Iterator[TenantRegistered]:
-        return (found for name, found in self.tenants.items() if name not in self.retired)
+        return (tenant for name, tenant in self.tenants.items() if name not in self.retired)
 
     def pool(self, name: str) -> PoolConfigured | None:
         return self.pools.get(name)
@@ -102,9 +102,9 @@ class AccessView:
         return next((p for p in self.pools.values() if p.partition == partition), None)
 
     def default_pool(self, tenant: str) -> str | None:
-        """Where a submit of that tenant goes that names none."""
-        found = self.tenants.get(tenant)
-        return found.default_pool if found else None
+        """Return the pool of submissions of that tenant that name none."""
+        registered = self.tenants.get(tenant)
+        return registered.default_pool if registered else None
 
     def endpoint(self, name: str) -> EndpointConfigured | None:
         return self.endpoints.get(name)

@@ -1,4 +1,4 @@
-"""Input that no reader can understand."""
+"""The event for input that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.contracts.base import Event, event
 
 @event
 class InputRejected(Event):
-    """A record of an input topic is no message; `dead` holds its bytes."""
+    """A record of an input topic is not a valid message; the topic `dead` holds its bytes."""
 
     TYPE: ClassVar[str] = "input.rejected.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = (
@@ -23,9 +23,9 @@ class InputRejected(Event):
         "throttle",
     )
     SUBJECT: ClassVar[str] = "topic"
-    topic: str = Field(description="where it lies")
-    partition: int = Field(ge=0, description="where it lies")
-    offset: int = Field(ge=0, description="where it lies")
-    reason: str = Field(description="field, value and rule")
-    sha256: str = Field(description="of the bytes")
-    tenant: str = Field("", description="whose submission it was, where that is known")
+    topic: str = Field(description="topic of the record")
+    partition: int = Field(ge=0, description="partition of the record")
+    offset: int = Field(ge=0, description="offset of the record")
+    reason: str = Field(description="field, value and violated rule")
+    sha256: str = Field(description="sha256 of the bytes")
+    tenant: str = Field("", description="tenant of a submission; empty: unknown")

@@ -1,4 +1,4 @@
-"""Every topic, who reads it, and who answers for what cannot be read."""
+"""Every topic, its writer, its readers, and the service that rejects its undecodable records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """How a topic is made; `retention_ms` -1 keeps for ever, `flush` syncs each record to disk."""
+    """Settings of a topic: `retention_ms` -1 is unlimited, `flush` syncs each record to disk."""
 
     name: str
     kind: Kind
@@ -47,7 +47,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "failslow": ("commands", "placement"),
     "throttle": ("llm.requests",),
 }
-"""Ledgered inputs of each decider, in the input vector of its records."""
+"""Inputs of each decider that its records name in their input vector."""
 
 ACCESS_FACTS = frozenset({"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1"})
 JOB_ENDS = frozenset({"job.succeeded.v1", "job.failed.v1", "job.cancelled.v1"})
@@ -96,8 +96,7 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     },
     "throttle": ACCESS_FACTS | {"endpoint.configured.v1", "key.created.v1", "key.revoked.v1"},
 }
-"""Events of other ledgers that a service reacts to: all else is passed over without decoding.
-Grep an event's wire name here and you see who reacts to it."""
+"""Events of other ledgers that a decider reacts to; it skips all others without decoding them."""
 
 CUSTODIAN: dict[str, str] = {
     "access.commands": "access",
@@ -105,8 +104,7 @@ CUSTODIAN: dict[str, str] = {
     "reports": "placement",
     "llm.requests": "throttle",
 }
-"""Who says `InputRejected` of a record that nobody can decode."""
-
+"""The service that appends `InputRejected` for an undecodable record of a topic."""
 
 WRITER: dict[str, str] = {
     **{ledger: ledger for ledger in LEDGERS},
@@ -120,7 +118,7 @@ WRITER: dict[str, str] = {
     "events": "publisher",
     "dead": "publisher",
 }
-"""The one service that may append to each topic: a record says nothing else of its author."""
+"""The one service that may append to each topic; records themselves name no author."""
 
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),
@@ -130,20 +128,20 @@ READS: dict[str, tuple[str, ...]] = {
     "projector": LEDGERS,
     "gateway": ("access", "logs", "events"),
 }
-"""What a service reads beside its `INPUTS`, its own ledger and, where it decides, `access`. The
-publisher looks at the end of what it wrote, and fetches the bytes of dead letters."""
+"""Topics that a service reads beside its `INPUTS`, its own ledger and, if it decides, `access`.
+The publisher reads the end of `events` when it resumes, and the bytes of dead letters."""
 
 SUBMISSIONS_READER = "gateway"
-"""Who takes the jobs from every `submissions.<tenant>`."""
+"""The service that reads every `submissions.<tenant>`."""
 EVENTS_WRITER = "publisher"
-"""Who writes every `events.<tenant>`."""
+"""The service that writes every `events.<tenant>`."""
 
 
 def submissions(tenant: str) -> TopicSpec:
-    """Where a tenant publishes its jobs: the right to write it is the tenant's identity."""
+    """Return the topic to which a tenant publishes jobs; the right to write is its identity."""
     return TopicSpec(f"submissions.{tenant}", "ledgered", 7 * DAY_MS, True)
 
 
 def tenant_events(tenant: str) -> TopicSpec:
-    """Where a tenant reads what happened to its jobs."""
+    """Return the topic from which a tenant reads the events of its jobs."""
     return TopicSpec(f"events.{tenant}", "public", 30 * DAY_MS, False)

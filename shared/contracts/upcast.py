@@ -1,4 +1,4 @@
-"""Old versions of a message, lifted one version at a time to the one that the code knows."""
+"""Convert old versions of a message, one version at a time, to the newest."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Payload = dict[str, object]
 Upcaster = Callable[[Payload], Payload]
 
 UPCASTERS: dict[str, tuple[str, Upcaster]] = {}
-"""Old wire name -> (next wire name, how its data changes)."""
+"""Old wire name to the next wire name and the function that converts the data."""
 
 
 class UpcastError(ValueError):
-    """An old message that its upcaster cannot read."""
+    """The data of an old message cannot be converted by its upcaster."""
 
 
 def upcast(
     type_: str, data: bytes, upcasters: dict[str, tuple[str, Upcaster]] = UPCASTERS
 ) -> tuple[str, bytes]:
-    """Name and data in the newest version; unchanged, and not even parsed, when it is that.
+    """Return wire name and data in the newest version; a newest version is not even parsed.
 
-    Raises NotLifted for old data that are none.
+    Raises UpcastError for old data that cannot be converted.
     """
     if type_ not in upcasters:
         return type_, data
@@ -30,8 +30,8 @@ def upcast(
     try:
         payload = msgspec.json.decode(data, type=dict[str, object])
         while type_ in upcasters:
-            type_, lift = upcasters[type_]
-            payload = lift(payload)
+            type_, convert = upcasters[type_]
+            payload = convert(payload)
         return type_, msgspec.json.encode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError):
-        raise UpcastError(f"{old}: its data cannot be lifted to {type_}") from None
+        raise UpcastError(f"{old}: its data cannot be converted to {type_}") from None
