@@ -21,10 +21,10 @@ from infra.postgres import server as postgres
 from infra.supervisor.running import Broker
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
-from shared.bus.connection import Connection
 from shared.bus.fold import Fold
 from shared.bus.kafka import KafkaLog
 from shared.bus.snapshots import Snapshots
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger.reader import Cursor
 from shared.projections import cursor

@@ -18,7 +18,7 @@ from cli.target import data_dir
 if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
     from shared.backup.files import Manifest
-    from shared.bus.connection import Connection
+    from shared.connection import Connection
 
 QUIET_S = 0.5
 

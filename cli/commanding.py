@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from cli.errors import Refused, Unreachable
 from infra.supervisor.running import RunningStack
 from shared.bus.clock import now_ms
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
+from shared.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.ledger.cloudevents import encode

@@ -14,7 +14,7 @@ from cli.errors import BadInput, Refused
 from infra.broker import topics
 from infra.security import acls
 from infra.supervisor.running import RunningStack
-from shared.bus.connection import MECHANISM, Connection
+from shared.connection import MECHANISM, Connection
 from shared.contracts.topics import submissions, tenant_events
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
-from shared.bus.connection import Connection
+from shared.connection import Connection
 
 PREFIX = "BERTH_"
 FILE = "_FILE"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from aiokafka import AIOKafkaProducer
 
-from shared.bus.connection import Connection
 from shared.bus.memory import MemoryBroker
+from shared.connection import Connection
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, Gang, JobAdmitted, JobSpec

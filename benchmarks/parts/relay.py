@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from infra.broker.topics import create
 from infra.supervisor.launch import root
 from infra.supervisor.running import RunningStack, load
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.contracts.topics import TopicSpec
 
 HOPS = 4

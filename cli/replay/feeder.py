@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cli.replay.submission import Submission
-from shared.bus.connection import Connection
 from shared.bus.producer import TopicProducer
+from shared.connection import Connection
 from shared.contracts.topics import submissions
 from shared.ledger.errors import OutcomeUnknown
 

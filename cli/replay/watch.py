@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from cli.replay.progress import Progress
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
+from shared.connection import Connection
 
 LEDGERS = ("admission", "placement")
 POLL_S = 0.2

@@ -11,7 +11,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 from pydantic import Field
 
 from infra.security import acls
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec
 from shared.settings import Settings, read
 

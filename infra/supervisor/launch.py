@@ -33,7 +33,7 @@ from infra.supervisor.stack import (
     step_environment,
 )
 from infra.supervisor.supervisord import STOPPED
-from shared.bus.connection import Connection
+from shared.connection import Connection
 
 POLL_S = 0.1
 PART_S = 60.0

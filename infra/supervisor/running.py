@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from infra.security import kafka_users
-from shared.bus.connection import Connection
+from shared.connection import Connection
 
 Broker = Literal["embedded", "kafka", "kafka-plain"]
 """`kafka-plain`, without TLS, users and ACLs, is what the price of these is measured against."""

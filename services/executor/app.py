@@ -18,12 +18,12 @@ from services.executor.process.orphans import reap
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
 from shared.bus.log import Log
+from shared.bus.probe import probe_lag
 from shared.bus.tail import LedgerTail
 from shared.contracts.reports import LogLines
 from shared.ledger.partition import TP
 from shared.settings import BadSettings
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import probe_lag
 
 PRINT_S = 0.5
 DRAIN_S = 2.0

@@ -16,12 +16,12 @@ from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry, Log
+from shared.bus.probe import probe_lanes
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

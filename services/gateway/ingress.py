@@ -18,9 +18,9 @@ from services.gateway.inbound import PREFIX, Arrived, Parcel, parcel
 from services.gateway.outbox import Ack, Letter, Outbox
 from services.gateway.problem import Refusal
 from services.gateway.progress import Progress
-from shared.bus.connection import Connection
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.hang_up import STOP_S, hang_up
+from shared.connection import Connection
 from shared.contracts.jobs import SubmitJob
 from shared.ledger.errors import Stalled
 from shared.telemetry.figures import Figure

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 
 from services.gateway.problem import Refusal, unavailable
 from shared.bus.clock import now_ms
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.contracts.base import Command
 from shared.contracts.codec import encode
 from shared.ledger import cloudevents

@@ -14,11 +14,11 @@ from services.placement.solving import LaneSignals, follow
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
+from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported
 from shared.ledger.decider import Fact
-from shared.telemetry.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -9,7 +9,7 @@ from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
 from shared.bus.domain import Domain
 from shared.bus.host import run_service
-from shared.telemetry.probe import probe_lanes
+from shared.bus.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from shared.bus.connection import Connection
 from shared.bus.log import Headers
+from shared.connection import Connection
 from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
 

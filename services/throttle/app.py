@@ -24,12 +24,12 @@ from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
 from shared.bus.log import Log
+from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
 from shared.ledger.decider import Fact
 from shared.listening import server_tls
-from shared.telemetry.probe import probe_lanes
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

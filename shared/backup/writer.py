@@ -8,9 +8,9 @@ from typing import Self
 
 from aiokafka import AIOKafkaProducer
 
-from shared.bus.connection import Connection
 from shared.bus.kafka import MAX_REQUEST_BYTES
 from shared.bus.log import Entry
+from shared.connection import Connection
 from shared.ledger.partition import TP
 
 BATCH_BYTES = 256 * 1024

@@ -16,6 +16,7 @@ import faust
 from faust.tables.manager import TableManager
 
 from shared.bus.fatal import die, supervise
+from shared.bus.faust_connection import faust_arguments
 from shared.bus.faust_transport import Desk, transport
 from shared.bus.lanes import Lanes
 from shared.ledger.partition import TP
@@ -149,7 +150,7 @@ class NoTables(TableManager):  # type: ignore[misc]
 def _app(service: str, settings: Settings, partitions: int) -> Any:
     return faust.App(
         f"berth-{service}",
-        **settings.connection.faust(),
+        **faust_arguments(settings.connection),
         store="memory://",
         datadir=str(settings.data / f"faust-{service}"),
         processing_guarantee="at_least_once",

@@ -14,11 +14,11 @@ from aiokafka.errors import (
     RecordTooLargeError,
 )
 
-from shared.bus.connection import Connection
 from shared.bus.hang_up import hang_up
 from shared.bus.log import Entry, Feed, Headers
 from shared.bus.patience import patiently
 from shared.bus.refused import NOT_ALLOWED, check_let_in
+from shared.connection import Connection
 from shared.ledger.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
 from shared.ledger.partition import TP
 

@@ -9,9 +9,9 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from shared.bus.connection import Connection
 from shared.bus.kafka import MAX_REQUEST_BYTES
 from shared.bus.log import Headers
+from shared.connection import Connection
 from shared.contracts.topics import LEDGERS
 from shared.ledger.errors import OutcomeUnknown
 

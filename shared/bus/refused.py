@@ -16,7 +16,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.ledger.errors import Forbidden
 
 WITHIN_S = 5.0

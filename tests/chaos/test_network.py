@@ -16,11 +16,11 @@ from infra.broker import topics
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports, is_open, spawn
 from shared.bus import kafka
-from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.lanes import Lanes
 from shared.bus.log import fetch
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
 from shared.ledger.inputs import InputDecoder

@@ -19,9 +19,9 @@ import pytest
 from infra.broker import kafka
 from infra.supervisor.running import load
 from infra.supervisor.stack import SERVICES
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
+from shared.connection import Connection
 from shared.ledger import cloudevents
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

@@ -8,7 +8,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import free_ports, is_open
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec, submissions
 
 

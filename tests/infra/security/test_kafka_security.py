@@ -43,8 +43,8 @@ from infra.broker import kafka, topics
 from infra.machine.process import Running, free_ports
 from infra.security import acls, kafka_users
 from infra.security.acls import Grant, Operation
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.executor.app import Executor
+from shared.bus import probe
 from shared.bus.log import Headers
 from shared.bus.memory import MemoryLog
 from shared.contracts.jobs import JobSpec
@@ -26,7 +27,6 @@ from shared.contracts.reports import (
 )
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
-from shared.telemetry import probe
 from tests.services.executor.facts import a_node, a_spec, enqueued, placed, started
 from tests.services.executor.twin import Twin
 

@@ -16,10 +16,10 @@ import pytest
 
 from infra.broker import tansu, topics
 from services.executor.process.group import status
-from shared.bus.connection import Connection
 from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import TopicTail
+from shared.connection import Connection
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.jobs import JobSpec

@@ -18,9 +18,9 @@ import asyncpg
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, is_open, spawn
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry
+from shared.connection import Connection
 from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,

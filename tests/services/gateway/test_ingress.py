@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from infra.broker import topics
-from shared.bus.connection import Connection
+from shared.connection import Connection
 from shared.contracts.access import TenantRegistered
 from shared.contracts.identity import derive_command_id, derive_job_id
 from shared.contracts.topics import submissions

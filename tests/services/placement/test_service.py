@@ -17,10 +17,10 @@ import pytest
 from infra.broker import tansu, topics
 from infra.machine.process import free_ports
 from shared.bus.clock import now_ms
-from shared.bus.connection import Connection
 from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
+from shared.connection import Connection
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined, NodeLost

@@ -15,10 +15,10 @@ import pytest
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from services.publisher.shipper import KafkaShipper, Outgoing
-from shared.bus.connection import Connection
 from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS, tenant_events
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode

@@ -13,12 +13,12 @@ import pytest
 
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import free_ports
-from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry, Log, fetch
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
+from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger.decider import Fact
 from shared.ledger.inputs import InputDecoder

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.bus.connection import Connection
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker
+from shared.connection import Connection
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted

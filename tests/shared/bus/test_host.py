@@ -15,10 +15,10 @@ from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from infra.security import kafka_users
 from infra.supervisor.supervise import STOP_S
-from shared.bus.connection import Connection
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
+from shared.connection import Connection
 from shared.ledger.decider import Fact
 from shared.testing.ledger import SeatDecider, Seats, command
 from tests.patience import all_hung_up

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from shared.bus.probe import LaneProbe, probe_lanes
 from shared.contracts.base import Millis
 from shared.ledger.partition import TP
 from shared.telemetry.figures import Figure
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.probe import LaneProbe, probe_lanes
 from shared.testing.ledger import Seats, command
 from tests.shared.bus.test_lanes import Shell
 

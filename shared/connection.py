@@ -1,4 +1,4 @@
-"""How a client reaches the broker and proves who it is: one object for every Kafka library."""
+"""Address and credentials of the broker: one object for every Kafka library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Arguments = dict[str, Any]
 
 
 class BadConnection(ValueError):
-    """Parts that do not go together, or a file that cannot be used; never quotes a secret."""
+    """Parts that do not go together, or an unusable file; never quotes a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Connection:
     """Addresses and credentials.
 
     With a user it is SASL_SSL by password. With a certificate (a PEM file of key and certificate)
-    it is mutual TLS, which only who sets up the broker uses. With neither it is plain: the
+    it is mutual TLS, which only the set-up of the broker uses. With neither it is plain: the
     embedded broker on the loopback, which also has no `idempotent` producers.
     """
 
@@ -38,42 +38,28 @@ class Connection:
         if self.user and self.certificate:
             raise BadConnection("a Kafka user or a certificate, not both")
         if self.ca is None and (self.user or self.certificate):
-            raise BadConnection("credentials go only through TLS: the file of the CA is missing")
+            raise BadConnection("credentials require TLS: the CA is missing")
 
     @property
     def protocol(self) -> str:
-        """Kafka's name of it."""
+        """Kafka's name of the security protocol."""
         if self.user:
             return "SASL_SSL"
         return "PLAINTEXT" if self.ca is None else "SSL"
 
     def aiokafka(self) -> Arguments:
-        """For AIOKafkaProducer and AIOKafkaConsumer."""
+        """Return the arguments of AIOKafkaProducer and AIOKafkaConsumer."""
         return {"bootstrap_servers": self.servers, **self._security()}
 
     def kafka_python(self) -> Arguments:
-        """For KafkaAdminClient."""
+        """Return the arguments of KafkaAdminClient."""
         return {"bootstrap_servers": self.servers.split(","), **self._security()}
 
-    def faust(self) -> Arguments:
-        """For faust.App; only whoever imported faust calls it."""
-        import faust
-
-        broker = {"broker": [f"kafka://{server}" for server in self.servers.split(",")]}
-        context = self.tls()
-        if context is None:
-            return broker
-        credentials = (
-            faust.SASLCredentials(
-                username=self.user, password=self.password, ssl_context=context, mechanism=MECHANISM
-            )
-            if self.user
-            else faust.SSLCredentials(context)
-        )
-        return {**broker, "broker_credentials": credentials}
-
     def tls(self) -> ssl.SSLContext | None:
-        """Trusts our CA alone and checks host names; None where the connection is plain."""
+        """Return a context that trusts this CA alone and checks host names; None if plain.
+
+        Raises BadConnection for a file that cannot be used.
+        """
         if self.ca is None:
             return None
         context = _context(self.ca)
@@ -81,32 +67,32 @@ class Connection:
             try:
                 context.load_cert_chain(self.certificate)
             except (OSError, ssl.SSLError) as error:
-                raise BadConnection(f"{self.certificate}: {_why(error)}") from None
+                raise BadConnection(f"{self.certificate}: {_describe(error)}") from None
         return context
 
     def _security(self) -> Arguments:
         context = self.tls()
         if context is None:
             return {}
-        found: Arguments = {"security_protocol": self.protocol, "ssl_context": context}
+        arguments: Arguments = {"security_protocol": self.protocol, "ssl_context": context}
         if self.user:
-            found |= {
+            arguments |= {
                 "sasl_mechanism": MECHANISM,
                 "sasl_plain_username": self.user,
                 "sasl_plain_password": self.password,
             }
-        return found
+        return arguments
 
 
 def _context(ca: Path) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(ca))
     except (OSError, ssl.SSLError) as error:
-        raise BadConnection(f"{ca}: {_why(error)}") from None
+        raise BadConnection(f"{ca}: {_describe(error)}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
-def _why(error: OSError) -> str:
-    """An SSLError is an OSError too, without words of its own."""
+def _describe(error: OSError) -> str:
+    """Return the reason; an SSLError is an OSError without a text of its own."""
     return "holds no usable PEM" if isinstance(error, ssl.SSLError) else str(error.strerror)
