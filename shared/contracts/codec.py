@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from shared.contracts import access, faults, jobs, llm, nodes, placement, ranking, rejected, reports
+from shared.contracts import (
+    access,
+    bookkeeping,
+    faults,
+    jobs,
+    llm,
+    nodes,
+    placement,
+    ranking,
+    rejected,
+    reports,
+)
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
 
-MODULES = (access, faults, jobs, llm, nodes, placement, ranking, rejected, reports)
+MODULES = (access, bookkeeping, faults, jobs, llm, nodes, placement, ranking, rejected, reports)
 """Importing them fills the registries."""
 
 

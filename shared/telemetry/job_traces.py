@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.contracts.jobs import JobsReleased
+from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.topics import JOB_ENDS
 from shared.ledger.decider import Fact
 from shared.telemetry.names import BOOKKEEPING, continues_trace, span_of

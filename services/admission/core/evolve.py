@@ -9,22 +9,24 @@ from services.admission.core.ended import Ended, Outcome
 from services.admission.core.need import GPU, gang_milli, need_of, shape_of
 from services.admission.core.state import Admitted, Array, Backoff, Job, Pool, Used
 from shared.contracts.access import PoolConfigured
+from shared.contracts.bookkeeping import (
+    AttemptNoted,
+    CapacityNoted,
+    JobSizeNoted,
+    JobsReleased,
+    TenantNoted,
+)
 from shared.contracts.jobs import (
     ArrayAccepted,
     ArrayCancelRequested,
-    AttemptNoted,
     CancelRequested,
-    CapacityNoted,
     CommandAccepted,
     CommandRefused,
     JobAdmitted,
     JobDeferred,
     JobReadmitted,
     JobRejected,
-    JobSizeNoted,
-    JobsReleased,
     QuotaChanged,
-    TenantNoted,
 )
 from shared.contracts.placement import JobCancelled
 from shared.ledger.decider import Fact

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shared.contracts.jobs import JobSpec, NodeShape
+from shared.contracts.bookkeeping import NodeShape
+from shared.contracts.jobs import JobSpec
 
 GPU = 1000
 """Thousandths of one device."""

@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 
 from services.admission.core.answers import end_told
 from services.admission.core.state import Pool
-from shared.contracts.construct import construct
-from shared.contracts.jobs import (
+from shared.contracts.bookkeeping import (
     AttemptNoted,
     CapacityNoted,
     JobEnd,
@@ -17,6 +16,7 @@ from shared.contracts.jobs import (
     JobsReleased,
     NodeShape,
 )
+from shared.contracts.construct import construct
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
     JobAttemptFailed,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from services.admission.core.state import Pool
 from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
-from shared.contracts.jobs import TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
 from shared.ledger.decider import Decision, Input
 
 

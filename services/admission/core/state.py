@@ -9,7 +9,8 @@ from typing import ClassVar, NamedTuple
 from services.admission.core.ended import EndedJobs, Outcome
 from services.admission.core.need import Need, Shape
 from shared.contracts.access import PoolConfigured
-from shared.contracts.jobs import DeferReason, JobSpec, NodeShape, QuotaChanged, TenantNoted
+from shared.contracts.bookkeeping import NodeShape, TenantNoted
+from shared.contracts.jobs import DeferReason, JobSpec, QuotaChanged
 from shared.ledger.answers import AnsweredCommands
 
 Line = OrderedDict[str, None]

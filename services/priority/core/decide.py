@@ -12,7 +12,7 @@ from services.priority.core.ranking import fold_ranking, key_of, rank
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Event
-from shared.contracts.jobs import TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.ranking import QueueChanged
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable

@@ -9,7 +9,7 @@ from services.throttle.core.evolve import evolve
 from services.throttle.core.state import Lane, Request
 from services.throttle.core.vtc import fits, next_up, prompt_charge
 from shared.contracts.access import EndpointConfigured, TenantRegistered, TenantRetired
-from shared.contracts.jobs import TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.llm import (
     EngineAdvanced,
     LlmRequestFinished,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from services.throttle.core.state import Account, Lane, Request
 from services.throttle.core.vtc import joining_counter, output_charge
 from shared.contracts.access import EndpointConfigured
-from shared.contracts.jobs import CommandAccepted, CommandRefused, TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.llm import (
     LlmRequestFinished,
     LlmRequestQueued,

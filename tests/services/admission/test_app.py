@@ -18,8 +18,9 @@ from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.contracts.access import ConfigurePool, RegisterTenant
 from shared.contracts.base import Command, Event
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.codec import encode
-from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob, TenantNoted
+from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob
 from shared.ledger import cloudevents
 from tests.services.admission.core.cases import told
 

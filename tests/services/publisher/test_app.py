@@ -17,7 +17,7 @@ from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.contracts.jobs import JobsReleased
+from shared.contracts.bookkeeping import JobsReleased
 from shared.contracts.rejected import InputRejected
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP

@@ -9,7 +9,7 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import Event
-from shared.contracts.jobs import TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.llm import EngineAdvanced, ServeLlmRequest, TokensMade
 from shared.ledger.decider import Input
 from shared.testing.decider import an_input, given

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from shared.contracts.access import RetireTenant
-from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused, TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
 from shared.ledger.answers import AnsweredCommands, accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 

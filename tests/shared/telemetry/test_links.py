@@ -5,14 +5,8 @@ from __future__ import annotations
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from shared.contracts.base import Event
-from shared.contracts.jobs import (
-    AttemptNoted,
-    JobAdmitted,
-    JobEnd,
-    JobRejected,
-    JobSpec,
-    JobsReleased,
-)
+from shared.contracts.bookkeeping import AttemptNoted, JobEnd, JobsReleased
+from shared.contracts.jobs import JobAdmitted, JobRejected, JobSpec
 from shared.contracts.nodes import NodeHealthNoted
 from shared.contracts.placement import Allocation, JobMigrated, JobPreempted, JobSucceeded
 from shared.ledger.decider import Fact

@@ -10,16 +10,8 @@ from services.admission.core.evolve import SETTLE_MS
 from services.admission.core.state import Pool
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
-from shared.contracts.jobs import (
-    CancelJob,
-    CapacityNoted,
-    JobSpec,
-    NodeShape,
-    QuotaChanged,
-    SetQuota,
-    SubmitJob,
-    TenantNoted,
-)
+from shared.contracts.bookkeeping import CapacityNoted, NodeShape, TenantNoted
+from shared.contracts.jobs import CancelJob, JobSpec, QuotaChanged, SetQuota, SubmitJob
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, given, run

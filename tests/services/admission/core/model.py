@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from shared.contracts.base import Event
+from shared.contracts.bookkeeping import JobSizeNoted, JobsReleased
 from shared.contracts.jobs import (
     ArrayAccepted,
     ArrayCancelRequested,
@@ -15,8 +16,6 @@ from shared.contracts.jobs import (
     JobAdmitted,
     JobDeferred,
     JobRejected,
-    JobSizeNoted,
-    JobsReleased,
     QuotaChanged,
 )
 from shared.contracts.placement import JobCancelled

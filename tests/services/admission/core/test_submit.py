@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from services.admission.core.rules import LARGEST_BODY_BYTES
+from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
 from shared.contracts.jobs import (
-    CapacityNoted,
     CommandAccepted,
     CommandRefused,
     JobAdmitted,
     JobDeferred,
     JobRejected,
-    TenantNoted,
 )
 from shared.testing.decider import fold, given, run_facts
 from tests.services.admission.core.cases import (

@@ -6,13 +6,13 @@ from services.admission.core.evolve import SETTLE_MS
 from services.admission.core.state import Pool
 from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.jobs import (
     CancelRequested,
     CommandAccepted,
     CommandRefused,
     JobAdmitted,
     JobReadmitted,
-    TenantNoted,
 )
 from shared.contracts.placement import JobAttemptFailed, JobCancelled, JobFailed, JobSucceeded
 from shared.testing.decider import an_input, given, run_facts, wake

@@ -8,7 +8,8 @@ from services.throttle.core.decide import Throttle
 from services.throttle.core.state import Lane
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
-from shared.contracts.jobs import CommandAccepted, CommandRefused, TenantNoted
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.llm import (
     LlmRequestFinished,
     LlmRequestQueued,
