@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.parts.command import Json, Say, serve
-from simulator.engine.options import Options as Simulated
-from simulator.engine.options import scenario_of
+from simulator.engine.options import SimulationOptions as Simulated
+from simulator.engine.options import build_scenario
 from simulator.engine.run import simulate
 from simulator.metrics.bootstrap import days, gain
-from simulator.metrics.outcome import Outcome
+from simulator.metrics.outcome import ScheduleOutcome
 from simulator.workload.source import load
 
 
@@ -38,12 +38,12 @@ SIDES: dict[str, dict[str, str]] = {
 async def run(options: Options, say: Say) -> Json:
     """Mean JCT and delay of each side, and its gain over base+greedy with a paired interval."""
     jobs = load(options.trace, options.skip + options.jobs).jobs[options.skip :]
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ScheduleOutcome] = {}
     cpu_s: dict[str, float] = {}
     for name, words in SIDES.items():
         say(name)
         wanted = Simulated(policy="fair_share", load=options.load, checkpoint_s=60.0, **words)  # type: ignore[arg-type]
-        scenario, sizing = scenario_of(jobs, wanted)
+        scenario, sizing = build_scenario(jobs, wanted)
         found = simulate(scenario)
         outcomes[name], cpu_s[name] = found.outcome, found.cpu_s
     base = outcomes["base+greedy"]
@@ -60,7 +60,7 @@ async def run(options: Options, say: Say) -> Json:
     }
 
 
-def figures(base: Outcome, outcome: Outcome) -> Json:
+def figures(base: ScheduleOutcome, outcome: ScheduleOutcome) -> Json:
     """Gains are positive where JCT is shorter; over all jobs, their days are the blocks."""
     found = gain(base.jct_s, outcome.jct_s, days(base.submit_s), resamples=1000)
     return {

@@ -30,7 +30,13 @@ from shared.contracts.placement import PlanReady
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
-from simulator.engine.sizing import equal_nodes, load_of, nodes_for_load, stretched, window_of
+from simulator.engine.sizing import (
+    equal_nodes,
+    load_of,
+    nodes_for_load,
+    stretch_arrivals,
+    window_of,
+)
 from simulator.metrics.measures import measure
 from simulator.workload.errors import TraceError
 from simulator.workload.rows import WorkloadJob
@@ -163,7 +169,7 @@ def scenario(source: str, jobs: int, options: Options, solver: str) -> Scenario:
         nodes = share_nodes(nodes_for_load(rows, options.load).nodes)
     else:
         factor = load_of(rows, options.nodes, 8, window_of(rows)) / options.load
-        rows = stretched(rows, factor)
+        rows = stretch_arrivals(rows, factor)
         nodes = equal_nodes(options.nodes, 8, pool=POOL, racks=4)
     return Scenario(
         jobs=rows,

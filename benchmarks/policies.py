@@ -41,8 +41,8 @@ from benchmarks.parts.rules import (
 )
 from simulator.engine.trial import REGRET
 from simulator.kernel import batches as windows
-from simulator.metrics.outcome import Outcome
-from simulator.metrics.side import Side
+from simulator.metrics.outcome import ScheduleOutcome
+from simulator.metrics.side import PolicyJobs
 from simulator.workload.source import SYNTHETIC
 
 LOADS = (0.7, 0.9, 0.95, 1.1)
@@ -71,13 +71,13 @@ class Judged:
     load: float
     replays: list[Replay]
     ours: Named
-    outcomes: dict[str, list[Outcome]]
-    seeds: dict[str, Side]
+    outcomes: dict[str, list[ScheduleOutcome]]
+    seeds: dict[str, PolicyJobs]
     """What the network of each training seed made of it."""
     carried: dict[str, tuple[float, float]]
     """Work carried into and out of the window by some rules; see `continuous.carried`."""
 
-    def side(self, named: Named) -> Side:
+    def side(self, named: Named) -> PolicyJobs:
         return continuous.side_of(self.outcomes[key(named)])
 
 
@@ -141,7 +141,7 @@ def judge(
     if not options.quick:
         rules += [MULTIFACTOR, QSSF, LAS, GITTINS]
         rules += [deployed(*each, family=options.model) for each in QUEUES if load == LOAD]
-    outcomes: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[ScheduleOutcome]] = {}
     for named in rules:
         if key(named) not in outcomes:
             outcomes[key(named)] = [each.run(named.rules) for each in replays]
@@ -268,7 +268,7 @@ def worst_gap(judged: Judged) -> float | None:
     return round((base - worst) / headroom, 4)
 
 
-def everybody(outcomes: list[Outcome]) -> float:
+def everybody(outcomes: list[ScheduleOutcome]) -> float:
     """Over all jobs of the trace, so that nobody starves unseen before the window."""
     delays = np.concatenate([(o.jct_s - o.duration_s)[o.fits] for o in outcomes])
     return float(delays.mean())
@@ -297,16 +297,16 @@ def batch_cells(options: Options, say: Say) -> list[Cell]:
     others = [deployed(*each, family=options.model) for each in QUEUES]
     found: list[Cell] = []
     for jobs, warm_up, count in plans:
-        batches = windows.batches(work, jobs, count, warm_up)
+        batches = windows.make_batches(work, jobs, count, warm_up)
         say(f"{len(batches)} batches of {jobs} jobs after {warm_up}")
         bases = {
-            name: [windows.run(each, oracle(name).rules) for each in batches]
+            name: [windows.run_batch(each, oracle(name).rules) for each in batches]
             for name in BATCH_BASES
         }
         protocol = f"batches-{jobs}" + (f"-after-{warm_up}" if warm_up else "-from-empty")
         protocols = {protocol: list(range(len(batches)))}
         if jobs == 256:
-            protocols["batches-256-contended"] = windows.contended(batches, bases["fcfs"])
+            protocols["batches-256-contended"] = windows.contended_batches(batches, bases["fcfs"])
         policies = [ours, *(others if jobs == 256 else others[:1])]
         if jobs == 256:
             policies += [SMALLEST, BATCH_BOUND]
@@ -314,14 +314,14 @@ def batch_cells(options: Options, say: Say) -> list[Cell]:
             judges = seeds(policy) if jobs == 256 and not options.quick else []
             found += of_batches(batches, bases, protocols, policy, judges)
         if jobs == 256:
-            turned = [windows.longest_first(each) for each in batches]
+            turned = [windows.invert_walltimes(each) for each in batches]
             found += of_batches(turned, bases, protocols, USE_BOUND)
     return found
 
 
 def of_batches(
-    batches: list[windows.Batch],
-    bases: dict[str, list[Outcome]],
+    batches: list[windows.JobBatch],
+    bases: dict[str, list[ScheduleOutcome]],
     protocols: dict[str, list[int]],
     policy: Named,
     judges: Sequence[Named] = (),
@@ -329,8 +329,8 @@ def of_batches(
     """Cells of a policy over each base; a protocol is the places of the batches that count, and
     `judges` are the networks of all training seeds."""
     found: list[Cell] = []
-    own: list[Outcome] = []
-    trained: list[list[Outcome]] = []
+    own: list[ScheduleOutcome] = []
+    trained: list[list[ScheduleOutcome]] = []
     for name, theirs in bases.items():
         if is_learned(policy) or not own:
             own = played(batches, over(policy, name))
@@ -350,15 +350,17 @@ def of_batches(
     return found
 
 
-def played(batches: list[windows.Batch], policy: Named) -> list[Outcome]:
-    return [windows.run(each, gated(policy, each).rules) for each in batches]
+def played(batches: list[windows.JobBatch], policy: Named) -> list[ScheduleOutcome]:
+    return [windows.run_batch(each, gated(policy, each).rules) for each in batches]
 
 
-def side_at(batches: list[windows.Batch], outcomes: list[Outcome], places: list[int]) -> Side:
-    return windows.side_of([batches[at] for at in places], [outcomes[at] for at in places])
+def side_at(
+    batches: list[windows.JobBatch], outcomes: list[ScheduleOutcome], places: list[int]
+) -> PolicyJobs:
+    return windows.collect_side([batches[at] for at in places], [outcomes[at] for at in places])
 
 
-def gated(policy: Named, batch: windows.Batch) -> Named:
+def gated(policy: Named, batch: windows.JobBatch) -> Named:
     """What the gate would have known when the batch began."""
     return replace(policy, rules=replace(policy.rules, large_at_start=batch.large))
 

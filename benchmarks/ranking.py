@@ -26,11 +26,11 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
 from shared.ledger.decider import Fact
-from simulator.engine.models import FOLDER, models_of
+from simulator.engine.models import FOLDER, load_models
 from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.weights import split
-from simulator.workload.rows import gang
+from simulator.workload.rows import make_gang
 from simulator.workload.synthetic import GPU_SHARES
 
 Floats = NDArray[np.float32]
@@ -57,7 +57,7 @@ async def run(options: Options, say: Say) -> Json:
     queue = crowded(options)
     pool = queue.pool
     assert pool is not None
-    model = models_of(pool)[options.model]
+    model = load_models(pool)[options.model]
     assert isinstance(model, Model)
     in_numpy = network_of(options.model)
     now = AT + 3_600_000
@@ -204,7 +204,7 @@ def evolve(decider: Priority, queue: Queue, event: Event, at: int) -> None:
 
 def entry(draw: random.Random, number: int) -> QueueEntry:
     (gpus,) = draw.choices(list(GPU_SHARES), list(GPU_SHARES.values()))
-    shape = gang(gpus)
+    shape = make_gang(gpus)
     tenant = draw.randrange(TENANTS)
     return QueueEntry(
         job_id=f"j{number:06d}",

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.parts.command import serve
 from benchmarks.parts.floors import fold_per_s, heap_per_s
-from simulator.engine.options import Options as Setup
-from simulator.engine.options import scenario_of
+from simulator.engine.options import SimulationOptions as Setup
+from simulator.engine.options import build_scenario
 from simulator.engine.run import simulate
 from simulator.engine.sizing import nodes_for_load
 from simulator.kernel import run as kernel
-from simulator.kernel.work import Work, work_of
+from simulator.kernel.work import Work, build_work
 from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import load
@@ -59,7 +59,7 @@ async def run(options: Options, say: Say) -> Json:
         "faithful": {name: each.jobs_per_cpu_s for name, each in faithful.items()},
         "faithful_records_per_job": {n: each.records_per_job for n, each in faithful.items()},
         "faithful_us_per_record": {n: each.us_per_record for n, each in faithful.items()},
-        "faithful_fold": {n: fold_per_s(scenario_of(jobs, s)[0]) for n, s in setups().items()},
+        "faithful_fold": {n: fold_per_s(build_scenario(jobs, s)[0]) for n, s in setups().items()},
         "compiled": compiled,
         "floor_jobs_per_cpu_s": heap_per_s(many),
         "settings": {
@@ -95,7 +95,7 @@ class Faithful(NamedTuple):
 
     @classmethod
     def of(cls, jobs: Sequence[WorkloadJob], setup: Setup) -> Faithful:
-        found = simulate(scenario_of(jobs, setup)[0])
+        found = simulate(build_scenario(jobs, setup)[0])
         records = sum(found.records.values())
         return cls(
             round(len(jobs) / found.cpu_s, 1),
@@ -106,7 +106,7 @@ class Faithful(NamedTuple):
 
 def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
     """The median of a few runs, each a matter of ms; without the compiler's own time."""
-    work = work_of(columns_from(jobs))
+    work = build_work(columns_from(jobs))
     sizes = np.full(nodes_for_load(jobs, LOAD).nodes, 8, np.int64)
     kernel.simulate(first_of(work), sizes, rules)
     spent_s = []

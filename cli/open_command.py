@@ -17,7 +17,7 @@ from cli.target import SIMULATION_DATA, data_dir
 if TYPE_CHECKING:
     from cli.recorded import Sight
     from infra.supervisor.running import RunningStack
-    from simulator.engine.recording import Recording, Told
+    from simulator.engine.recording import RecordedReport, Recording
 
 
 def open_(
@@ -42,11 +42,11 @@ def open_(
     """
     from cli import recorded
     from infra.supervisor import supervise
-    from simulator.engine.recording import NotRecorded, opened
+    from simulator.engine.recording import InvalidRecording, open_recording
 
     try:
-        recording = opened(folder)
-    except NotRecorded as error:
+        recording = open_recording(folder)
+    except InvalidRecording as error:
         raise BadInput(str(error)) from None
     if supervise.is_running(data):
         raise Refused(f"a stack runs in {data} already; `berth down --data {data}` stops it")
@@ -88,7 +88,7 @@ def _tell(
     report(as_json, told | watched(stack), *shown)
 
 
-def _what(found: Told) -> str:
+def _what(found: RecordedReport) -> str:
     """Of its clock as well: 40 s of waiting in `berth why` are 40 s of that clock."""
     return (
         f"{found.jobs} jobs on {found.nodes} nodes x {found.gpus_per_node} GPUs,"

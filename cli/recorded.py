@@ -26,9 +26,9 @@ from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.projections import cursor
 from shared.projections.database import connect
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 from simulator.engine.ledgers import Ledgers
-from simulator.engine.recording import Recording, restored, values
+from simulator.engine.recording import Recording, read_values, restore_broker
 
 SERVICES = ("projector", "gateway")
 ACCESS = "access"
@@ -85,7 +85,7 @@ def show(
 
 def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
     """What follows the last record of the simulated access ledger."""
-    broker = restored(folder, [ACCESS])
+    broker = restore_broker(folder, [ACCESS])
     seq = len(broker.entries(TP(ACCESS, LANE))) + 1
     Ledgers(broker).record(ACCESS, [Fact(made, ACCESS, LANE, seq, 0, at)], {})
     value = broker.entries(TP(ACCESS, LANE))[-1].value
@@ -107,7 +107,7 @@ async def _copied(
         for file in recording.files:
             say(f"{file.topic}, {file.records:,} of {recording.records:,} records")
             last = [key_record(folder, made, now_ms())] if file.topic == ACCESS else []
-            found = chain(values(folder, file, until_ms), last)
+            found = chain(read_values(folder, file, until_ms), last)
             ends[file.topic] = await fill(file.tp, _entries(found), restorer)
     return ends
 

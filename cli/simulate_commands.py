@@ -16,7 +16,7 @@ from cli.output import console, emit, lines, table
 
 if TYPE_CHECKING:
     from shared.bus.memory import MemoryBroker
-    from simulator.engine.options import Options
+    from simulator.engine.options import SimulationOptions
     from simulator.workload.rows import WorkloadJob
 
 SHOWN = 50
@@ -85,10 +85,10 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Replay a workload through the live deciders in virtual time and measure what came of it."""
-    from simulator.engine.options import Options
+    from simulator.engine.options import SimulationOptions
 
     options = _checked(
-        lambda: Options(
+        lambda: SimulationOptions(
             policy=policy,
             runtime=runtime,
             mode=mode,
@@ -124,16 +124,16 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _checked(make: Callable[[], Options]) -> Options:
+def _checked(make: Callable[[], SimulationOptions]) -> SimulationOptions:
     """Options that the pool's contract accepts: everything else is said before anything runs."""
     from pydantic import ValidationError
 
-    from simulator.engine.models import models_of
-    from simulator.engine.options import pool_of
+    from simulator.engine.models import load_models
+    from simulator.engine.options import configure_pool
 
     options = make()
     try:
-        models_of(pool_of(options))
+        load_models(configure_pool(options))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -169,15 +169,19 @@ def _workload(trace: str, jobs: int | None, skip: int, seed: int) -> list[Worklo
 
 
 def _run(
-    jobs: list[WorkloadJob], options: Options, out: Path | None, verify: bool, as_json: bool
+    jobs: list[WorkloadJob],
+    options: SimulationOptions,
+    out: Path | None,
+    verify: bool,
+    as_json: bool,
 ) -> tuple[dict[str, Any], MemoryBroker | None]:
-    from simulator.engine.options import scenario_of
-    from simulator.engine.public import publish
+    from simulator.engine.options import build_scenario
+    from simulator.engine.publishing import publish
     from simulator.engine.report import report
     from simulator.engine.run import simulate as run
 
     try:
-        scenario, sizing = scenario_of(jobs, options)
+        scenario, sizing = build_scenario(jobs, options)
     except ValueError as error:
         raise BadInput(str(error)) from None
     with _bar(as_json) as told:
@@ -188,9 +192,9 @@ def _run(
 
 
 def _judged(found: dict[str, Any], broker: MemoryBroker) -> list[str]:
-    from simulator.engine.public import verified
+    from simulator.engine.publishing import verify_ledgers
 
-    judged = asyncio.run(verified(broker))
+    judged = asyncio.run(verify_ledgers(broker))
     told = [f"{each.rule}: {each.where}: {each.what}" for each in judged.violations]
     found["verify"] = "failed" if told else "ok"
     found["violations"] = told

@@ -15,8 +15,8 @@ from cli.output import emit, lines, say, table
 from cli.target import data_dir
 
 if TYPE_CHECKING:
-    from simulator.engine.recorded import Past
-    from simulator.engine.trial import Tried
+    from simulator.engine.recorded import RecordedPool
+    from simulator.engine.trial import TrialResult
 
 
 def validate(
@@ -37,55 +37,57 @@ def validate(
     data: Data = None,
 ) -> None:
     """Play a pool's recorded past again: learned, ranked preemption, its base; say which to run."""
-    from simulator.engine.recorded import NothingRecorded, scenario_of
-    from simulator.engine.trial import candidates, chosen, tried
+    from simulator.engine.recorded import InsufficientHistory, build_scenario
+    from simulator.engine.trial import candidates, choose_candidate, run_trial
 
     if apply and ledgers is not None:
         raise BadInput("--apply: is for a pool of the stack, not for --ledgers")
     past = asyncio.run(_past(pool, ledgers, data))
     try:
-        scenario = scenario_of(past, last_share, jobs)
-    except NothingRecorded as error:
+        scenario = build_scenario(past, last_share, jobs)
+    except InsufficientHistory as error:
         raise BadInput(str(error)) from None
-    found: list[Tried] = []
+    found: list[TrialResult] = []
     for candidate in candidates(scenario.pool):
         if not as_json:
             say(f"playing {len(scenario.jobs)} jobs: {candidate.name}")
-        found.append(tried(scenario, candidate))
-    best = found[chosen([each.mean_wait_s for each in found], regret)]
+        found.append(run_trial(scenario, candidate))
+    best = found[choose_candidate([each.mean_wait_s for each in found], regret)]
     if apply:
         _apply(past, best, data)
     _show(past, found, best, apply, as_json)
 
 
-async def _past(pool: str, ledgers: Path | None, data: Path | None) -> Past:
+async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedPool:
     from infra.supervisor.running import load
     from shared.bus.kafka import KafkaLog
     from shared.bus.memory import MemoryLog
-    from simulator.engine.recorded import LEDGER, past_of
-    from simulator.engine.recording import restored
+    from simulator.engine.recorded import LEDGER, read_pool
+    from simulator.engine.recording import restore_broker
 
     if ledgers is None:
         stack = load(data_dir(data))
-        return await past_of(KafkaLog(stack.connection("verify")), stack.partitions, pool)
+        return await read_pool(KafkaLog(stack.connection("verify")), stack.partitions, pool)
     try:
-        broker = restored(ledgers, [LEDGER])
+        broker = restore_broker(ledgers, [LEDGER])
     except OSError as error:
         raise BadInput(f"--ledgers: {error}") from None
-    return await past_of(MemoryLog(broker), 1, pool)
+    return await read_pool(MemoryLog(broker), 1, pool)
 
 
-def _apply(past: Past, best: Tried, data: Path | None) -> None:
+def _apply(past: RecordedPool, best: TrialResult, data: Path | None) -> None:
     """By the command that an operator would send; what is not tried stays as it is."""
-    from simulator.engine.trial import wish
+    from simulator.engine.trial import configure_command
 
     assert past.pool is not None, "a scenario was made of it"
     client = api(data)
-    body = wish(past.pool, best.candidate).model_dump(mode="json", exclude_none=True)
+    body = configure_command(past.pool, best.candidate).model_dump(mode="json", exclude_none=True)
     answered(client, client.post("/v1/pools", body))
 
 
-def _show(past: Past, found: list[Tried], best: Tried, applied: bool, as_json: bool) -> None:
+def _show(
+    past: RecordedPool, found: list[TrialResult], best: TrialResult, applied: bool, as_json: bool
+) -> None:
     from dataclasses import asdict
 
     if as_json:

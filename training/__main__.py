@@ -23,7 +23,7 @@ from simulator.engine.models import FOLDER
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats, untrained
-from training.evolution import Evolution, Options
+from training.evolution import Evolution, EvolutionOptions
 from training.export import export
 from training.variants import BASES, FIRST, SHIPPED, VARIANTS, Variant
 from training.windows import (
@@ -32,9 +32,9 @@ from training.windows import (
     SOURCES,
     TRAIN,
     VALIDATION,
-    Batches,
-    Window,
-    batches_of,
+    BatchWindow,
+    TrainingWindow,
+    make_batch_window,
     training_windows,
     validation_windows,
 )
@@ -43,12 +43,12 @@ SEEDS = Path(__file__).parent / "seeds"
 HIDDEN = 8
 LOADS = (0.85, 0.95, 1.05)
 VALIDATED_AT = 0.9
-FROM_NOTHING = (Options(), 6, 4)
-REFINED = (Options(generations=3, pairs=6, rate=0.04), 3, 1)
-BORROWED = (Options(generations=0), 2, 1)
+FROM_NOTHING = (EvolutionOptions(), 6, 4)
+REFINED = (EvolutionOptions(generations=3, pairs=6, rate=0.04), 3, 1)
+BORROWED = (EvolutionOptions(generations=0), 2, 1)
 """The evolution, windows per generation, generations per validation; with preemption a simulation
 takes ten times as long, and the network of the first is good as it is."""
-MOST = 3.0
+MAX_RATIO = 3.0
 """A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
 
 
@@ -64,14 +64,14 @@ class Trained:
     cpu_s: float
 
 
-class Judge:
+class Validator:
     """Delays of candidates beside those of what they re-rank, window by window.
 
     Each window has a base of its own, which neither stops jobs nor knows history if the variant
     does not; the first variant is held against the untrained network instead.
     """
 
-    def __init__(self, variant: Variant, windows: Sequence[Window | Batches]) -> None:
+    def __init__(self, variant: Variant, windows: Sequence[TrainingWindow | BatchWindow]) -> None:
         self.variant = variant
         self.windows = windows
         self.bases = [BASES[at % len(BASES)] for at in range(len(windows))]
@@ -90,7 +90,7 @@ class Judge:
 
     def ratio(self, at: int, theta: Floats) -> float:
         delay_s = self.delay_s(at, self.variant.rules(theta, self.bases[at]))
-        return min(MOST, delay_s / self._base_s[at])
+        return min(MAX_RATIO, delay_s / self._base_s[at])
 
     def loss(self, drawn: Iterable[int], theta: Floats) -> float:
         """Mean of the logarithms: ten percent count alike wherever they are won."""
@@ -103,13 +103,13 @@ class Judge:
         }
 
 
-def begin(variant: Variant, seed: int) -> Floats:
+def initial_weights(variant: Variant, seed: int) -> Floats:
     if variant == FIRST:
         return untrained(HIDDEN, seed)
     return theta_of((SEEDS / f"{FIRST.name}-{seed}.onnx").read_bytes())
 
 
-def plan(variant: Variant) -> tuple[Options, int, int]:
+def choose_plan(variant: Variant) -> tuple[EvolutionOptions, int, int]:
     if variant == FIRST:
         return FROM_NOTHING
     if not variant.preemption:
@@ -119,38 +119,40 @@ def plan(variant: Variant) -> tuple[Options, int, int]:
 
 def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:
     """One run from each seed; progress goes to stderr."""
-    training = Judge(variant, [*training_windows(LOADS), *[batches_of(TRAIN)] * 4])
-    validation = Judge(variant, [*validation_windows(VALIDATED_AT), batches_of(VALIDATION)])
-    return [one(variant, seed, training, validation) for seed in seeds]
+    training = Validator(variant, [*training_windows(LOADS), *[make_batch_window(TRAIN)] * 4])
+    validation = Validator(
+        variant, [*validation_windows(VALIDATED_AT), make_batch_window(VALIDATION)]
+    )
+    return [train_seed(variant, seed, training, validation) for seed in seeds]
 
 
-def one(variant: Variant, seed: int, training: Judge, validation: Judge) -> Trained:
+def train_seed(variant: Variant, seed: int, training: Validator, validation: Validator) -> Trained:
     began = time.process_time()
-    options, windows, every = plan(variant)
+    options, windows, every = choose_plan(variant)
     random = np.random.default_rng(seed)
-    evolution = Evolution(begin(variant, seed), options, random)
-    best = judged(seed, evolution.theta, 0, validation)
+    evolution = Evolution(initial_weights(variant, seed), options, random)
+    best = validate(seed, evolution.theta, 0, validation)
     for number in range(1, options.generations + 1):
         drawn = random.choice(len(training.windows), windows, replace=False)
         loss = evolution.generation(partial(training.loss, drawn))
         line = f"{variant.name} seed {seed} generation {number}: {np.exp(loss):.3f}"
         if number % every == 0:
-            found = judged(seed, evolution.theta, number, validation)
+            found = validate(seed, evolution.theta, number, validation)
             line += f", validated {found.ratio:.3f}"
             best = min(best, found, key=lambda each: each.ratio)
         sys.stderr.write(line + "\n")
     return replace(best, cpu_s=time.process_time() - began)
 
 
-def judged(seed: int, theta: Floats, generation: int, validation: Judge) -> Trained:
+def validate(seed: int, theta: Floats, generation: int, validation: Validator) -> Trained:
     ratios = validation.ratios(theta)
     ratio = float(np.exp(np.mean(np.log(list(ratios.values())))))
     return Trained(seed, theta.copy(), ratio, ratios, generation, 0.0)
 
 
-def about(variant: Variant, runs: list[Trained]) -> dict[str, object]:
+def describe_training(variant: Variant, runs: list[Trained]) -> dict[str, object]:
     """What the manifest says of the training."""
-    options, windows, _ = plan(variant)
+    options, windows, _ = choose_plan(variant)
     return {
         "role": "priority of waiting and running jobs, over any base policy",
         "band": variant.band,
@@ -187,7 +189,7 @@ def write(variant: Variant, runs: list[Trained], folder: Path) -> None:
     """All seeds, and the best of them as what is shipped."""
     best = min(runs, key=lambda run: run.ratio)
     if variant != FIRST:
-        export(folder, variant.name, best.theta, about(variant, runs))
+        export(folder, variant.name, best.theta, describe_training(variant, runs))
     for run in runs:
         export(SEEDS, f"{variant.name}-{run.seed}", run.theta, {"seed": run.seed})
     worst = max(run.ratio for run in runs)

@@ -17,7 +17,7 @@ Loss = Callable[[Floats], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EvolutionOptions:
     """`pairs` candidates and their mirror images per generation, `step` their distance."""
 
     generations: int = 12
@@ -49,7 +49,7 @@ class Evolution:
     """One training run; `ask` and `tell` are its two halves."""
 
     theta: Floats
-    options: Options
+    options: EvolutionOptions
     random: np.random.Generator
     adam: Adam = field(init=False)
 

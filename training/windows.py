@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.kernel.batches import NODES, Batch, batches, side_of
-from simulator.kernel.batches import run as run_batch
+from simulator.kernel.batches import NODES, JobBatch, collect_side, make_batches, run_batch
 from simulator.kernel.run import Rules, simulate
-from simulator.kernel.work import Ints, Work, work_of
+from simulator.kernel.work import Ints, Work, build_work
 from simulator.workload.rows import NODE_GPUS
 from simulator.workload.source import read_columns
 
@@ -34,7 +33,7 @@ BATCH_SOURCE, BATCH_JOBS, BATCH_COUNT = "helios_venus", 256, 32
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TrainingWindow:
     """The jobs of a trace up to some time, on a pool of their own; the last ones count."""
 
     name: str
@@ -49,47 +48,49 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class BatchWindow:
     """Short queues that begin on an empty cluster, as RLTune's protocol has them."""
 
     name: str
-    each: Sequence[Batch]
+    each: Sequence[JobBatch]
 
     def delay_s(self, rules: Rules) -> float:
         ran = [run_batch(batch, replace(rules, large_at_start=batch.large)) for batch in self.each]
-        return float(side_of(list(self.each), ran).delay_s.mean())
+        return float(collect_side(list(self.each), ran).delay_s.mean())
 
 
-def training_windows(loads: Sequence[float]) -> list[Window]:
+def training_windows(loads: Sequence[float]) -> list[TrainingWindow]:
     begin, end = TRAIN
     warm = begin + WARM_UP * (end - begin)
-    return [window(source, (warm, end), load) for source in SOURCES for load in loads]
+    return [make_window(source, (warm, end), load) for source in SOURCES for load in loads]
 
 
-def validation_windows(load: float) -> list[Window]:
-    return [window(source, VALIDATION, load) for source in SOURCES]
+def validation_windows(load: float) -> list[TrainingWindow]:
+    return [make_window(source, VALIDATION, load) for source in SOURCES]
 
 
-def batches_of(period: tuple[float, float]) -> Batches:
-    work = work_of(read_columns(BATCH_SOURCE))
-    found = batches(work, BATCH_JOBS, BATCH_COUNT, 0, NODES, period)
-    return Batches(f"{BATCH_SOURCE}/batches-{BATCH_JOBS}", found)
+def make_batch_window(period: tuple[float, float]) -> BatchWindow:
+    work = build_work(read_columns(BATCH_SOURCE))
+    found = make_batches(work, BATCH_JOBS, BATCH_COUNT, 0, NODES, period)
+    return BatchWindow(f"{BATCH_SOURCE}/batches-{BATCH_JOBS}", found)
 
 
-def window(source: tuple[str, str | None], counted: tuple[float, float], load: float) -> Window:
+def make_window(
+    source: tuple[str, str | None], counted: tuple[float, float], load: float
+) -> TrainingWindow:
     """From the trace's begin to the end of what counts, loaded as asked for while it counts."""
     name, cluster = source
     columns = read_columns(name)
-    work = work_of(columns)
+    work = build_work(columns)
     if cluster is not None:
         work = work.part(work.tenant == columns.tenants.index(cluster))
-    low, high = between(work, counted)
+    low, high = jobs_between(work, counted)
     sizes = nodes_for(work.part(slice(low, high)), load)
     label = f"{name}{'/' + cluster if cluster else ''}@{load}"
-    return Window(label, work.part(slice(0, high)), sizes, slice(low, high))
+    return TrainingWindow(label, work.part(slice(0, high)), sizes, slice(low, high))
 
 
-def between(work: Work, period: tuple[float, float]) -> tuple[int, int]:
+def jobs_between(work: Work, period: tuple[float, float]) -> tuple[int, int]:
     """The jobs that are submitted in these shares of the trace's time."""
     first, last = work.submit_ms[0], work.submit_ms[-1]
     edges = [first + share * (last - first) for share in period]

@@ -20,7 +20,7 @@ from shared.contracts.nodes import NodeJoined
 from shared.contracts.placement import Allocation, JobEnqueued, JobPlaced, RanksNoted
 from shared.contracts.ranking import Ranked
 from shared.ledger.decider import Fact
-from simulator.workload.rows import gang
+from simulator.workload.rows import make_gang
 from simulator.workload.synthetic import GPU_SHARES
 
 Json = dict[str, object]
@@ -155,7 +155,7 @@ class Maker:
     def submit(self, job_id: str, chance: random.Random) -> None:
         sizes = tuple(GPU_SHARES)
         gpus = chance.choices(sizes, weights=[GPU_SHARES[size] for size in sizes])[0]
-        shape = gang(gpus)
+        shape = make_gang(gpus)
         self.say(enqueued(job_id, shape.workers, shape.gpus_per_worker))
 
 

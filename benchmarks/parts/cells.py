@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.metrics.bootstrap import Gain, gain, gain_at
 from simulator.metrics.outcome import Floats
-from simulator.metrics.side import Side
+from simulator.metrics.side import PolicyJobs
 
 GAIN = "share by which Berth is better than its base: positive is better, of a time and of use"
 
@@ -44,7 +44,7 @@ class Cell:
 
 
 class Metric(NamedTuple):
-    of: Callable[[Side], Floats]
+    of: Callable[[PolicyJobs], Floats]
     quantile: float | None = None
     """None: the mean is looked at."""
     resamples: int = 1000
@@ -62,11 +62,11 @@ METRICS = {
 
 
 def compared(
-    base: Side,
-    ours: Side,
+    base: PolicyJobs,
+    ours: PolicyJobs,
     where: dict[str, object],
     metrics: Sequence[str] = tuple(METRICS),
-    seeds: Sequence[Side] = (),
+    seeds: Sequence[PolicyJobs] = (),
 ) -> list[Cell]:
     """A cell per metric; `where` holds the other fields of a cell, `seeds` are what the networks
     of all training seeds made of the same."""
@@ -74,7 +74,11 @@ def compared(
 
 
 def cell_of(
-    name: str, base: Side, ours: Side, where: dict[str, object], seeds: Sequence[Side]
+    name: str,
+    base: PolicyJobs,
+    ours: PolicyJobs,
+    where: dict[str, object],
+    seeds: Sequence[PolicyJobs],
 ) -> Cell:
     found = change(name, base, ours, METRICS[name].resamples)
     low, best, high = found.low, found.gain, found.high
@@ -94,7 +98,7 @@ def cell_of(
     )
 
 
-def change(name: str, base: Side, ours: Side, resamples: int) -> Gain:
+def change(name: str, base: PolicyJobs, ours: PolicyJobs, resamples: int) -> Gain:
     """By how much the metric is larger, whether that is better or not."""
     of, quantile, _ = METRICS[name]
     pair = of(base), of(ours)

@@ -8,14 +8,14 @@ from functools import cache
 import numpy as np
 
 from benchmarks.parts.rules import Named
-from simulator.engine.sizing import Offered
-from simulator.engine.trial import chosen
+from simulator.engine.sizing import OfferedLoad
+from simulator.engine.trial import choose_candidate
 from simulator.kernel.run import Rules, simulate
-from simulator.kernel.work import Ints, Work, work_of
+from simulator.kernel.work import Ints, Work, build_work
 from simulator.metrics.bootstrap import days
 from simulator.metrics.measures import utilisation
-from simulator.metrics.outcome import Outcome
-from simulator.metrics.side import Side
+from simulator.metrics.outcome import ScheduleOutcome
+from simulator.metrics.side import PolicyJobs
 from simulator.workload.errors import TraceError
 from simulator.workload.locate import locate
 from simulator.workload.rows import NODE_GPUS
@@ -45,14 +45,14 @@ class Replay:
         first, last = int(self.work.submit_ms[0]), int(self.work.submit_ms[-1])
         return first + int(low * (last - first)), first + int(high * (last - first)) + 1
 
-    def run(self, rules: Rules) -> Outcome:
+    def run(self, rules: Rules) -> ScheduleOutcome:
         return simulate(self.work, self.sizes, rules, self.window_ms()).outcome
 
 
 @cache
 def work_named(name: str) -> tuple[Work, tuple[str, ...]]:
     columns = read_columns(name)
-    return work_of(columns), columns.tenants
+    return build_work(columns), columns.tenants
 
 
 def replay(name: str, load: float, cluster: str | None = None) -> Replay:
@@ -69,7 +69,7 @@ def nodes_for(work: Work, load: float) -> tuple[Ints, float]:
     """The number of nodes that comes nearest to the load, at least what holds the largest gang."""
     first, last = work.submit_ms[0] / 1000, work.submit_ms[-1] / 1000
     window = (first + WARM_UP * (last - first), float(np.nextafter(last, np.inf)))
-    offered = Offered(
+    offered = OfferedLoad(
         work.submit_ms / 1000,
         work.duration_ms / 1000,
         work.gang.astype(np.float64),
@@ -102,14 +102,14 @@ def unfinished_gpu_s(replay: Replay, rules: Rules, until_ms: int) -> float:
     return brought - outcome.busy_gpu_s
 
 
-def side_of(outcomes: list[Outcome]) -> Side:
+def side_of(outcomes: list[ScheduleOutcome]) -> PolicyJobs:
     """The jobs that count, of clusters replayed apart; their days are blocks of their own."""
     parts = [counted(outcome) for outcome in outcomes]
     offset, blocks = 0, []
     for part in parts:
         blocks.append(part.block + offset)
         offset += int(part.block.max()) + 1 if len(part.block) else 0
-    return Side(
+    return PolicyJobs(
         np.concatenate([part.delay_s for part in parts]),
         np.concatenate([part.jct_s for part in parts]),
         np.concatenate([part.slowdown for part in parts]),
@@ -118,9 +118,9 @@ def side_of(outcomes: list[Outcome]) -> Side:
     )
 
 
-def counted(outcome: Outcome) -> Side:
+def counted(outcome: ScheduleOutcome) -> PolicyJobs:
     chosen = outcome.in_window & outcome.fits
-    return Side(
+    return PolicyJobs(
         (outcome.jct_s - outcome.duration_s)[chosen],
         outcome.jct_s[chosen],
         outcome.slowdown[chosen],
@@ -129,14 +129,14 @@ def counted(outcome: Outcome) -> Side:
     )
 
 
-def mean_delay_s(outcome: Outcome, window_s: tuple[float, float]) -> float:
+def mean_delay_s(outcome: ScheduleOutcome, window_s: tuple[float, float]) -> float:
     chosen = (outcome.submit_s >= window_s[0]) & (outcome.submit_s < window_s[1]) & outcome.fits
     if not chosen.any():
         return 0.0
     return float((outcome.jct_s - outcome.duration_s)[chosen].mean())
 
 
-def use_of(outcomes: list[Outcome]) -> float:
+def use_of(outcomes: list[ScheduleOutcome]) -> float:
     """Of all clusters together."""
     capacity = sum(outcome.capacity_gpus for outcome in outcomes)
     return float(sum(utilisation(o) * o.capacity_gpus for o in outcomes) / capacity)
@@ -157,7 +157,7 @@ def chosen_by_validation(replays: list[Replay], candidates: list[Named], worse: 
             outcome = simulate(past, each.sizes, named.rules).outcome
             delay += mean_delay_s(outcome, (low / 1000, high / 1000)) * len(past)
         delays.append(delay)
-    return candidates[chosen(delays, worse)]
+    return candidates[choose_candidate(delays, worse)]
 
 
 def is_shared(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.engine.world import deciders

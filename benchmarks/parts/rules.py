@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from simulator.engine.models import path_of
+from simulator.engine.models import model_path
 from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
@@ -57,7 +57,7 @@ def deployed(preemption: bool = True, history: bool = True, family: str = FAMILY
 
 
 def network(name: str, preemption: bool, history: bool) -> Named:
-    path = path_of(name)
+    path = model_path(name)
     rules = Rules(
         "learned",
         preemption=preemption,

@@ -15,7 +15,7 @@ from services.executor.core.virtual import VirtualWorkers
 from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Report
 from shared.ledger.decider import Fact
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 
 HALF_MS = 0.0005
 REPORTS = 4096

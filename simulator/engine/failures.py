@@ -26,7 +26,7 @@ class Failure(NamedTuple):
     up_s: float
 
 
-def drawn(
+def draw_failures(
     node_ids: Sequence[str],
     begin_s: float,
     end_s: float,
@@ -44,7 +44,7 @@ def drawn(
             up = at + chance.expovariate(1 / repair_s)
             found.append(Failure(node_id, at, up))
             at = up + chance.expovariate(1 / mtbf_s)
-    return merged(found)
+    return merge_failures(found)
 
 
 def read_faults(name: str) -> list[tuple[str, float, float]]:
@@ -61,7 +61,7 @@ def read_faults(name: str) -> list[tuple[str, float, float]]:
         raise TraceError(path, f"is no list of faults: {first_line(error)}") from None
 
 
-def recorded(
+def failures_from_faults(
     faults: Iterable[tuple[str, float, float]],
     node_ids: Sequence[str],
     begin_s: float,
@@ -77,14 +77,14 @@ def recorded(
     dealt = [*names, *[""] * max(0, SERVERS - len(names))]
     Random(seed).shuffle(dealt)
     node_of = {server: node for server, node in zip(dealt, node_ids, strict=False) if server}
-    return merged(
+    return merge_failures(
         Failure(node_of[server], begin_s + start, begin_s + end)
         for server, start, end in known
         if server in node_of
     )
 
 
-def merged(failures: Iterable[Failure]) -> list[Failure]:
+def merge_failures(failures: Iterable[Failure]) -> list[Failure]:
     """By time; faults of one node that overlap are one."""
     of_node: dict[str, list[Failure]] = {}
     for failure in sorted(failures, key=lambda each: (each.down_s, each.node_id)):

@@ -14,7 +14,7 @@ from shared.ledger import cloudevents
 from shared.ledger.decider import Fact, Input
 from shared.ledger.partition import TP
 from shared.ledger.record import Position, Record, StoredEvent, encode, pack
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 
 SOURCE = "/berth/simulator"
 WRITER = "simulator"
@@ -49,7 +49,7 @@ class Ledgers:
             WRITER,
             facts[0].at,
             dict(vector),
-            pack([stored(fact) for fact in facts]),
+            pack([stored_event(fact) for fact in facts]),
         )
         self.broker.append(TP(ledger, LANE), encode(record))
 
@@ -70,7 +70,7 @@ class Ledgers:
         self.broker.append(TP(topic, LANE), value)
 
 
-def stored(fact: Fact) -> StoredEvent:
+def stored_event(fact: Fact) -> StoredEvent:
     event = fact.event
     data = msgspec.Raw(encode_event(event))
     return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from services.executor.core.inventory import Node
 from shared.contracts.access import PoolConfigured
-from simulator.engine.failures import Failure, drawn, recorded
+from simulator.engine.failures import Failure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
 from simulator.engine.sizing import (
     Sizing,
     equal_nodes,
     load_of,
     nodes_for_load,
-    stretched,
+    stretch_arrivals,
     window_of,
 )
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
@@ -24,7 +24,7 @@ TIME_SCALE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulationOptions:
     """`nodes` alone fixes the pool; `load` alone chooses it; both stretch the arrivals."""
 
     policy: str = "fcfs"
@@ -59,11 +59,13 @@ RATIOS = frozenset({"gittins", "srsf"})
 """Policies whose scores are logarithms."""
 
 
-def scenario_of(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Scenario, Sizing]:
+def build_scenario(
+    jobs: Sequence[WorkloadJob], options: SimulationOptions
+) -> tuple[Scenario, Sizing]:
     """Raises ValueError for jobs that give no load to size a pool by."""
-    fitted, sizing = sized(jobs, options)
+    fitted, sizing = size_pool(jobs, options)
     nodes = equal_nodes(sizing.nodes, options.gpus_per_node, pool=POOL)
-    pool = pool_of(options)
+    pool = configure_pool(options)
     scenario = Scenario(
         jobs=fitted,
         nodes=nodes,
@@ -72,12 +74,12 @@ def scenario_of(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Scenario
         restart_s=options.restart_s,
         checkpoint_s=options.checkpoint_s,
         walltime=options.walltime,
-        failures=failures_of(fitted, nodes, options),
+        failures=plan_failures(fitted, nodes, options),
     )
     return scenario, sizing
 
 
-def pool_of(options: Options) -> PoolConfigured:
+def configure_pool(options: SimulationOptions) -> PoolConfigured:
     """Raises pydantic's ValidationError for words that no pool knows."""
     return simulated_pool(
         time_scale=options.time_scale,
@@ -94,30 +96,32 @@ def pool_of(options: Options) -> PoolConfigured:
     )
 
 
-def margin_of(options: Options) -> float:
+def margin_of(options: SimulationOptions) -> float:
     if options.margin is not None:
         return options.margin
     return MARGIN if options.learned or options.policy in RATIOS else 0.0
 
 
-def sized(jobs: Sequence[WorkloadJob], options: Options) -> tuple[Sequence[WorkloadJob], Sizing]:
+def size_pool(
+    jobs: Sequence[WorkloadJob], options: SimulationOptions
+) -> tuple[Sequence[WorkloadJob], Sizing]:
     gpus, share = options.gpus_per_node, options.last_share
     if options.nodes is None:
         return jobs, nodes_for_load(jobs, options.load or DEFAULT_LOAD, share, gpus)
     if options.load is not None:
         factor = load_of(jobs, options.nodes, gpus, window_of(jobs, share)) / options.load
-        jobs = stretched(jobs, factor)
+        jobs = stretch_arrivals(jobs, factor)
     window_s = window_of(jobs, share)
     load = load_of(jobs, options.nodes, gpus, window_s)
     return jobs, Sizing(options.nodes, gpus, load, window_s)
 
 
-def failures_of(
-    jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: Options
+def plan_failures(
+    jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: SimulationOptions
 ) -> list[Failure]:
     if not options.failures:
         return []
     begin_s, end_s = jobs[0].submit_s, jobs[-1].submit_s
     if options.faults:
-        return recorded(options.faults, sorted(nodes), begin_s, options.seed)
-    return drawn(sorted(nodes), begin_s, end_s, options.seed)
+        return failures_from_faults(options.faults, sorted(nodes), begin_s, options.seed)
+    return draw_failures(sorted(nodes), begin_s, end_s, options.seed)

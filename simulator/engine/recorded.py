@@ -13,7 +13,7 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import Finished, QueueChanged, QueueEntry
 from shared.ledger.reader import Accepted
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 from simulator.engine.options import TIME_SCALE
 from simulator.engine.scenario import LEASE_S, START_TIMEOUT_S, Scenario
 from simulator.engine.sizing import PLENTY_CPUS, PLENTY_MEM_GIB, window_of
@@ -24,12 +24,12 @@ QUIET_S = 0.3
 LEAST_JOBS = 20
 
 
-class NothingRecorded(ValueError):
+class InsufficientHistory(ValueError):
     """The ledger tells too little of the pool."""
 
 
 @dataclass(slots=True)
-class Past:
+class RecordedPool:
     """What a ledger says of one pool, record by record."""
 
     name: str
@@ -55,9 +55,9 @@ class Past:
         return len(self.entries.keys() - self.finished.keys())
 
 
-async def past_of(log: Log, partitions: int, pool: str) -> Past:
+async def read_pool(log: Log, partitions: int, pool: str) -> RecordedPool:
     """Everything that the log holds now."""
-    found = Past(pool)
+    found = RecordedPool(pool)
     tail = LedgerTail(log, {LEDGER: range(partitions)})
     await tail.start()
     try:
@@ -71,23 +71,23 @@ async def past_of(log: Log, partitions: int, pool: str) -> Past:
         await tail.stop()
 
 
-def scenario_of(past: Past, last_share: float, most: int) -> Scenario:
+def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario:
     """The last `most` jobs that ended, on all nodes, judged by those of the last part of the time.
 
     Raises NothingRecorded. Jobs ask for GPUs alone; a stop costs what it did in the middle.
     """
     if past.pool is None:
-        raise NothingRecorded(f"pool: {past.name!r}, must be one that the ledger knows")
+        raise InsufficientHistory(f"pool: {past.name!r}, must be one that the ledger knows")
     jobs = jobs_of(past, past.pool.time_scale)[-most:]
     if len(jobs) < LEAST_JOBS or not past.nodes:
         said = f"{len(jobs)} jobs that ran to their end on {len(past.nodes)} nodes"
-        raise NothingRecorded(f"{past.name}: {said}, must be at least {LEAST_JOBS} and 1")
+        raise InsufficientHistory(f"{past.name}: {said}, must be at least {LEAST_JOBS} and 1")
     entries = [past.entries[job.job_key] for job in jobs]
     saves = [entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s]
     return Scenario(
         jobs=jobs,
         nodes=nodes_of(past),
-        pool=replayed(past.pool),
+        pool=replay_settings(past.pool),
         window_s=window_of(jobs, last_share),
         walltime="trace",
         restart_s=float(np.median([entry.restart_s for entry in entries])),
@@ -95,7 +95,7 @@ def scenario_of(past: Past, last_share: float, most: int) -> Scenario:
     )
 
 
-def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
+def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
     """By submission. Cluster seconds from the first; those without GPUs queue for nothing."""
     ended = [past.entries[name] for name in past.finished if name in past.entries]
     ended = sorted((each for each in ended if each.gpus), key=lambda e: (e.submitted_at, e.job_id))
@@ -119,14 +119,14 @@ def jobs_of(past: Past, time_scale: float) -> list[WorkloadJob]:
     ]
 
 
-def nodes_of(past: Past) -> Mapping[str, Node]:
+def nodes_of(past: RecordedPool) -> Mapping[str, Node]:
     return {
         name: Node(name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ())
         for name, gpus in sorted(past.nodes.items())
     }
 
 
-def replayed(pool: PoolConfigured) -> PoolConfigured:
+def replay_settings(pool: PoolConfigured) -> PoolConfigured:
     """As it is, but on one lane, with greedy rounds, and waiting for nothing but news.
 
     A line that does not change is ranked anew every 5 s of the pool's clock, so that runs fast.

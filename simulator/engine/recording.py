@@ -14,7 +14,7 @@ from shared.contracts.topics import LEDGERS
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.record import decode
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 
 TOPICS = (*LEDGERS, "commands", "reports", "events")
 """All that a simulation writes."""
@@ -22,11 +22,11 @@ MANIFEST = "simulation.json"
 FORMAT = 1
 
 
-class NotRecorded(ValueError):
+class InvalidRecording(ValueError):
     """The folder holds no whole simulation; says which file, and which rule it breaks."""
 
 
-class File(BaseModel):
+class TopicFile(BaseModel):
     """One topic: line n of its file is the value at offset n."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,7 +44,7 @@ class File(BaseModel):
         return f"{self.tp.key}.jsonl"
 
 
-class Told(BaseModel):
+class RecordedReport(BaseModel):
     """What `berth simulate` said of it, of which these are needed here."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -64,9 +64,9 @@ class Recording(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = FORMAT
-    files: tuple[File, ...]
+    files: tuple[TopicFile, ...]
     first_ms: int = Field(description="when the first job was submitted, on the simulated clock")
-    report: Told
+    report: RecordedReport
 
     @property
     def records(self) -> int:
@@ -83,7 +83,7 @@ def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> lis
     paths = dump(broker, folder)
     files = tuple(_file(folder, topic) for topic in TOPICS)
     first_ms = _written_ms(broker.entries(TP("commands", LANE))[0].value)
-    made = Recording(files=files, first_ms=first_ms, report=Told.model_validate(report))
+    made = Recording(files=files, first_ms=first_ms, report=RecordedReport.model_validate(report))
     (folder / MANIFEST).write_text(made.model_dump_json(indent=2) + "\n")
     return paths
 
@@ -94,7 +94,7 @@ def dump(broker: MemoryBroker, folder: Path) -> list[Path]:
     return [_written(broker, topic, folder) for topic in TOPICS]
 
 
-def restored(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker:
+def restore_broker(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker:
     """The broker that `dump` was given, keys aside."""
     broker = MemoryBroker()
     for topic in topics:
@@ -104,17 +104,17 @@ def restored(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker:
     return broker
 
 
-def opened(folder: Path) -> Recording:
+def open_recording(folder: Path) -> Recording:
     """The manifest, after every file was compared with it. Raises NotRecorded."""
     if not folder.is_dir():
-        raise NotRecorded(f"{folder}: must be a folder that `berth simulate --out` wrote")
+        raise InvalidRecording(f"{folder}: must be a folder that `berth simulate --out` wrote")
     recording = _manifest(folder / MANIFEST)
     for file in recording.files:
         _check(folder, file)
     return recording
 
 
-def values(folder: Path, file: File, until_ms: int | None = None) -> Iterator[bytes]:
+def read_values(folder: Path, file: TopicFile, until_ms: int | None = None) -> Iterator[bytes]:
     """The records of one topic, in order.
 
     With `until_ms` only what was written by then: all that happens at one ms is decided before the
@@ -138,31 +138,33 @@ def _manifest(path: Path) -> Recording:
         found = Recording.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         said = "missing; `berth simulate --out` writes it last, once all else is there"
-        raise NotRecorded(f"{path}: {said}") from None
+        raise InvalidRecording(f"{path}: {said}") from None
     except OSError as error:
-        raise NotRecorded(f"{path}: {error.strerror}") from None
+        raise InvalidRecording(f"{path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise NotRecorded(f"{path}: {where}: {first['msg']}") from None
+        raise InvalidRecording(f"{path}: {where}: {first['msg']}") from None
     if found.format != FORMAT:
-        raise NotRecorded(f"{path}: format: must be {FORMAT}, not {found.format}")
+        raise InvalidRecording(f"{path}: format: must be {FORMAT}, not {found.format}")
     if (topics := tuple(file.topic for file in found.files)) != TOPICS:
-        raise NotRecorded(f"{path}: files: must be of {', '.join(TOPICS)}, not {topics}")
+        raise InvalidRecording(f"{path}: files: must be of {', '.join(TOPICS)}, not {topics}")
     return found
 
 
-def _check(folder: Path, due: File) -> None:
+def _check(folder: Path, due: TopicFile) -> None:
     path = folder / due.name
     try:
         found = _file(folder, due.topic)
     except OSError as error:
-        raise NotRecorded(f"{path}: {error.strerror}") from None
+        raise InvalidRecording(f"{path}: {error.strerror}") from None
     if found.records != due.records:
         said = f"holds {found.records} records, must hold {due.records}"
-        raise NotRecorded(f"{path}: {said}, as {MANIFEST} says")
+        raise InvalidRecording(f"{path}: {said}, as {MANIFEST} says")
     if found.sha256 != due.sha256:
-        raise NotRecorded(f"{path}: its sha256 must be that of {MANIFEST}: it was changed or cut")
+        raise InvalidRecording(
+            f"{path}: its sha256 must be that of {MANIFEST}: it was changed or cut"
+        )
 
 
 def _written(broker: MemoryBroker, topic: str, folder: Path) -> Path:
@@ -173,10 +175,10 @@ def _written(broker: MemoryBroker, topic: str, folder: Path) -> Path:
     return path
 
 
-def _file(folder: Path, topic: str) -> File:
+def _file(folder: Path, topic: str) -> TopicFile:
     digest, records = hashlib.sha256(), 0
     with (folder / f"{TP(topic, LANE).key}.jsonl").open("rb") as lines:
         for line in lines:
             digest.update(line)
             records += line.endswith(b"\n")
-    return File(topic=topic, records=records, sha256=digest.hexdigest())
+    return TopicFile(topic=topic, records=records, sha256=digest.hexdigest())

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from simulator.engine.options import Options
+from simulator.engine.options import SimulationOptions
 from simulator.engine.run import Simulation
 from simulator.engine.sizing import Sizing
 from simulator.metrics.measures import Measures, measure
@@ -18,13 +18,13 @@ NEEDS_RUNTIME = frozenset({"sjf", "saf", "f1", "wfp3", "unicep", "qssf", "gittin
 """Base policies whose formula has a run time in it."""
 
 
-def report(simulation: Simulation, sizing: Sizing, options: Options) -> Json:
+def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -> Json:
     """Times in cluster seconds; NaN is null."""
     found = measure(simulation.outcome)
     jobs = len(simulation.outcome)
     return {
         "policy": options.policy,
-        "knows": knows(options),
+        "knows": runtime_knowledge(options),
         "mode": options.mode,
         "preemption": options.preemption,
         "learned": options.learned,
@@ -35,7 +35,7 @@ def report(simulation: Simulation, sizing: Sizing, options: Options) -> Json:
         "load": round(sizing.load, 4),
         "window_s": list(sizing.window_s),
         "time_scale": options.time_scale,
-        **plain(found),
+        **to_json(found),
         "rejected": simulation.rejected,
         "node_failures": len(simulation.scenario.failures),
         "cpu_s": round(simulation.cpu_s, 3),
@@ -44,7 +44,7 @@ def report(simulation: Simulation, sizing: Sizing, options: Options) -> Json:
     }
 
 
-def knows(options: Options) -> str:
+def runtime_knowledge(options: SimulationOptions) -> str:
     """`oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
     uses_runtime = options.policy in NEEDS_RUNTIME or options.learned is not None
     easy = options.mode == "easy" and options.walltime == "oracle"
@@ -55,7 +55,7 @@ def knows(options: Options) -> str:
     return "blind"
 
 
-def plain(found: Measures) -> Json:
+def to_json(found: Measures) -> Json:
     return {name: _plain(value) for name, value in asdict(found).items()}
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 from services.placement.core.solver.contended import solve_now
 from shared.bus.memory import MemoryBroker
-from simulator.engine.models import models_of
+from simulator.engine.models import load_models
+from simulator.engine.observer import SimulationObserver
 from simulator.engine.scenario import Scenario, submission
-from simulator.engine.watch import Watch
 from simulator.engine.world import BEGIN, Planner, World
-from simulator.metrics.outcome import Ints, Outcome
+from simulator.metrics.outcome import Ints, ScheduleOutcome
 
-QUIET_MOST = 200
+MAX_QUIET_INSTANTS = 200
 """Instants at which nothing ran and no job moved, after the last arrival: the rest never will."""
-TOLD_EVERY = 256
+PROGRESS_EVERY = 256
 """Arrivals between two calls of `progress`."""
 
 Action = Callable[[World], None]
@@ -30,7 +30,7 @@ class Simulation:
     """What came of it. Clock ms are counted from the world's beginning."""
 
     scenario: Scenario
-    outcome: Outcome
+    outcome: ScheduleOutcome
     start_ms: Ints
     """First start of each job; -1: never."""
     end_ms: Ints
@@ -68,7 +68,7 @@ def simulate(
 ) -> Simulation:
     """Until every job has ended, was turned away, or can be seen never to start."""
     began_s = time.process_time()
-    watch = Watch(scenario)
+    watch = SimulationObserver(scenario)
     world = World(
         scenario.pool,
         sorted({job.tenant for job in scenario.jobs}),
@@ -77,9 +77,9 @@ def simulate(
         slow=scenario.slow,
         listeners={"placement": watch.placement, "admission": watch.admission},
         planner=planner,
-        models=models_of(scenario.pool),
+        models=load_models(scenario.pool),
     )
-    agenda = script(scenario)
+    agenda = schedule_actions(scenario)
     _play(world, agenda, watch, progress)
     outcome = watch.outcome(world.now)
     return Simulation(
@@ -95,22 +95,22 @@ def simulate(
     )
 
 
-def _play(world: World, agenda: Agenda, watch: Watch, progress: Progress) -> None:
+def _play(world: World, agenda: Agenda, watch: SimulationObserver, progress: Progress) -> None:
     jobs = len(watch.start_ms)
     while agenda.entries:
         at, action = agenda.pop()
         world.run(at)
         action(world)
-        if agenda.entered % TOLD_EVERY == 0 or len(agenda.entries) % TOLD_EVERY == 0:
+        if agenda.entered % PROGRESS_EVERY == 0 or len(agenda.entries) % PROGRESS_EVERY == 0:
             progress(watch.over, jobs)
         if watch.over == jobs:
             break
     _finish(world, watch, jobs, progress)
 
 
-def _finish(world: World, watch: Watch, jobs: int, progress: Progress) -> None:
+def _finish(world: World, watch: SimulationObserver, jobs: int, progress: Progress) -> None:
     quiet, moves = 0, watch.moves
-    while watch.over < jobs and quiet < QUIET_MOST:
+    while watch.over < jobs and quiet < MAX_QUIET_INSTANTS:
         world.settle()
         due = world.due()
         if due is None:
@@ -118,13 +118,13 @@ def _finish(world: World, watch: Watch, jobs: int, progress: Progress) -> None:
         world.run(max(due, world.now + 1))
         idle = watch.moves == moves and world.executor.due() is None
         quiet, moves = quiet + 1 if idle else 0, watch.moves
-        if watch.over % TOLD_EVERY == 0:
+        if watch.over % PROGRESS_EVERY == 0:
             progress(watch.over, jobs)
     world.settle()
     progress(watch.over, jobs)
 
 
-def script(scenario: Scenario) -> Agenda:
+def schedule_actions(scenario: Scenario) -> Agenda:
     """Every submit, and every fall and return of a node."""
     agenda = Agenda()
     for index, job in enumerate(scenario.jobs):

@@ -10,8 +10,8 @@ from typing import Literal
 from services.executor.core.inventory import Node
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
-from simulator.engine.cell import LANE
 from simulator.engine.failures import Failure
+from simulator.engine.lane import LANE
 from simulator.workload.rows import WorkloadJob
 
 POOL = "simulated"

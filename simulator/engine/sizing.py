@@ -14,9 +14,9 @@ from simulator.workload.rows import NODE_GPUS, WorkloadJob
 
 LAST_SHARE = 0.4
 """Part of the trace's time that is evaluated; what comes before it warms the queue up."""
-SEARCHED = 64
+SEARCH_RADIUS = 64
 """Node counts tried on either side of the first guess."""
-NEAR = 0.02
+LOAD_TOLERANCE = 0.02
 """Loads so near to the one asked for are as good: of these pools the one that holds most jobs."""
 PLENTY_CPUS = 4096.0
 PLENTY_MEM_GIB = 65536.0
@@ -43,7 +43,7 @@ def load_of(
     jobs: Sequence[WorkloadJob], nodes: int, gpus_per_node: int, window_s: tuple[float, float]
 ) -> float:
     """Offered load of the jobs that could ever fit."""
-    return offered_by(jobs, gpus_per_node, window_s).load(nodes)
+    return offered_load_of(jobs, gpus_per_node, window_s).load(nodes)
 
 
 def nodes_for_load(
@@ -54,12 +54,12 @@ def nodes_for_load(
 ) -> Sizing:
     """The node count whose offered load is nearest to `load`; ValueError where no job has GPUs."""
     window_s = window_of(jobs, last_share)
-    offered = offered_by(jobs, gpus_per_node, window_s)
+    offered = offered_load_of(jobs, gpus_per_node, window_s)
     nodes = offered.nodes_for(load)
     return Sizing(nodes, gpus_per_node, offered.load(nodes), window_s)
 
 
-def stretched(jobs: Sequence[WorkloadJob], factor: float) -> list[WorkloadJob]:
+def stretch_arrivals(jobs: Sequence[WorkloadJob], factor: float) -> list[WorkloadJob]:
     """Arrivals `factor` times as far apart (0.5: twice the load); what runs stays as it is."""
     first = jobs[0].submit_s
     return [replace(job, submit_s=first + (job.submit_s - first) * factor) for job in jobs]
@@ -88,7 +88,7 @@ def equal_nodes(
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedLoad:
     """The load of any number of nodes, from arrays [n] of jobs that are made once."""
 
     submit_s: Floats
@@ -111,9 +111,9 @@ class Offered:
         guess = round(self.load(1 << 20) * (1 << 20) / load)
         if guess <= 0 and self.load(1) <= 0:
             raise ValueError("no job that was submitted in the window asks for GPUs")
-        tried = range(max(1, guess - SEARCHED), guess + SEARCHED + 1)
+        tried = range(max(1, guess - SEARCH_RADIUS), guess + SEARCH_RADIUS + 1)
         loads = {nodes: self.load(nodes) for nodes in tried}
-        near = {nodes for nodes, found in loads.items() if abs(found - load) <= NEAR}
+        near = {nodes for nodes, found in loads.items() if abs(found - load) <= LOAD_TOLERANCE}
         most = max((self.held(nodes) for nodes in near), default=0)
         best = [nodes for nodes in near if self.held(nodes) == most] or tried
         return min(best, key=lambda nodes: (abs(loads[nodes] - load), nodes))
@@ -123,10 +123,10 @@ class Offered:
         return int((self.least_nodes <= nodes).sum())
 
 
-def offered_by(
+def offered_load_of(
     jobs: Sequence[WorkloadJob], gpus_per_node: int, window_s: tuple[float, float]
-) -> Offered:
-    return Offered(
+) -> OfferedLoad:
+    return OfferedLoad(
         _array([job.submit_s for job in jobs]),
         _array([job.duration_s for job in jobs]),
         _array([job.gpus for job in jobs]),

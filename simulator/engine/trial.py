@@ -32,7 +32,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TrialResult:
     """What a candidate did to the jobs that count, in cluster seconds."""
 
     candidate: Candidate
@@ -59,13 +59,13 @@ def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
     ]
 
 
-def tried(scenario: Scenario, candidate: Candidate) -> Tried:
+def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
     """The whole past under these settings; the warm-up does not count."""
     pool = PoolConfigured.model_validate(scenario.pool.model_dump() | candidate.settings)
     outcome = simulate(replace(scenario, pool=pool)).outcome
     counted = outcome.in_window & outcome.fits
     delay_s = (outcome.jct_s - outcome.duration_s)[counted]
-    return Tried(
+    return TrialResult(
         candidate,
         len(delay_s),
         float(delay_s.mean()),
@@ -76,13 +76,13 @@ def tried(scenario: Scenario, candidate: Candidate) -> Tried:
     )
 
 
-def wish(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:
+def configure_command(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:
     """The command that sets the pool to it; what was not tried stays as it is."""
     now = pool.model_dump(mode="json", exclude={"partition"})
     return ConfigurePool.model_validate(now | candidate.settings)
 
 
-def chosen(waits: Sequence[float], regret: float = REGRET) -> int:
+def choose_candidate(waits: Sequence[float], regret: float = REGRET) -> int:
     """The first, unless a later one was better by `regret`: then the best."""
     best = int(np.argmin(waits))
     return best if waits[best] * (1 + regret) < waits[0] else 0

@@ -22,13 +22,13 @@ from shared.contracts.topics import CUSTODIAN, INPUTS
 from shared.ledger.decider import Decider, Fact, Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from simulator.engine.cell import LANE, Cell
 from simulator.engine.executor import VirtualExecutor
+from simulator.engine.lane import LANE, SimulatedLane
 from simulator.engine.ledgers import Ledgers, position
 
 BEGIN = 1_700_000_000_000
 EXECUTOR = "simulator"
-IDLE_MOST = 10_000
+MAX_IDLE_WAKES = 10_000
 """Wakes in a row that led to nothing: after so many the engine says that a decider is stuck."""
 
 
@@ -41,14 +41,14 @@ Listener = Callable[[Fact], None]
 Planner = Callable[[Pool], PlanReady | None]
 
 
-class Hearers(NamedTuple):
+class Recipients(NamedTuple):
     """Whom events of one type concern."""
 
-    cells: list[Cell]
+    cells: list[SimulatedLane]
     executor: bool
 
 
-class Stuck(RuntimeError):
+class StuckDecider(RuntimeError):
     """A decider asks to be woken and then has nothing to say, again and again."""
 
 
@@ -79,7 +79,7 @@ class World:
         self.pool = pool
         self.cells = {
             cell.ledger: cell
-            for cell in (Cell(each, recorded=recorded) for each in deciders(models))
+            for cell in (SimulatedLane(each, recorded=recorded) for each in deciders(models))
         }
         self.executor = VirtualExecutor(nodes, pool, BEGIN, slow or {})
         self.ledgers = Ledgers(MemoryBroker()) if ledgers else None
@@ -95,7 +95,7 @@ class World:
             topic: [cell for cell in self.cells.values() if topic in INPUTS[cell.ledger]]
             for topic in (*self.cells, *self._offsets)
         }
-        self._hearers: dict[str, dict[type[Event], Hearers]] = {each: {} for each in self.cells}
+        self._hearers: dict[str, dict[type[Event], Recipients]] = {each: {} for each in self.cells}
         tell = [TenantRegistered(tenant=name, default_pool=pool.pool) for name in tenants]
         self._access([pool, *tell])
 
@@ -170,8 +170,8 @@ class World:
         """In whole ticks, and never the same instant again."""
         ticks = -(-(due - self.now) // self._tick_ms)
         self._idle = self._idle + 1 if ticks <= 0 else 0
-        if self._idle > IDLE_MOST:
-            raise Stuck(f"somebody is due at {due} and has nothing to say at {self.now}")
+        if self._idle > MAX_IDLE_WAKES:
+            raise StuckDecider(f"somebody is due at {due} and has nothing to say at {self.now}")
         return self.now + self._tick_ms * max(1, ticks)
 
     def settle(self) -> None:
@@ -193,14 +193,14 @@ class World:
             else:
                 return
 
-    def _step(self, cell: Cell) -> None:
+    def _step(self, cell: SimulatedLane) -> None:
         facts = cell.step(self.now)
         if facts:
             self._said(cell, facts)
         if cell.ledger == "placement" and open_round(cell.state):
             self._plan(cell)
 
-    def _plan(self, cell: Cell) -> None:
+    def _plan(self, cell: SimulatedLane) -> None:
         """The solver answers an open round at the instant at which it was asked."""
         message = self._planner(cell.state)
         if message is not None:
@@ -232,7 +232,7 @@ class World:
             if cell.ledger in concerned:
                 cell.give(topic, item)
 
-    def _said(self, cell: Cell, facts: list[Fact]) -> None:
+    def _said(self, cell: SimulatedLane, facts: list[Fact]) -> None:
         """To the log, to whom it concerns, to the executor and to who only listens."""
         ledger = cell.ledger
         if self.ledgers:
@@ -247,7 +247,7 @@ class World:
                 kind, self._hearers_of(ledger, kind)
             )
             if cells:
-                item = heard(fact)
+                item = to_input(fact)
                 for hearer in cells:
                     hearer.give(ledger, item)
             if executor:
@@ -255,16 +255,16 @@ class World:
             for tell in listeners:
                 tell(fact)
 
-    def _hearers_of(self, ledger: str, kind: type[Event]) -> Hearers:
+    def _hearers_of(self, ledger: str, kind: type[Event]) -> Recipients:
         cells = [
             cell
             for cell in self._readers[ledger]
             if cell.decider.hears is None or kind.TYPE in cell.decider.hears
         ]
-        return Hearers(cells, ledger == "placement" and acts_on(kind.TYPE))
+        return Recipients(cells, ledger == "placement" and acts_on(kind.TYPE))
 
 
-def heard(fact: Fact) -> Input:
+def to_input(fact: Fact) -> Input:
     """As `InputDecoder.of_ledger` makes it of the fact's record."""
     event = fact.event
     place = fact.place

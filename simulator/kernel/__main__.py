@@ -8,16 +8,16 @@ import time
 import numpy as np
 
 from simulator.kernel.run import Rules, simulate
-from simulator.kernel.warm import learnt
-from simulator.kernel.work import work_of
+from simulator.kernel.warm import learn_counts
+from simulator.kernel.work import build_work
 from simulator.workload.source import read_columns
 
 
 def main() -> None:
     """One small run is enough: all policies are one program."""
     began = time.process_time()
-    work = work_of(read_columns("synthetic", 50))
-    simulate(work, np.full(64, 8, np.int64), Rules(), counts=learnt(work))
+    work = build_work(read_columns("synthetic", 50))
+    simulate(work, np.full(64, 8, np.int64), Rules(), counts=learn_counts(work))
     sys.stdout.write(f"kernel ready after {time.process_time() - began:.0f} CPU-s\n")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.kernel import ends, past, spans
+from simulator.kernel import allocations as spans
+from simulator.kernel import end_heap
+from simulator.kernel import estimates as past
 from simulator.kernel.codes import DONE, RUNNING
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import passed_over
@@ -35,7 +37,7 @@ def go(sim: Sim, j: int, now: int) -> None:
     slot.moves_ms = now + max(sim.rules.residency_ms, job.debt_ms, sim.rules.move_after_ms)
     slot.safe_ms = now + max(sim.rules.residency_ms, job.debt_ms)
     job.running_at = pool.running
-    ends.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
+    end_heap.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1
     if job.claim:
         job.claim = 0
@@ -61,7 +63,7 @@ def release(sim: Sim, j: int, now: int) -> None:
     pool, job = sim.pool, sim.jobs[j]
     spans.shift_all(sim.free, sim.levels, sim.spans, job.span, 1)
     spans.clear(pool, sim.spans, sim.bits, job)
-    ends.remove(sim.ends, sim.jobs, pool.running, j)
+    end_heap.remove(sim.ends, sim.jobs, pool.running, j)
     pool.running -= 1
     last, slot = sim.running[pool.running], sim.running[job.running_at]
     slot.job = last.job

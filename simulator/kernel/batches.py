@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.kernel.run import Rules, simulate
-from simulator.kernel.warm import learnt
+from simulator.kernel.warm import learn_counts
 from simulator.kernel.work import Ints, Work
-from simulator.metrics.outcome import Floats, Outcome
-from simulator.metrics.side import Side
+from simulator.metrics.outcome import Floats, ScheduleOutcome
+from simulator.metrics.side import PolicyJobs
 
 NODES = np.full(17, 8, np.int64)
 """RLTune's Helios cluster."""
@@ -22,7 +22,7 @@ GATE_JOBS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class JobBatch:
     """Consecutive jobs; `warm_up` of them come first and do not count."""
 
     work: Work
@@ -31,14 +31,14 @@ class Batch:
     large: float
 
 
-def batches(
+def make_batches(
     work: Work,
     jobs: int,
     count: int | None,
     warm_up: int,
     sizes: Ints = NODES,
     period: tuple[float, float] = EVALUATED,
-) -> list[Batch]:
+) -> list[JobBatch]:
     """Evenly over that part of the trace's time; jobs that never fit are left out for everybody.
 
     Without `count` one after the other, so that every job counts once, but for the last few.
@@ -54,41 +54,41 @@ def batches(
         starts = np.arange(begin, end + 1, jobs)
     else:
         starts = np.linspace(begin, end, count).astype(np.int64)
-    return [batch(fits, int(start), jobs, warm_up, sizes) for start in np.unique(starts)]
+    return [make_batch(fits, int(start), jobs, warm_up, sizes) for start in np.unique(starts)]
 
 
-def batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> Batch:
+def make_batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> JobBatch:
     begin = start - warm_up
     seen = work.part(slice(max(0, begin - GATE_JOBS), begin)).gang
     large = float((seen > Rules().large_gang_share * sizes.sum()).mean()) if len(seen) else 0.0
-    counts = learnt(work.part(slice(0, begin)))
-    return Batch(work.part(slice(begin, start + jobs)), warm_up, counts, large)
+    counts = learn_counts(work.part(slice(0, begin)))
+    return JobBatch(work.part(slice(begin, start + jobs)), warm_up, counts, large)
 
 
-def run(batch: Batch, rules: Rules, sizes: Ints = NODES) -> Outcome:
+def run_batch(batch: JobBatch, rules: Rules, sizes: Ints = NODES) -> ScheduleOutcome:
     return simulate(batch.work, sizes, rules, counts=batch.counts).outcome
 
 
-def longest_first(batch: Batch) -> Batch:
+def invert_walltimes(batch: JobBatch) -> JobBatch:
     """The batch as a rule sees it that takes the longest job for the shortest."""
     told_ms = batch.work.walltime_ms
     return replace(batch, work=replace(batch.work, walltime_ms=told_ms.max() + 1 - told_ms))
 
 
-def side_of(batches: list[Batch], outcomes: list[Outcome]) -> Side:
+def collect_side(batches: list[JobBatch], outcomes: list[ScheduleOutcome]) -> PolicyJobs:
     """The jobs that count; a batch is a block."""
     parts = [slice(each.warm_up, None) for each in batches]
     pairs = list(zip(outcomes, parts, strict=True))
-    return Side(
+    return PolicyJobs(
         np.concatenate([(o.jct_s - o.duration_s)[part] for o, part in pairs]),
         np.concatenate([o.jct_s[part] for o, part in pairs]),
         np.concatenate([o.slowdown[part] for o, part in pairs]),
         np.concatenate([np.full(len(o) - p.start, i) for i, (o, p) in enumerate(pairs)]),
-        np.array([use_of(o) for o in outcomes]),
+        np.array([utilisation_of(o) for o in outcomes]),
     )
 
 
-def contended(batches: list[Batch], fcfs: list[Outcome]) -> list[int]:
+def contended_batches(batches: list[JobBatch], fcfs: list[ScheduleOutcome]) -> list[int]:
     """Places of those in which FCFS that blocks makes the jobs wait: in the others no order helps.
 
     The rule is quality.md's, fixed before anybody looked: a mean wait of 60 s.
@@ -98,7 +98,7 @@ def contended(batches: list[Batch], fcfs: list[Outcome]) -> list[int]:
     return [place for place, mean in enumerate(means) if mean >= CONTENDED_S]
 
 
-def use_of(outcome: Outcome) -> float:
+def utilisation_of(outcome: ScheduleOutcome) -> float:
     """Work over what the cluster could give from the first submit to the last end, as RLTune."""
     span_s = float(outcome.end_s.max() - outcome.submit_s.min())
     return float((outcome.gpus * outcome.duration_s).sum() / (outcome.capacity_gpus * span_s))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from simulator.kernel import attempts, board
+from simulator.kernel.allocations import shift_all
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import compiled
-from simulator.kernel.line import copy
+from simulator.kernel.queue import copy
 from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
-from simulator.kernel.spans import shift_all
 from simulator.kernel.state import Job, Sim
 
 

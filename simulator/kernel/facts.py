@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, learned, line, outlook, past
+from simulator.kernel import attempts, learned
+from simulator.kernel import estimates as past
+from simulator.kernel import forecast as outlook
+from simulator.kernel import queue as line
 from simulator.kernel.codes import LARGE_RECENT, LEARNED, NEVER, SETTLE_MOST_MS, SETTLE_MS
 from simulator.kernel.compiled import compiled
 from simulator.kernel.state import Pool, Rules, Sim

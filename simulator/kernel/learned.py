@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import keys, outlook
+from simulator.kernel import forecast as outlook
+from simulator.kernel import keys
 from simulator.kernel.codes import (
     CONTEXT_FEATURES,
     CONTEXT_MS,

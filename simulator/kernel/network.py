@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from simulator.kernel.codes import CONTEXT_FEATURES, INPUTS, JOB_FEATURES
-from simulator.kernel.weights import joined, split
+from simulator.kernel.weights import join, split
 
 Floats = NDArray[np.float64]
 OPSET = 17
@@ -74,4 +74,4 @@ def theta_of(model: bytes) -> Floats:
     linear = np.concatenate((found["job_linear"][:, 0], found["context_linear"][:, 0]))
     inputs = np.concatenate((found["job_inputs"], found["context_inputs"]))
     assert len(linear) == INPUTS
-    return joined(linear, inputs, found["biases"][0], found["outputs"][:, 0])
+    return join(linear, inputs, found["biases"][0], found["outputs"][:, 0])

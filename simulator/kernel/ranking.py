@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from services.priority.core.policies import LEAST_KEY
-from simulator.kernel import keys, learned, outlook
+from simulator.kernel import forecast as outlook
+from simulator.kernel import keys, learned
 from simulator.kernel.codes import (
     F1,
     FCFS,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import attempts, board, easy, gather, line, search
+from simulator.kernel import attempts, board, easy
+from simulator.kernel import defragment as gather
+from simulator.kernel import queue as line
+from simulator.kernel import victims as search
 from simulator.kernel.codes import EASY, NEVER, SETTLE_MS, STRICT
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import fail, passed_over

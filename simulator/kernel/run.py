@@ -9,14 +9,13 @@ import numpy as np
 
 from services.priority.core.history import BINS
 from simulator.kernel import codes, state
-from simulator.kernel.begin import begin
 from simulator.kernel.codes import NEVER
+from simulator.kernel.initial import initial_state
 from simulator.kernel.loop import run
 from simulator.kernel.state import Bools, Floats, Ints, Sim
-from simulator.kernel.warm import learnt
 from simulator.kernel.weights import untrained
 from simulator.kernel.work import Work
-from simulator.metrics.outcome import Outcome
+from simulator.metrics.outcome import ScheduleOutcome
 
 POLICIES = {
     "fcfs": codes.FCFS,
@@ -35,9 +34,9 @@ POLICIES = {
     "learned": codes.LEARNED,
 }
 MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
-BY_HISTORY = frozenset({"qssf", "gittins"})
+USES_HISTORY = frozenset({"qssf", "gittins"})
 
-GPUS_MOST = 62
+MAX_NODE_GPUS = 62
 """Of a node: each is a bit of one number."""
 
 
@@ -69,10 +68,10 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class KernelRun:
     """What one run was, beside its outcome."""
 
-    outcome: Outcome
+    outcome: ScheduleOutcome
     rounds: int
     preemptions: int
     """Moves among them."""
@@ -85,34 +84,36 @@ def simulate(
     rules: Rules,
     window_ms: tuple[int, int] | None = None,
     counts: Floats | None = None,
-) -> Ran:
+) -> KernelRun:
     """To the end of the last job. `sizes` [nodes] are GPUs; `counts` what history knows before."""
-    if len(sizes) == 0 or int(sizes.max()) > GPUS_MOST:
-        raise ValueError(f"sizes: nodes of {sizes.max(initial=0)} GPUs, must be 1 to {GPUS_MOST}")
+    if len(sizes) == 0 or int(sizes.max()) > MAX_NODE_GPUS:
+        raise ValueError(
+            f"sizes: nodes of {sizes.max(initial=0)} GPUs, must be 1 to {MAX_NODE_GPUS}"
+        )
     window = window_ms or (int(work.submit_ms[0]), int(work.submit_ms[-1]) + 1)
-    fits = room_for(work, sizes)
+    fits = fits_empty_pool(work, sizes)
     chosen = work.part(fits)
     known = np.zeros((work.group_count, BINS)) if counts is None else counts.copy()
-    own = record_of(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
-    sim = begin(chosen, sizes, own, known, rules.theta, rules.large_at_start)
+    own = pack_rules(rules, window, int(work.submit_ms[0]), int(sizes.sum()))
+    sim = initial_state(chosen, sizes, own, known, rules.theta, rules.large_at_start)
     run(sim)
     pool = np.asarray(sim.pool)
-    return Ran(
-        outcome_of(work, sizes, fits, window, sim),
+    return KernelRun(
+        collect_outcome(work, sizes, fits, window, sim),
         int(pool["rounds"]),
         int(pool["preemptions"]),
         int(pool["moves"]),
     )
 
 
-def room_for(work: Work, sizes: Ints) -> Bools:
+def fits_empty_pool(work: Work, sizes: Ints) -> Bools:
     """[n] does the job fit into the empty nodes?"""
     kinds, kind = np.unique(work.gpus, return_inverse=True)
     workers = np.array([int((sizes // gpus).sum()) for gpus in kinds], np.int64)
     return workers[kind.reshape(-1)] >= work.workers
 
 
-def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int) -> Any:
+def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int) -> Any:
     """The rules as compiled functions read them."""
     record = state.table(state.Rules, 1)[0]
     own = {
@@ -120,7 +121,7 @@ def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int
         "base": POLICIES[rules.base],
         "band": rules.band,
         "mode": MODES[rules.mode],
-        "by_history": rules.policy in BY_HISTORY or rules.runtime == "history",
+        "by_history": rules.policy in USES_HISTORY or rules.runtime == "history",
         "ranked": rules.preemption,
         "margin": rules.preempt_margin,
         "residency_ms": ms(rules.min_residency_s),
@@ -141,9 +142,9 @@ def record_of(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int
     return record
 
 
-def outcome_of(
+def collect_outcome(
     work: Work, sizes: Ints, fits: Bools, window_ms: tuple[int, int], sim: Sim
-) -> Outcome:
+) -> ScheduleOutcome:
     """Those that do not fit have no times."""
     jobs, pool = np.asarray(sim.jobs), np.asarray(sim.pool)
 
@@ -153,10 +154,10 @@ def outcome_of(
         return found
 
     ends_ms = all_of("ends_ms", -1)
-    return Outcome(
+    return ScheduleOutcome(
         submit_s=work.submit_ms / 1000.0,
-        start_s=happened(all_of("first_start_ms", -1)),
-        end_s=happened(ends_ms),
+        start_s=seconds_or_nan(all_of("first_start_ms", -1)),
+        end_s=seconds_or_nan(ends_ms),
         duration_s=work.duration_ms / 1000.0,
         gpus=work.gang.astype(np.float64),
         tenant=work.tenant,
@@ -175,9 +176,9 @@ def ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def happened(at_ms: Ints) -> Floats:
+def seconds_or_nan(at_ms: Ints) -> Floats:
     """Seconds; NaN for what never happened."""
     return np.where(at_ms >= 0, at_ms / 1000.0, np.nan)
 
 
-__all__ = ["MODES", "POLICIES", "Ran", "Rules", "learnt", "simulate"]
+__all__ = ["MODES", "POLICIES", "KernelRun", "Rules", "simulate"]

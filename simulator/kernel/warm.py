@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from services.priority.core.history import BINS
-from simulator.kernel import past
+from simulator.kernel import estimates
 from simulator.kernel.compiled import SOURCES, entry
 from simulator.kernel.state import Floats, Ints
 from simulator.kernel.work import Work
 
 
-def learnt(work: Work, group_count: int | None = None) -> Floats:
+def learn_counts(work: Work, group_count: int | None = None) -> Floats:
     """Counts [groups, BINS] after all jobs of `work`, in the order in which they would end."""
     counts = np.zeros((group_count or work.group_count, BINS))
     ends_ms = work.submit_ms + work.duration_ms
@@ -27,7 +27,7 @@ def _program(sources: str) -> Callable[[Ints, Ints, Ints, Floats], None]:
         """The run times of these jobs, one after the other."""
         _ = sources
         for j in order:
-            past.learn(groups[j], counts, duration_ms[j] / 1000.0)
+            estimates.learn(groups[j], counts, duration_ms[j] / 1000.0)
 
     return learn_all
 

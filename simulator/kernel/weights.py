@@ -32,7 +32,7 @@ def split(theta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return linear, units[:, :INPUTS].T, units[:, INPUTS], units[:, INPUTS + 1]
 
 
-def joined(linear: Floats, inputs: Floats, biases: Floats, outputs: Floats) -> Floats:
+def join(linear: Floats, inputs: Floats, biases: Floats, outputs: Floats) -> Floats:
     """What `split` took apart."""
     own = linear.copy()
     own[: len(BASE)] -= BASE

@@ -59,14 +59,14 @@ class Work:
         return replace(self, **{name: getattr(self, name)[chosen] for name in own})
 
 
-def work_of(columns: Columns) -> Work:
+def build_work(columns: Columns) -> Work:
     """The jobs that ask for GPUs at all."""
     chosen = columns.gpus > 0
     workers = columns.workers[chosen].astype(np.int64)
     gpus = np.maximum(1, np.ceil(columns.gpus_per_worker[chosen])).astype(np.int64)
     shapes, shape = np.unique(np.stack((workers, gpus), axis=1), axis=0, return_inverse=True)
     duration_ms = np.maximum(1, np.rint(columns.duration_s[chosen] * 1000)).astype(np.int64)
-    groups, count = groups_of(columns, chosen)
+    groups, count = encode_groups(columns, chosen)
     return Work(
         submit_ms=np.rint(columns.submit_s[chosen] * 1000).astype(np.int64),
         duration_ms=duration_ms,
@@ -82,7 +82,7 @@ def work_of(columns: Columns) -> Work:
     )
 
 
-def groups_of(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
+def encode_groups(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
     """The groups of `history.groups` as codes, and how many there are."""
     tenant, user = columns.tenant[chosen], columns.user[chosen]
     names = np.array([*(alike(name) for name in columns.names), ""])

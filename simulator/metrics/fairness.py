@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.metrics.outcome import Floats, Outcome
+from simulator.metrics.outcome import Floats, ScheduleOutcome
 
 NAN = float("nan")
 
@@ -27,7 +27,7 @@ class Fairness:
     rho_worst: float
 
 
-def fairness(outcome: Outcome, weights: Mapping[int, float] | None = None) -> Fairness:
+def fairness(outcome: ScheduleOutcome, weights: Mapping[int, float] | None = None) -> Fairness:
     """Over the window's jobs; a tenant code that `weights` lacks weighs 1."""
     chosen = outcome.in_window & outcome.fits
     codes = np.unique(outcome.tenant[chosen])

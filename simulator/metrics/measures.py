@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.metrics.fairness import Fairness, fairness
-from simulator.metrics.outcome import Bools, Floats, Outcome
+from simulator.metrics.outcome import Bools, Floats, ScheduleOutcome
 
 NAN = float("nan")
 
@@ -57,11 +57,11 @@ class Measures:
     fairness: Fairness
 
 
-def measure(outcome: Outcome) -> Measures:
+def measure(outcome: ScheduleOutcome) -> Measures:
     everybody = np.ones(len(outcome), np.bool_)
     return Measures(
-        window=of_jobs(outcome, outcome.in_window),
-        all=of_jobs(outcome, everybody),
+        window=measure_jobs(outcome, outcome.in_window),
+        all=measure_jobs(outcome, everybody),
         utilisation=utilisation(outcome),
         fragmentation=outcome.fragmentation,
         makespan_s=makespan_s(outcome),
@@ -71,7 +71,7 @@ def measure(outcome: Outcome) -> Measures:
     )
 
 
-def of_jobs(outcome: Outcome, chosen: Bools) -> JobMeasures:
+def measure_jobs(outcome: ScheduleOutcome, chosen: Bools) -> JobMeasures:
     """`chosen` [jobs] says of whom."""
     counted = chosen & outcome.fits
     return JobMeasures(
@@ -98,19 +98,19 @@ def share(which: Bools) -> float:
     return float(which.mean()) if which.size else NAN
 
 
-def utilisation(outcome: Outcome) -> float:
+def utilisation(outcome: ScheduleOutcome) -> float:
     low, high = outcome.window_s
     offered = outcome.capacity_gpus * (high - low)
     return outcome.busy_gpu_s / offered if offered > 0 else NAN
 
 
-def makespan_s(outcome: Outcome) -> float:
+def makespan_s(outcome: ScheduleOutcome) -> float:
     if not outcome.ended.any():
         return NAN
     return float(np.nanmax(outcome.end_s) - outcome.submit_s.min())
 
 
-def lost_share(outcome: Outcome) -> float:
+def lost_share(outcome: ScheduleOutcome) -> float:
     held = float((outcome.held_s * outcome.gpus).sum())
     return float((outcome.lost_s * outcome.gpus).sum()) / held if held > 0 else 0.0
 

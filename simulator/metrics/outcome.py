@@ -16,7 +16,7 @@ BOUND_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ScheduleOutcome:
     """Row i of every array is the same job; times in cluster seconds of one clock.
 
     NaN is what did not happen before `horizon_s`, where the simulation ended. Jobs are never

@@ -8,7 +8,7 @@ from simulator.metrics.outcome import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PolicyJobs:
     """One policy's jobs: what is compared, per job; `block` are jobs that share a queue."""
 
     delay_s: Floats

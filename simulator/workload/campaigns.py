@@ -22,7 +22,7 @@ from random import Random
 from statistics import NormalDist
 
 from simulator.workload.profiles import LEVELS, Profile
-from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, gang
+from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, make_gang
 
 USERS_PER_TENANT = 24
 """Their jobs fall with their rank, as those of users do in all the cited traces."""
@@ -101,7 +101,7 @@ class _Chance:
         return bisect_right(up_to, self.share() * up_to[-1], 0, len(up_to) - 1)
 
 
-def generate_like(
+def generate_campaigns(
     profile: Profile, jobs: int, seed: int, tenants: Sequence[str]
 ) -> list[WorkloadJob]:
     """`jobs` jobs by time; `tenants` get the profile's shares in their order.
@@ -220,7 +220,7 @@ def _job(profile: Profile, key: str, submit: _Submit) -> WorkloadJob:
     name = submit.name
     run_s = duration_s(profile, name.gpus, name.level + math.sqrt(RUN_PART) * submit.run)
     usual_s = duration_s(profile, name.gpus, name.level + math.sqrt(RUN_PART) * GUESS_SIGMAS)
-    shape = gang(name.gpus)
+    shape = make_gang(name.gpus)
     return WorkloadJob(
         job_key=key,
         tenant=submit.user.tenant,

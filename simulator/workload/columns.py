@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simulator.workload.gangs import shaped
+from simulator.workload.gangs import shape_gangs
 from simulator.workload.names import name_of, text_of
 from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB
 from simulator.workload.table import OUTCOMES, gpu_type_of, numbers
@@ -73,13 +73,13 @@ def head(columns: Columns, jobs: int | None) -> Columns:
 
 def columns_of(table: pa.Table, never_started: int) -> Columns:
     """Arrays of a table that `table.started` returned."""
-    gangs = shaped(numbers(table, "gpus"), numbers(table, "workers"))
-    tenant, tenants = coded(table, "tenant", name_of)
-    user, users = coded(table, "user", name_of)
-    name, names = coded(table, "job_name", text_of)
-    gpu_type, gpu_types = coded(table, "gpu_type", gpu_type_of)
-    qos, qos_classes = coded(table, "qos", str)
-    state, states = coded(table, "state", str)
+    gangs = shape_gangs(numbers(table, "gpus"), numbers(table, "workers"))
+    tenant, tenants = encode_column(table, "tenant", name_of)
+    user, users = encode_column(table, "user", name_of)
+    name, names = encode_column(table, "job_name", text_of)
+    gpu_type, gpu_types = encode_column(table, "gpu_type", gpu_type_of)
+    qos, qos_classes = encode_column(table, "qos", str)
+    state, states = encode_column(table, "state", str)
     return Columns(
         submit_s=numbers(table, "submit_s"),
         duration_s=numbers(table, "duration_s"),
@@ -106,7 +106,7 @@ def columns_of(table: pa.Table, never_started: int) -> Columns:
     )
 
 
-def coded(
+def encode_column(
     table: pa.Table, column: str, word: Callable[[str], str]
 ) -> tuple[Codes, tuple[str, ...]]:
     """Codes and vocabulary of a text column, each text as its `word`; null and "" are unknown.

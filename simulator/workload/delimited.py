@@ -16,7 +16,7 @@ import pyarrow.csv as pv
 from numpy.typing import NDArray
 
 from simulator.workload.errors import TraceError, first_line
-from simulator.workload.files import opened, peek, undecodable_row
+from simulator.workload.files import open_trace, peek, undecodable_row
 from simulator.workload.table import ROW
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def read_blocks(
     `names` are the columns of a file without a header. Raises TraceError for a missing column, a
     row of another length, text that is not UTF-8, and a file without rows.
     """
-    header = list(names) if names else columns_named_in(file)
+    header = list(names) if names else read_header(file)
     for column in required:
         if column not in header:
             raise TraceError(file, "is required but missing", column=column)
@@ -113,16 +113,16 @@ def read_blocks(
         raise TraceError(file, "holds no rows")
 
 
-def gathered(sheets: Iterable[Sheet], convert: Callable[[Sheet], Columns]) -> pa.Table:
+def gather_blocks(sheets: Iterable[Sheet], convert: Callable[[Sheet], Columns]) -> pa.Table:
     """All blocks as `convert` makes them; NaN becomes null, `row` is the row of the file."""
     tables = []
     for sheet in sheets:
         rows = np.arange(sheet.first_row, sheet.first_row + len(sheet))
-        tables.append(tabled({**convert(sheet), ROW: rows}))
+        tables.append(to_table({**convert(sheet), ROW: rows}))
     return pa.concat_tables(tables)
 
 
-def tabled(columns: Columns) -> pa.Table:
+def to_table(columns: Columns) -> pa.Table:
     """A table of numpy and arrow columns; NaN becomes null."""
     arrays = {
         name: pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
@@ -131,14 +131,14 @@ def tabled(columns: Columns) -> pa.Table:
     return pa.table(arrays)
 
 
-def mapped(texts: pa.ChunkedArray, words: Mapping[str, str], otherwise: str) -> pa.Array:
+def map_texts(texts: pa.ChunkedArray, words: Mapping[str, str], otherwise: str) -> pa.Array:
     """Each text as its word, whatever its case; `otherwise` for others, null for null."""
     encoded = texts.combine_chunks().dictionary_encode()
     meant = [words.get(text.lower(), otherwise) for text in encoded.dictionary.to_pylist()]
     return pa.array(meant, pa.string()).take(encoded.indices)
 
 
-def columns_named_in(file: Path) -> list[str]:
+def read_header(file: Path) -> list[str]:
     """The header of a table."""
     head = peek(file)
     if not head.strip():
@@ -165,7 +165,7 @@ def _blocks(
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,
     )
-    with opened(file) as stream:
+    with open_trace(file) as stream:
         try:
             with pv.open_csv(stream, read, convert_options=convert) as reader:
                 yield from reader

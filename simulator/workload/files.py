@@ -17,7 +17,7 @@ _TAR = slice(257, 262)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def open_trace(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where it is gzipped, whatever its name says.
 
     Raises TraceError for what cannot be opened or unpacked, also while the caller reads.
@@ -41,7 +41,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 def peek(path: Path) -> bytes:
     """What the file begins with, unpacked."""
-    with opened(path) as stream:
+    with open_trace(path) as stream:
         head = stream.read(PEEK_BYTES)
     if head[_TAR] == b"ustar":
         raise TraceError(path, "is a tar archive: unpack it, and name the file or folder in it")
@@ -50,7 +50,7 @@ def peek(path: Path) -> bytes:
 
 def undecodable_row(path: Path, header_rows: int) -> int | None:
     """The first row of data that is not UTF-8."""
-    with opened(path) as stream:
+    with open_trace(path) as stream:
         for line, text in enumerate(stream):
             try:
                 text.decode()

@@ -43,7 +43,7 @@ def split(trace: str) -> tuple[str | None, str]:
     return (name, path) if colon and name in READERS else (None, trace)
 
 
-def found_in(path: Path) -> str:
+def detect_format(path: Path) -> str:
     """The format of a file or folder, by its name and then by its beginning."""
     if path.is_dir():
         return _of_folder(path)

@@ -22,7 +22,7 @@ class Gangs(NamedTuple):
     gpus_per_worker: Floats
 
 
-def gangs(gpus: Floats) -> Gangs:
+def make_gangs(gpus: Floats) -> Gangs:
     """`rows.gang` of each of `gpus` (devices of the whole job, not negative)."""
     whole = gpus == np.floor(gpus)
     size = np.select([gpus % size == 0 for size in WORKER_SIZES], WORKER_SIZES, 1.0)
@@ -32,7 +32,7 @@ def gangs(gpus: Floats) -> Gangs:
     return Gangs(workers, np.where(whole, size, gpus / np.maximum(workers, 1.0)))
 
 
-def shaped(gpus: Floats, declared: Floats) -> Gangs:
+def shape_gangs(gpus: Floats, declared: Floats) -> Gangs:
     """As `gangs`, but a job that says how many workers it has (`declared`, else NaN) keeps them.
 
     A declared worker that is no worker of Berth (1.5 GPUs, or more than a node has) is itself cut
@@ -41,5 +41,5 @@ def shaped(gpus: Floats, declared: Floats) -> Gangs:
     known = ~np.isnan(declared)
     count = np.where(known, declared, 1.0)
     share = np.where(known, np.round(gpus / count, SHARE_DIGITS), gpus)
-    each = gangs(share)
+    each = make_gangs(share)
     return Gangs(each.workers * count, each.gpus_per_worker)

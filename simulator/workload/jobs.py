@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from simulator.workload.columns import UNKNOWN, Codes, Columns, Floats
-from simulator.workload.names import UNKNOWN_USER, spread, text_of
+from simulator.workload.names import UNKNOWN_USER, assign_tenant, text_of
 from simulator.workload.rows import WorkloadJob
 
 _OUTCOMES = {1: True, 0: False, UNKNOWN: None}
@@ -40,7 +40,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
     return [
         WorkloadJob(
             key,
-            tenant or spread(user or key, tenants),
+            tenant or assign_tenant(user or key, tenants),
             user or UNKNOWN_USER,
             name or text_of(key),
             submit_s,

@@ -36,7 +36,7 @@ def text_of(text: str) -> str:
     return _CONTROL.sub(" ", text)[:TEXT_LENGTH]
 
 
-def spread(key: str, tenants: Sequence[str]) -> str:
+def assign_tenant(key: str, tenants: Sequence[str]) -> str:
     """One of `tenants`, by a hash of the key: the same in every run and for every slice."""
     digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
     return tenants[int.from_bytes(digest[:8], "big") % len(tenants)]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from simulator.workload.delimited import Floats, Sheet, columns_named_in, read_blocks
+from simulator.workload.delimited import Floats, Sheet, read_blocks, read_header
 from simulator.workload.errors import TraceError, first_line
 from simulator.workload.locate import locate
 from simulator.workload.names import name_of, slug
@@ -90,7 +90,7 @@ def _sheets(path: Path) -> list[Sheet]:
         return [_parquet(path)]
     if path.name.startswith(PAI_SPEC):
         return list(read_blocks(path, PAI_HEADER, names=PAI_HEADER))
-    form = _form_of(path, columns_named_in(path))
+    form = _form_of(path, read_header(path))
     return list(read_blocks(path, form.columns))
 
 

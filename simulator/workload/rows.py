@@ -61,7 +61,7 @@ class WorkloadJob:
         return tuple(self.gpu_type.split(EITHER)) if self.gpu_type else ()
 
 
-def gang(gpus: float) -> GangShape:
+def make_gang(gpus: float) -> GangShape:
     """The gang that holds exactly `gpus` devices.
 
     Whole, up to 8: one worker. Whole, above 8: workers of the largest of 8, 4, 2, 1 that divides

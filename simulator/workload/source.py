@@ -8,17 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from simulator.workload.campaigns import generate_like
+from simulator.workload.campaigns import generate_campaigns
 from simulator.workload.columns import Columns, columns_of, head
 from simulator.workload.errors import TraceError
-from simulator.workload.formats import READERS, found_in, split
+from simulator.workload.formats import READERS, detect_format, split
 from simulator.workload.jobs import columns_from, jobs_of
 from simulator.workload.locate import locate
 from simulator.workload.names import DEMO_TENANTS
 from simulator.workload.profiles import PROFILES
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.synthetic import generate
-from simulator.workload.table import joined, started
+from simulator.workload.table import join_parts, started_jobs
 
 SYNTHETIC = "synthetic"
 SYNTHETIC_JOBS = 2000
@@ -79,14 +79,14 @@ def _synthetic(trace: str, jobs: int, seed: int, tenants: Sequence[str]) -> list
     if name not in PROFILES:
         rule = f"no such profile of the synthetic workload; there are {', '.join(PROFILES)}"
         raise TraceError(Path(trace), rule)
-    return generate_like(PROFILES[name], jobs, seed, tenants)
+    return generate_campaigns(PROFILES[name], jobs, seed, tenants)
 
 
 def _read(trace: str) -> tuple[Columns, Mapping[str, int]]:
     form, name = split(trace)
     path = locate(name)
-    parts = READERS[form or found_in(path)](path)
-    table = joined(parts)
-    ran = started(path, table)
+    parts = READERS[form or detect_format(path)](path)
+    table = join_parts(parts)
+    ran = started_jobs(path, table)
     left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
     return columns_of(ran, table.num_rows - ran.num_rows), dict(left_out)

@@ -24,7 +24,7 @@ from random import Random
 from typing import TypeVar
 
 from simulator.workload.names import DEMO_TENANTS
-from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, gang
+from simulator.workload.rows import UNKNOWN_CPUS, UNKNOWN_MEM_GIB, WorkloadJob, make_gang
 
 GPU_SHARES = {1: 39667, 2: 3800, 4: 5804, 8: 19724, 16: 3978, 32: 1828, 64: 128, 128: 62}
 """Jobs of Venus by GPUs, powers of two only."""
@@ -86,7 +86,7 @@ def _job(random: Random, key: str, submit_s: float, tenants: Sequence[str]) -> W
     gpus = _pick(random, tuple(GPU_SHARES), tuple(GPU_SHARES.values()))
     tenant = _pick(random, tenants, _zipf(len(tenants)))
     user = _pick(random, range(USERS_PER_TENANT), _zipf(USERS_PER_TENANT))
-    shape = gang(gpus)
+    shape = make_gang(gpus)
     return WorkloadJob(
         job_key=key,
         tenant=tenant,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.workload.errors import TraceError, first_line
-from simulator.workload.gangs import shaped
+from simulator.workload.gangs import shape_gangs
 from simulator.workload.names import slug
 from simulator.workload.rows import EITHER
 
@@ -78,7 +78,7 @@ def checked(raw: Raw) -> pa.Table:
     return table
 
 
-def joined(parts: Sequence[Raw]) -> pa.Table:
+def join_parts(parts: Sequence[Raw]) -> pa.Table:
     """All parts of a trace, each checked; a key is unique in all of them."""
     tables = [checked(raw) for raw in parts]
     whole = pa.concat_tables(tables)
@@ -87,7 +87,7 @@ def joined(parts: Sequence[Raw]) -> pa.Table:
     return whole
 
 
-def started(file: Path, table: pa.Table) -> pa.Table:
+def started_jobs(file: Path, table: pa.Table) -> pa.Table:
     """The jobs that ran, by submit and then by key."""
     kept = table.filter(pc.is_valid(table["duration_s"]))
     if kept.num_rows == 0:
@@ -157,7 +157,7 @@ def _check_bounds(raw: Raw, table: pa.Table) -> None:
 
 
 def _check_workers(raw: Raw, table: pa.Table) -> None:
-    workers = shaped(numbers(table, "gpus"), numbers(table, "workers")).workers
+    workers = shape_gangs(numbers(table, "gpus"), numbers(table, "workers")).workers
     for column, values, limit in (
         ("gpus", workers, MAX_WORKERS),
         ("cpus", numbers(table, "cpus") / workers, MAX_CPUS),

@@ -88,10 +88,10 @@ class Opened:
 
     def submitted(self) -> int:
         """Commands of the recording that were sent by the moment that is shown."""
-        found = recording.opened(self.folder)
+        found = recording.open_recording(self.folder)
         commands = next(file for file in found.files if file.topic == "commands")
         until_ms = found.moment_ms(UNTIL_S)
-        return sum(1 for _ in recording.values(self.folder, commands, until_ms))
+        return sum(1 for _ in recording.read_values(self.folder, commands, until_ms))
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.ledger.partition import TP
 from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
-from simulator.engine.public import publish
+from simulator.engine.publishing import publish
 from tests.fuzz.tally import tally
 from tests.replay.cluster import LANE, Cluster
 from tests.replay.golden import state_hash

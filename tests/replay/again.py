@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from shared.ledger.decider import Decider, Decision
-from tests.replay.cluster import DECIDERS, LANE, Call
+from tests.replay.cluster import DECIDERS, LANE, DecideCall
 from tests.replay.golden import compared, path_of, read, state_hash
 
 
@@ -23,8 +23,8 @@ def replayed(decider: Decider[Any]) -> dict[str, object]:
     return {"calls": len(calls), "same_state": state_hash(state) == recorded}
 
 
-def decide(decider: Decider[Any], state: Any, call: Call) -> list[Decision]:
-    said = Call(call.seq, call.index, call.now, call.inputs)
+def decide(decider: Decider[Any], state: Any, call: DecideCall) -> list[Decision]:
+    said = DecideCall(call.seq, call.index, call.now, call.inputs)
     for decision in decider.decide(state, call.inputs, call.now):
         said.decisions.append(decision)
         decider.evolve(state, list(said.facts(decider.ledger))[-1])

@@ -11,10 +11,10 @@ from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.contracts.access import PoolConfigured
 from shared.ledger.decider import Decider
-from simulator.engine.cell import LANE, Call
+from simulator.engine.lane import LANE, DecideCall
 from simulator.engine.world import World
 
-__all__ = ["DECIDERS", "LANE", "Call", "Cluster"]
+__all__ = ["DECIDERS", "LANE", "Cluster", "DecideCall"]
 
 DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (Admission, Priority, Placement)
 TICK_MS = 20

@@ -20,7 +20,7 @@ from shared.contracts.codec import decode_command, decode_event, encode
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported, NodesSilent
 from shared.ledger.decider import Decision, Input, Undecodable
-from tests.replay.cluster import Call
+from tests.replay.cluster import DecideCall
 
 TEXT = "detail"
 """Field of an event that holds a sentence for people (or numbers, which are compared)."""
@@ -32,7 +32,7 @@ def path_of(ledger: str, folder: Path = FOLDER) -> Path:
     return folder / f"{ledger}.jsonl.xz"
 
 
-def write(path: Path, calls: Iterable[Call], state: object) -> None:
+def write(path: Path, calls: Iterable[DecideCall], state: object) -> None:
     """A line per call; the last line is the hash of the state after all of them."""
     lines = [msgspec.json.encode(_packed(call)) for call in calls]
     lines.append(msgspec.json.encode({"state": state_hash(state)}))
@@ -40,13 +40,13 @@ def write(path: Path, calls: Iterable[Call], state: object) -> None:
     path.write_bytes(lzma.compress(b"\n".join(lines)))
 
 
-def read(path: Path) -> tuple[list[Call], str]:
+def read(path: Path) -> tuple[list[DecideCall], str]:
     *lines, last = lzma.decompress(path.read_bytes()).split(b"\n")
     calls = [_unpacked(msgspec.json.decode(line)) for line in lines]
     return calls, msgspec.json.decode(last)["state"]
 
 
-def _packed(call: Call) -> list[Any]:
+def _packed(call: DecideCall) -> list[Any]:
     inputs = [_input(item) for item in call.inputs]
     return [call.seq, call.index, call.now, inputs, [decided(d) for d in call.decisions]]
 
@@ -78,9 +78,9 @@ def _input(item: Input) -> list[Any]:
     return [type_, said, *rest]
 
 
-def _unpacked(line: list[Any]) -> Call:
+def _unpacked(line: list[Any]) -> DecideCall:
     seq, index, now, inputs, decisions = line
-    return Call(
+    return DecideCall(
         seq,
         index,
         now,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulator.workload.delimited import Columns, Sheet, gathered, read_blocks
-from simulator.workload.readers.common import first_submit_s, kept, slurm_columns
+from simulator.workload.delimited import Columns, Sheet, gather_blocks, read_blocks
+from simulator.workload.readers.runs import drop_left_out, first_submit_s, slurm_columns
 from simulator.workload.table import Raw
 
 REQUIRED = ("job_id", "user", "gpu_num", "type", "state", "submit_time", "start_time", "end_time")
@@ -29,8 +29,8 @@ NAMES = {
 
 def read_raw(file: Path) -> Raw:
     """Times have a zone (+08:00 in Seren, +00:00 in Kalos)."""
-    table = gathered(read_blocks(file, REQUIRED, OPTIONAL), _columns)
-    return kept(file, table, NAMES, first_submit_s(table))
+    table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
+    return drop_left_out(file, table, NAMES, first_submit_s(table))
 
 
 def _columns(sheet: Sheet) -> Columns:

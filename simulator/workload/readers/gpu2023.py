@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.workload.delimited import Columns, Sheet, gathered, mapped, read_blocks
-from simulator.workload.readers.common import kept, run_columns, waits_s
+from simulator.workload.delimited import Columns, Sheet, gather_blocks, map_texts, read_blocks
+from simulator.workload.readers.runs import drop_left_out, run_columns, waits_s
 from simulator.workload.table import Raw
 
 REQUIRED = ("name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time")
@@ -33,14 +33,16 @@ PHASES = {"succeeded": "completed", "failed": "failed", "running": "running_at_e
 
 def read_raw(file: Path) -> Raw:
     """Seconds of the trace's own clock."""
-    return kept(file, gathered(read_blocks(file, REQUIRED, OPTIONAL), _columns), NAMES)
+    return drop_left_out(
+        file, gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns), NAMES
+    )
 
 
 def _columns(sheet: Sheet) -> Columns:
     created_s, scheduled_s = sheet.number("creation_time"), sheet.number("scheduled_time")
     gpus = sheet.number("num_gpu")
     part = sheet.number("gpu_milli") / 1000
-    state = mapped(sheet.text("pod_phase"), PHASES, "pending")
+    state = map_texts(sheet.text("pod_phase"), PHASES, "pending")
     return {
         "job_id": sheet.text("name"),
         "gpu_type": sheet.text("gpu_spec"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulator.workload.delimited import Columns, Sheet, gathered, read_blocks
-from simulator.workload.readers.common import first_submit_s, kept, slurm_columns
+from simulator.workload.delimited import Columns, Sheet, gather_blocks, read_blocks
+from simulator.workload.readers.runs import drop_left_out, first_submit_s, slurm_columns
 from simulator.workload.table import Raw
 
 REQUIRED = ("job_id", "user", "vc", "gpu_num", "state", "submit_time", "start_time", "end_time")
@@ -27,8 +27,8 @@ NAMES = {
 
 def read_raw(file: Path) -> Raw:
     """The duration is end_time - start_time, which is what `duration` holds too."""
-    table = gathered(read_blocks(file, REQUIRED, OPTIONAL), _columns)
-    return kept(file, table, NAMES, first_submit_s(table))
+    table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
+    return drop_left_out(file, table, NAMES, first_submit_s(table))
 
 
 def _columns(sheet: Sheet) -> Columns:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from simulator.workload.delimited import Columns, Sheet, gathered, read_blocks
+from simulator.workload.delimited import Columns, Sheet, gather_blocks, read_blocks
 from simulator.workload.errors import TraceError
-from simulator.workload.readers.common import kept
+from simulator.workload.readers.runs import drop_left_out
 from simulator.workload.table import NEVER_STARTED, Raw
 
 REQUIRED = ("job_id", "submission_time", "duration", "num_gpu")
@@ -50,4 +50,4 @@ def _cluster(file: Path) -> Raw:
             "state": pa.array(state.tolist()),
         }
 
-    return kept(file, gathered(read_blocks(file, REQUIRED), columns), NAMES)
+    return drop_left_out(file, gather_blocks(read_blocks(file, REQUIRED), columns), NAMES)

@@ -25,12 +25,12 @@ from simulator.workload.delimited import (
     Columns,
     Floats,
     Sheet,
-    gathered,
-    mapped,
+    gather_blocks,
+    map_texts,
     read_blocks,
-    tabled,
+    to_table,
 )
-from simulator.workload.readers.common import LEFT_OUT, kept, run_columns, waits_s
+from simulator.workload.readers.runs import LEFT_OUT, drop_left_out, run_columns, waits_s
 from simulator.workload.table import ROW, Raw
 
 TASKS, JOBS = "pai_task_table", "pai_job_table"
@@ -67,8 +67,8 @@ NO_GPU_TYPE = "CPU"
 def read_raw(path: Path) -> Raw:
     """`path` is the folder, or a pai_task_table beside the other tables."""
     folder = path if path.is_dir() else path.parent
-    table = gathered(_blocks(folder, TASKS, HEADERS[TASKS]), _task_columns)
-    jobs = gathered(
+    table = gather_blocks(_blocks(folder, TASKS, HEADERS[TASKS]), _task_columns)
+    jobs = gather_blocks(
         _blocks(folder, JOBS, ("job_name", "inst_id", "user", "start_time")), _job_columns
     )
     at = pc.index_in(table["job_name"], value_set=jobs["job_name"])
@@ -82,7 +82,7 @@ def read_raw(path: Path) -> Raw:
         **run_columns(*spans, table["state"].combine_chunks()),
     }
     columns[LEFT_OUT] = _reasons(columns, table)
-    return kept(_file(folder, TASKS), tabled(columns), NAMES)
+    return drop_left_out(_file(folder, TASKS), to_table(columns), NAMES)
 
 
 def is_folder(path: Path) -> bool:
@@ -114,7 +114,7 @@ def _task_columns(sheet: Sheet) -> Columns:
         "mem_gib": sheet.number("plan_mem") * workers,
         "start_s": _recorded(sheet.number("start_time")),
         "end_s": _recorded(sheet.number("end_time")),
-        "state": mapped(sheet.text("status"), STATES, "unknown"),
+        "state": map_texts(sheet.text("status"), STATES, "unknown"),
         "gpu_type": sheet.text("gpu_type"),
     }
 
@@ -133,7 +133,9 @@ def _names(folder: Path, table: pa.Table, inst_id: pa.ChunkedArray) -> dict[str,
     task_name, given = table["task_name"], table["gpu_type"]
     gpu_type, name = given, task_name
     if _file(folder, TAGS).is_file():
-        tags = gathered(_blocks(folder, TAGS, ("inst_id", "group", "gpu_type_spec")), _tag_columns)
+        tags = gather_blocks(
+            _blocks(folder, TAGS, ("inst_id", "group", "gpu_type_spec")), _tag_columns
+        )
         at = pc.index_in(inst_id, value_set=tags["inst_id"])
         name = pc.coalesce(tags["group"].take(at), task_name)
         gpu_type = tags["gpu_type_spec"].take(at)

@@ -23,10 +23,10 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from simulator.workload.delimited import EMPTY, tabled
+from simulator.workload.delimited import EMPTY, to_table
 from simulator.workload.errors import TraceError
-from simulator.workload.files import opened, peek
-from simulator.workload.readers.common import LEFT_OUT, NO_END, first_submit_s, kept
+from simulator.workload.files import open_trace, peek
+from simulator.workload.readers.runs import LEFT_OUT, NO_END, drop_left_out, first_submit_s
 from simulator.workload.table import NEVER_STARTED, Raw
 
 NAMES = {
@@ -73,7 +73,7 @@ class _Columns:
             name: np.array(getattr(self, name), np.float64)
             for name in ("submit_s", "queue_s", "duration_s", "gpus")
         }
-        return tabled({**texts, **numbers})
+        return to_table({**texts, **numbers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ def read_raw(path: Path) -> Raw:
     if not peek(file).strip():
         raise TraceError(file, "is empty")
     columns = _Columns()
-    with opened(file) as stream:
+    with open_trace(file) as stream:
         for row, fields in enumerate(_objects(file, stream)):
             _add(columns, _Job(file, row, fields))
     if not columns.job_id:
         raise TraceError(file, "holds no rows")
     table = columns.table()
-    return kept(file, table, NAMES, first_submit_s(table))
+    return drop_left_out(file, table, NAMES, first_submit_s(table))
 
 
 def _add(columns: _Columns, job: _Job) -> None:

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simulator.workload.delimited import Columns, tabled
+from simulator.workload.delimited import Columns, to_table
 from simulator.workload.errors import TraceError
-from simulator.workload.files import opened, peek
-from simulator.workload.readers.common import LEFT_OUT, kept
+from simulator.workload.files import open_trace, peek
+from simulator.workload.readers.runs import LEFT_OUT, drop_left_out
 from simulator.workload.table import NEVER_STARTED, ROW, Raw
 
 FIELDS = (
@@ -61,11 +61,11 @@ def read_raw(file: Path) -> Raw:
     """Jobs in the order of the file; comments and blank lines are no rows."""
     if not peek(file).strip():
         raise TraceError(file, "is empty")
-    with opened(file) as stream:
-        tables = [tabled(_columns(block)) for block in _blocks(file, stream)]
+    with open_trace(file) as stream:
+        tables = [to_table(_columns(block)) for block in _blocks(file, stream)]
     if not tables:
         raise TraceError(file, "holds no rows")
-    return kept(file, pa.concat_tables(tables), NAMES)
+    return drop_left_out(file, pa.concat_tables(tables), NAMES)
 
 
 def _blocks(file: Path, stream: IO[bytes]) -> Iterator[_Block]:

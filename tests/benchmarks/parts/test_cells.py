@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.parts.cells import METRICS, USE, compared
-from simulator.metrics.side import Side
+from simulator.metrics.side import PolicyJobs
 
 WHERE: dict[str, object] = {
     "trace": "t",
@@ -17,10 +17,10 @@ WHERE: dict[str, object] = {
 }
 
 
-def side(times: float, use: float) -> Side:
+def side(times: float, use: float) -> PolicyJobs:
     """Four jobs in two blocks, as often as long as those of the base."""
     delays = times * np.array([10.0, 20.0, 30.0, 40.0])
-    return Side(delays, 2 * delays, 3 * delays, np.array([0, 0, 1, 1]), np.array([use, use]))
+    return PolicyJobs(delays, 2 * delays, 3 * delays, np.array([0, 0, 1, 1]), np.array([use, use]))
 
 
 def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_each():

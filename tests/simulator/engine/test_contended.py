@@ -9,7 +9,7 @@ import pytest
 from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import solve_now
 from shared.contracts.placement import PlanReady
-from simulator.engine.options import Options, scenario_of
+from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import Simulation, simulate
 from simulator.workload.source import SYNTHETIC, load
 
@@ -25,8 +25,8 @@ def played(solver: str, seen: Counter[str]) -> Simulation:
         seen["better"] += message.objective > message.greedy
         return message
 
-    options = Options(solver=solver, nodes=6, load=4.0)
-    scenario, _ = scenario_of(load(SYNTHETIC, JOBS, seed=3).jobs, options)
+    options = SimulationOptions(solver=solver, nodes=6, load=4.0)
+    scenario, _ = build_scenario(load(SYNTHETIC, JOBS, seed=3).jobs, options)
     return simulate(scenario, planner=planner)
 
 

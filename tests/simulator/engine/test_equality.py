@@ -16,7 +16,7 @@ from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
 from simulator.kernel import run as kernel
 from simulator.kernel.network import theta_of
-from simulator.kernel.work import work_of
+from simulator.kernel.work import build_work
 from simulator.metrics.outcome import Ints
 from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
@@ -115,7 +115,7 @@ def compiled(
     large: float,
     after_s: float | None,
 ) -> tuple[Ints, Ints, int]:
-    work = work_of(columns_from(jobs))
+    work = build_work(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy,
         mode=mode,

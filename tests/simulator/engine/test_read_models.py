@@ -19,7 +19,7 @@ from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
 from simulator.engine.options import TIME_SCALE
-from simulator.engine.recording import restored
+from simulator.engine.recording import restore_broker
 from simulator.engine.scenario import FIRST_MS, job_id
 from simulator.engine.world import BEGIN
 
@@ -31,7 +31,7 @@ async def rows(dsn: str, folder: Path, query: str, *given: object) -> list[dict[
     """What the gateway's query finds once all ledgers of that folder are projected."""
     await migrate(dsn)
     conn = await connect(dsn)
-    source = Source(MemoryLog(restored(folder)), 1, await cursor.read(conn))
+    source = Source(MemoryLog(restore_broker(folder)), 1, await cursor.read(conn))
     await source.start()
     try:
         while not source.caught_up:

@@ -11,9 +11,15 @@ import pytest
 
 from shared.bus.memory import MemoryBroker
 from shared.ledger.record import decode
-from simulator.engine.options import Options, scenario_of
-from simulator.engine.public import publish, verified
-from simulator.engine.recording import MANIFEST, NotRecorded, opened, record, values
+from simulator.engine.options import SimulationOptions, build_scenario
+from simulator.engine.publishing import publish, verify_ledgers
+from simulator.engine.recording import (
+    MANIFEST,
+    InvalidRecording,
+    open_recording,
+    read_values,
+    record,
+)
 from simulator.engine.report import report
 from simulator.engine.run import simulate
 from simulator.workload.synthetic import generate
@@ -24,10 +30,10 @@ CUT = "placement-0.jsonl"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs that wait for each other and are stopped."""
-    options = Options(
+    options = SimulationOptions(
         policy="srsf", preemption="ranked", nodes=2, load=1.2, last_share=1, large_gang_share=1
     )
-    scenario, sizing = scenario_of(generate(40, seed=0), options)
+    scenario, sizing = build_scenario(generate(40, seed=0), options)
     done = simulate(scenario, ledgers=True)
     assert done.broker is not None
     publish(done.broker)
@@ -43,8 +49,8 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 
 def beginning(folder: Path, until_ms: int | None) -> MemoryBroker:
     broker = MemoryBroker()
-    for file in opened(folder).files:
-        for value in values(folder, file, until_ms):
+    for file in open_recording(folder).files:
+        for value in read_values(folder, file, until_ms):
             broker.append(file.tp, value)
     return broker
 
@@ -56,12 +62,12 @@ def moments(folder: Path) -> list[int]:
 
 
 async def test_any_beginning_keeps_every_rule_of_verify(folder: Path) -> None:
-    whole = await verified(beginning(folder, None))
+    whole = await verify_ledgers(beginning(folder, None))
     assert whole.violations == []
     decided = moments(folder)
     sizes = []
     for at in decided[:: len(decided) // 6]:
-        judged = await verified(beginning(folder, at))
+        judged = await verify_ledgers(beginning(folder, at))
         assert judged.violations == []
         sizes.append(judged.counts["events"])
     assert sizes == sorted(set(sizes))
@@ -70,7 +76,7 @@ async def test_any_beginning_keeps_every_rule_of_verify(folder: Path) -> None:
 
 def test_cluster_seconds_are_counted_from_the_first_submission(folder: Path) -> None:
     """The first job's own record, and no second one, is there at 0 s."""
-    recording = opened(folder)
+    recording = open_recording(folder)
     at_first = beginning(folder, recording.moment_ms(0.0))
     commands = next(file.tp for file in recording.files if file.topic == "commands")
     assert len(at_first.entries(commands)) == 1
@@ -79,35 +85,39 @@ def test_cluster_seconds_are_counted_from_the_first_submission(folder: Path) -> 
 
 
 def test_what_is_no_folder_and_what_is_no_simulation_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotRecorded, match=r"nowhere: must be a folder that `berth simulate --out`"):
-        opened(tmp_path / "nowhere")
-    with pytest.raises(NotRecorded, match=r"simulation\.json: missing; .* writes it last"):
-        opened(tmp_path)
+    with pytest.raises(
+        InvalidRecording, match=r"nowhere: must be a folder that `berth simulate --out`"
+    ):
+        open_recording(tmp_path / "nowhere")
+    with pytest.raises(InvalidRecording, match=r"simulation\.json: missing; .* writes it last"):
+        open_recording(tmp_path)
 
 
 def test_a_file_that_was_cut_between_two_records_is_named(copy: Path) -> None:
     lines = (copy / CUT).read_bytes().splitlines(keepends=True)
     (copy / CUT).write_bytes(b"".join(lines[:-1]))
-    with pytest.raises(NotRecorded, match=rf"{CUT}: holds {len(lines) - 1} records, must hold"):
-        opened(copy)
+    with pytest.raises(
+        InvalidRecording, match=rf"{CUT}: holds {len(lines) - 1} records, must hold"
+    ):
+        open_recording(copy)
 
 
 def test_a_file_that_was_cut_within_a_record_is_named(copy: Path) -> None:
     (copy / CUT).write_bytes((copy / CUT).read_bytes()[:-9])
-    with pytest.raises(NotRecorded, match=rf"{CUT}: holds \d+ records, must hold \d+"):
-        opened(copy)
+    with pytest.raises(InvalidRecording, match=rf"{CUT}: holds \d+ records, must hold \d+"):
+        open_recording(copy)
 
 
 def test_a_changed_byte_is_seen(copy: Path) -> None:
     (copy / CUT).write_bytes((copy / CUT).read_bytes().replace(b"n0", b"n9", 1))
-    with pytest.raises(NotRecorded, match=rf"{CUT}: its sha256 must be that of {MANIFEST}"):
-        opened(copy)
+    with pytest.raises(InvalidRecording, match=rf"{CUT}: its sha256 must be that of {MANIFEST}"):
+        open_recording(copy)
 
 
 def test_a_missing_file_is_named(copy: Path) -> None:
     (copy / CUT).unlink()
-    with pytest.raises(NotRecorded, match=rf"{CUT}: No such file"):
-        opened(copy)
+    with pytest.raises(InvalidRecording, match=rf"{CUT}: No such file"):
+        open_recording(copy)
 
 
 @pytest.mark.parametrize(
@@ -124,16 +134,16 @@ def test_a_manifest_of_another_kind_is_refused(
 ) -> None:
     found = json.loads((copy / MANIFEST).read_text())
     (copy / MANIFEST).write_text(json.dumps(found | change))
-    with pytest.raises(NotRecorded, match=said):
-        opened(copy)
+    with pytest.raises(InvalidRecording, match=said):
+        open_recording(copy)
 
 
 def test_an_interrupted_writing_leaves_no_manifest(folder: Path, copy: Path) -> None:
     """Not even that of an older simulation in the same folder."""
-    told = opened(folder).report.model_dump()
+    told = open_recording(folder).report.model_dump()
     (copy / CUT).unlink()
     (copy / CUT).mkdir()
     with pytest.raises(IsADirectoryError):
         record(beginning(folder, None), copy, told)
-    with pytest.raises(NotRecorded, match="missing"):
-        opened(copy)
+    with pytest.raises(InvalidRecording, match="missing"):
+        open_recording(copy)

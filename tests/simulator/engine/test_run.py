@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from simulator.engine.failures import Failure
-from simulator.engine.public import publish, verified
-from simulator.engine.recording import dump, restored
+from simulator.engine.publishing import publish, verify_ledgers
+from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
@@ -138,13 +138,13 @@ async def test_every_rule_of_verify_holds_over_preemptions_and_node_failures(tmp
     done = played(DAY, nodes=3, ledgers=True, **RANKED)
     assert done.broker is not None
     assert publish(done.broker) > 100
-    report = await verified(done.broker)
+    report = await verify_ledgers(done.broker)
     assert report.violations == []
     assert report.counts["commands"] == len(DAY)
     assert measure(done.outcome).preemptions > 2
     assert measure(done.outcome).all.unfinished == 0
     dump(done.broker, tmp_path)
-    again = await verified(restored(tmp_path))
+    again = await verify_ledgers(restore_broker(tmp_path))
     assert again.violations == []
     assert again.counts == report.counts
 

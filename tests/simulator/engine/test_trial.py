@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from cli.main import app
 from shared.bus.memory import MemoryLog
 from shared.contracts.access import ConfigurePool, PoolConfigured
-from simulator.engine.recorded import NothingRecorded, Past, past_of, scenario_of
-from simulator.engine.recording import dump, restored
+from simulator.engine.recorded import InsufficientHistory, RecordedPool, build_scenario, read_pool
+from simulator.engine.recording import dump, restore_broker
 from simulator.engine.run import Simulation, simulate
 from simulator.engine.scenario import POOL, Scenario, simulated_pool
 from simulator.engine.sizing import equal_nodes, window_of
-from simulator.engine.trial import candidates, chosen, tried, wish
+from simulator.engine.trial import candidates, choose_candidate, configure_command, run_trial
 from simulator.workload.rows import WorkloadJob
 
 JOBS = 60
@@ -70,12 +70,12 @@ def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def past(ledgers: Path, pool: str = POOL) -> Past:
-    return asyncio.run(past_of(MemoryLog(restored(ledgers, ["priority"])), 1, pool))
+def past(ledgers: Path, pool: str = POOL) -> RecordedPool:
+    return asyncio.run(read_pool(MemoryLog(restore_broker(ledgers, ["priority"])), 1, pool))
 
 
 def test_a_ledger_gives_the_jobs_and_nodes_of_its_pool_back(ledgers: Path) -> None:
-    scenario = scenario_of(past(ledgers), 0.5, 1000)
+    scenario = build_scenario(past(ledgers), 0.5, 1000)
     first = 0.0
     assert len(scenario.jobs) == JOBS
     for own, told in zip(mixed(), scenario.jobs, strict=True):
@@ -88,22 +88,24 @@ def test_a_ledger_gives_the_jobs_and_nodes_of_its_pool_back(ledgers: Path) -> No
 
 
 def test_only_the_last_jobs_are_played(ledgers: Path) -> None:
-    assert len(scenario_of(past(ledgers), 0.5, 25).jobs) == 25
+    assert len(build_scenario(past(ledgers), 0.5, 25).jobs) == 25
 
 
 def test_a_pool_that_the_ledger_does_not_know_is_told(ledgers: Path) -> None:
-    with pytest.raises(NothingRecorded, match="pool: 'other', must be one that the ledger knows"):
-        scenario_of(past(ledgers, "other"), 0.5, 1000)
+    with pytest.raises(
+        InsufficientHistory, match="pool: 'other', must be one that the ledger knows"
+    ):
+        build_scenario(past(ledgers, "other"), 0.5, 1000)
     few = past(ledgers)
     few.finished = dict(list(few.finished.items())[:3])
     assert few.unended == JOBS - 3
-    with pytest.raises(NothingRecorded, match="3 jobs that ran to their end"):
-        scenario_of(few, 0.5, 1000)
+    with pytest.raises(InsufficientHistory, match="3 jobs that ran to their end"):
+        build_scenario(few, 0.5, 1000)
 
 
 def test_the_base_alone_is_as_it_was_and_rank_makes_room_for_short_jobs(ledgers: Path) -> None:
-    scenario = scenario_of(past(ledgers), 1.0, 1000)
-    found = {each.name: tried(scenario, each) for each in candidates(scenario.pool)}
+    scenario = build_scenario(past(ledgers), 1.0, 1000)
+    found = {each.name: run_trial(scenario, each) for each in candidates(scenario.pool)}
     done, _ = recorded()
     outcome = done.outcome
     base = found["fcfs"]
@@ -119,7 +121,7 @@ def test_the_base_alone_is_as_it_was_and_rank_makes_room_for_short_jobs(ledgers:
     [([10, 9.9, 12], 0), ([10, 9.4, 9.3], 2), ([10, 30, 40], 0), ([0, 0, 0], 0), ([5, 0, 9], 1)],
 )
 def test_the_first_is_taken_unless_the_past_shows_regret(waits: list[float], best: int) -> None:
-    assert chosen(waits, 0.05) == best
+    assert choose_candidate(waits, 0.05) == best
 
 
 def test_what_is_set_is_what_was_tried_and_nothing_else() -> None:
@@ -135,7 +137,7 @@ def test_what_is_set_is_what_was_tried_and_nothing_else() -> None:
     )
     *_, base = candidates(pool)
     assert base.name == "wfp3"
-    assert wish(pool, base) == ConfigurePool(
+    assert configure_command(pool, base) == ConfigurePool(
         **pool.model_dump(exclude={"partition", "learned", "preemption"})
     )
     ranked = candidates(pool)[1]
@@ -150,7 +152,7 @@ def test_the_command_shows_every_candidate_and_names_the_best(ledgers: Path) -> 
     names = [each["candidate"]["name"] for each in found["tried"]]
     assert len(names) == 4
     waits = [each["mean_wait_s"] for each in found["tried"]]
-    assert found["chosen"]["name"] == names[chosen(waits)]
+    assert found["chosen"]["name"] == names[choose_candidate(waits)]
     assert not found["applied"]
     wrong = CliRunner().invoke(app, ["validate", "other", "--ledgers", str(ledgers)])
     assert wrong.exit_code != 0

@@ -19,13 +19,14 @@ from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import features
 from services.priority.core.queue_view import QueueView
-from simulator.kernel import board, learned, outlook, ranking, state
+from simulator.kernel import board, learned, ranking, state
+from simulator.kernel import forecast as outlook
 from simulator.kernel import keys as kernel_keys
-from simulator.kernel.begin import begin
+from simulator.kernel.initial import initial_state
 from simulator.kernel.network import theta_of
-from simulator.kernel.run import POLICIES, Rules, record_of
+from simulator.kernel.run import POLICIES, Rules, pack_rules
 from simulator.kernel.weights import INPUTS, PER_HIDDEN
-from simulator.kernel.work import work_of
+from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed
 
@@ -74,7 +75,7 @@ def waiting_keys(sim: Any, now: int, found: Any) -> None:
 
 
 def test_keys_are_those_of_the_live_policies() -> None:
-    work = work_of(columns_from(mixed(40, 6)))
+    work = build_work(columns_from(mixed(40, 6)))
     now = int(work.submit_ms[-1]) + 5000
     first = int(work.submit_ms[0])
     for policy in (
@@ -90,8 +91,10 @@ def test_keys_are_those_of_the_live_policies() -> None:
         "srtf",
         "srsf",
     ):
-        rules = record_of(Rules(policy, runtime="oracle"), (0, 1), first, 32)
-        sim = begin(work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0)
+        rules = pack_rules(Rules(policy, runtime="oracle"), (0, 1), first, 32)
+        sim = initial_state(
+            work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0
+        )
         found = np.zeros(len(work))
         waiting_keys(sim, now, found)
         for j in range(len(work)):

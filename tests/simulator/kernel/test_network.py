@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.kernel.network import network, theta_of
-from simulator.kernel.weights import joined, size, split, untrained
+from simulator.kernel.weights import join, size, split, untrained
 
 
 def test_a_network_gives_its_weights_back() -> None:
@@ -15,4 +15,4 @@ def test_a_network_gives_its_weights_back() -> None:
 
 def test_weights_are_joined_as_they_were_split() -> None:
     theta = untrained(4, 2)
-    np.testing.assert_allclose(joined(*split(theta)), theta, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(join(*split(theta)), theta, rtol=0, atol=1e-15)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from simulator.kernel.run import Rules, simulate
-from simulator.kernel.work import work_of
-from simulator.metrics.outcome import Outcome
+from simulator.kernel.work import build_work
+from simulator.metrics.outcome import ScheduleOutcome
 from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed, work
 
 ONE_NODE = np.full(1, 8, np.int64)
 
 
-def times(outcome: Outcome) -> list[tuple[float, float]]:
+def times(outcome: ScheduleOutcome) -> list[tuple[float, float]]:
     return list(zip(outcome.start_s.tolist(), outcome.end_s.tolist(), strict=True))
 
 
@@ -105,7 +105,7 @@ def test_queues_of_single_gpus_follow_the_recursion_of_many_servers() -> None:
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 def test_no_more_gpus_are_used_than_there_are(mode: str) -> None:
-    jobs = work_of(columns_from(mixed(150, 2)))
+    jobs = build_work(columns_from(mixed(150, 2)))
     outcome = simulate(jobs, np.full(4, 8, np.int64), Rules("saf", mode)).outcome  # type: ignore[arg-type]
     moments = np.concatenate((outcome.end_s, outcome.start_s))
     change = np.concatenate((-outcome.gpus, outcome.gpus))
@@ -124,7 +124,7 @@ def test_what_cannot_fit_has_no_times() -> None:
 
 @pytest.mark.parametrize("policy", ["srsf", "gittins", "learned", "las"])
 def test_equal_inputs_give_equal_outputs_and_all_work_is_done(policy: str) -> None:
-    jobs = work_of(columns_from(mixed(150, 3)))
+    jobs = build_work(columns_from(mixed(150, 3)))
     rules = Rules(policy, preemption=True, min_residency_s=20.0, large_gang_share=1.0)
     one, other = (simulate(jobs, np.full(4, 8, np.int64), rules) for _ in range(2))
     assert one.preemptions > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from simulator.kernel.work import Work, work_of
+from simulator.kernel.work import Work, build_work
 from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
 
@@ -20,7 +20,7 @@ def job(at: int, row: Row, user: str = "u", name: str = "n") -> WorkloadJob:
 
 def work(*rows: Row) -> Work:
     """Jobs as (submit s, duration s, workers, GPUs per worker)."""
-    return work_of(columns_from([job(at, row) for at, row in enumerate(rows)]))
+    return build_work(columns_from([job(at, row) for at, row in enumerate(rows)]))
 
 
 def mixed(count: int, seed: int) -> list[WorkloadJob]:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from simulator.metrics.measures import busy_gpu_s, measure, offered_load
-from simulator.metrics.outcome import Outcome
+from simulator.metrics.outcome import ScheduleOutcome
 
 NAN = float("nan")
 
 
-def outcome() -> Outcome:
+def outcome() -> ScheduleOutcome:
     """4 GPUs. Job 0 runs at once; 1 waits 100 s, is stopped after 50 s of which 20 are lost, waits
     30 s and runs 90 s (10 of them restart); 2 is still waiting at 1000; 3 is too large."""
-    return Outcome(
+    return ScheduleOutcome(
         submit_s=np.array([0.0, 100.0, 600.0, 700.0]),
         start_s=np.array([0.0, 200.0, NAN, NAN]),
         end_s=np.array([50.0, 370.0, NAN, NAN]),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.workload.campaigns import START_S, WALLTIMES_S, duration_s, generate_like
+from simulator.workload.campaigns import START_S, WALLTIMES_S, duration_s, generate_campaigns
 from simulator.workload.columns import Columns
 from simulator.workload.errors import TraceError
 from simulator.workload.jobs import columns_from
@@ -44,7 +44,7 @@ SHA256 = "f6a993577f45925e7c9435af2690fe9aca575d989695ef3e9f94ea3969f59d2e"
 @cache
 def made(name: str) -> tuple[list[WorkloadJob], Columns]:
     tenants = tuple(f"t{number}" for number in range(len(PROFILES[name].tenants)))
-    jobs = generate_like(PROFILES[name], JOBS, 0, tenants)
+    jobs = generate_campaigns(PROFILES[name], JOBS, 0, tenants)
     return jobs, columns_from(jobs)
 
 
@@ -70,8 +70,8 @@ def test_a_seed_gives_the_same_bytes_everywhere(hash_seed: str) -> None:
 def test_fewer_jobs_of_a_seed_are_a_prefix_of_more(
     name: str, seed: int, fewer: int, more: int
 ) -> None:
-    longer = generate_like(PROFILES[name], fewer + more, seed, ["one", "two"])
-    assert generate_like(PROFILES[name], fewer, seed, ["one", "two"]) == longer[:fewer]
+    longer = generate_campaigns(PROFILES[name], fewer + more, seed, ["one", "two"])
+    assert generate_campaigns(PROFILES[name], fewer, seed, ["one", "two"]) == longer[:fewer]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from shared.contracts.base import Name, Text
-from simulator.workload.names import DEMO_TENANTS, name_of, spread, text_of
+from simulator.workload.names import DEMO_TENANTS, assign_tenant, name_of, text_of
 
 LEGAL: TypeAdapter[str] = TypeAdapter(Name)
 FREE: TypeAdapter[str] = TypeAdapter(Text)
@@ -39,5 +39,5 @@ def test_names_that_differ_in_case_alone_stay_apart() -> None:
 
 
 def test_jobs_without_a_tenant_are_spread_over_all_tenants() -> None:
-    got = [spread(str(n), DEMO_TENANTS) for n in range(1000)]
+    got = [assign_tenant(str(n), DEMO_TENANTS) for n in range(1000)]
     assert all(got.count(tenant) > 200 for tenant in DEMO_TENANTS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.jobs import Gang
-from simulator.workload.rows import gang
+from simulator.workload.rows import make_gang
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,19 @@ from simulator.workload.rows import gang
     ],
 )
 def test_gpus_become_a_gang_by_the_documented_rule(gpus: float, shape: tuple[int, float]) -> None:
-    assert gang(gpus) == shape
+    assert make_gang(gpus) == shape
 
 
 @given(st.integers(0, 4096))
 def test_a_whole_number_of_gpus_is_kept_exactly(gpus: int) -> None:
-    workers, each = gang(gpus)
+    workers, each = make_gang(gpus)
     assert workers * each == gpus
     assert each <= 8
 
 
 @given(st.floats(0.01, 4096))
 def test_a_fraction_of_gpus_is_kept_and_the_job_contract_accepts_it(gpus: float) -> None:
-    workers, each = gang(gpus)
+    workers, each = make_gang(gpus)
     accepted = Gang(workers=workers, gpus_per_worker=each)
     assert workers * each == pytest.approx(gpus)
     assert accepted.gpus == pytest.approx(gpus, abs=0.0006 * workers)

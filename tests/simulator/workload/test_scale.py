@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.workload.makespan import makespan_s
-from simulator.workload.rows import WorkloadJob, gang
+from simulator.workload.rows import WorkloadJob, make_gang
 from simulator.workload.scale import (
     SUBMITS_PER_S,
     auto_scale,
@@ -23,7 +23,7 @@ CAPACITY = 16
 
 
 def job(key: str, submit_s: float, duration_s: float, gpus: float) -> WorkloadJob:
-    workers, each = gang(gpus)
+    workers, each = make_gang(gpus)
     return WorkloadJob(
         key, "t", "u", key, submit_s, duration_s, workers, each, None, 1.0, 1.0, None
     )

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from simulator.workload.errors import TraceError
-from simulator.workload.formats import READERS, found_in, split
-from simulator.workload.readers.common import NO_END
+from simulator.workload.formats import READERS, detect_format, split
 from simulator.workload.readers.pai2020 import NO_INSTANCES, NO_JOB
+from simulator.workload.readers.runs import NO_END
 from simulator.workload.readers.swf import NO_PROCESSORS, PART_OF_A_JOB
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import Trace, load, read_columns
@@ -48,7 +48,7 @@ def shape(job: WorkloadJob) -> tuple[int, float]:
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_is_found_and_may_be_named(name: str) -> None:
     path = FIXTURES / name
-    assert found_in(path) == FORMATS[name]
+    assert detect_format(path) == FORMATS[name]
     assert load(f"{FORMATS[name]}:{path}") == load(str(path))
 
 
@@ -70,7 +70,7 @@ def test_windows_line_ends_change_nothing(name: str, tmp_path: Path) -> None:
 def test_a_file_under_another_name_is_known_by_its_beginning(name: str, tmp_path: Path) -> None:
     path = tmp_path / "something"
     shutil.copy(FIXTURES / name, path)
-    assert found_in(path) == FORMATS[name]
+    assert detect_format(path) == FORMATS[name]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -233,7 +233,7 @@ def test_philly() -> None:
 
 def test_a_folder_with_the_philly_log_is_philly(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "cluster_job_log", tmp_path)
-    assert found_in(tmp_path) == "philly"
+    assert detect_format(tmp_path) == "philly"
     assert load(str(tmp_path)) == load(str(FIXTURES / "cluster_job_log"))
 
 

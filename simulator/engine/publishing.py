@@ -9,7 +9,7 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Reader
 from shared.verify.reading import InstallationLog
 from shared.verify.run import VerifyReport, verify
-from simulator.engine.cell import LANE
+from simulator.engine.lane import LANE
 
 
 def publish(broker: MemoryBroker) -> int:
@@ -25,6 +25,6 @@ def publish(broker: MemoryBroker) -> int:
     return published
 
 
-async def verified(broker: MemoryBroker) -> VerifyReport:
+async def verify_ledgers(broker: MemoryBroker) -> VerifyReport:
     """Every rule of `berth verify` that needs no database, over published ledgers."""
     return await verify(InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0), None)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from services.priority.core.history import History, groups
-from simulator.kernel.warm import learnt
-from simulator.kernel.work import work_of
+from simulator.kernel.warm import learn_counts
+from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed
 
 
 def test_learnt_counts_are_those_of_history() -> None:
     jobs = mixed(120, 4)
-    work = work_of(columns_from(jobs))
-    counts = learnt(work)
+    work = build_work(columns_from(jobs))
+    counts = learn_counts(work)
     history = History()
     for at in np.argsort(work.submit_ms + work.duration_ms, kind="stable"):
         job = jobs[at]

@@ -14,7 +14,7 @@ LANE = 0
 
 
 @dataclass(slots=True)
-class Call:
+class DecideCall:
     """One call of `decide`: where its record lies, what it was given, what it said."""
 
     seq: int
@@ -28,14 +28,14 @@ class Call:
             yield Fact(event, ledger, LANE, self.seq, index, self.now, cause, trace)
 
 
-class Cell:
+class SimulatedLane:
     """A decider, its state, and what lies in its inputs. `calls` is kept only when asked for."""
 
     def __init__(self, decider: Decider[Any], *, recorded: bool = False) -> None:
         self.decider = decider
         self.ledger = decider.ledger
         self.state = decider.initial(LANE)
-        self.calls: list[Call] = []
+        self.calls: list[DecideCall] = []
         self._waiting: list[Input] = []
         self.seq = 0
         self.vector: dict[str, Position] = {
@@ -114,4 +114,4 @@ class Cell:
 
     def _record(self, inputs: list[Input], facts: list[Fact], now: int, index: int) -> None:
         said = [Decision(fact.event, fact.cause, fact.traceparent) for fact in facts]
-        self.calls.append(Call(self.seq + 1, index, now, inputs, said))
+        self.calls.append(DecideCall(self.seq + 1, index, now, inputs, said))

@@ -23,12 +23,12 @@ from shared.contracts.placement import (
 from shared.ledger.decider import Fact
 from simulator.engine.scenario import Scenario, duration_s, job_id
 from simulator.engine.world import BEGIN
-from simulator.metrics.outcome import Floats, Ints, Outcome
+from simulator.metrics.outcome import Floats, Ints, ScheduleOutcome
 
 NEVER = -1
 
 
-class Integrals:
+class GpuIntegrals:
     """GPU-ms held, free, and free on partly used nodes, between the window's ends."""
 
     def __init__(self, low_ms: float, high_ms: float) -> None:
@@ -72,7 +72,7 @@ class Integrals:
                 self._partly_now += sign * free
 
 
-class Watch:
+class SimulationObserver:
     """Give it every fact of the placement ledger, and those of admission for who never fits."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -86,7 +86,7 @@ class Watch:
         self._placed = [0] * jobs
         self._each = [0.0] * jobs
         low, high = map(scenario.clock_ms, scenario.window_s)
-        self._pool = Integrals(low, high)
+        self._pool = GpuIntegrals(low, high)
         self._on: dict[type, Callable[[Any, int, Fact], None]] = {
             JobPlaced: self._on_placed,
             JobStarted: self._on_started,
@@ -160,7 +160,7 @@ class Watch:
     def end_ms(self) -> Ints:
         return np.array(self._end, np.int64)
 
-    def outcome(self, now: int) -> Outcome:
+    def outcome(self, now: int) -> ScheduleOutcome:
         """Everything until now, the world's clock, is what happened."""
         scenario, scale = self._scenario, self._scenario.pool.time_scale
         horizon = now - BEGIN
@@ -171,7 +171,7 @@ class Watch:
         end_s = self._seconds(self.end_ms)
         lost_s = np.where(np.isnan(end_s), 0.0, np.maximum(held_s - work_s, 0.0))
         codes = {name: n for n, name in enumerate(sorted({job.tenant for job in jobs}))}
-        return Outcome(
+        return ScheduleOutcome(
             submit_s=self._seconds(
                 np.array([scenario.clock_ms(job.submit_s) for job in jobs], np.int64)
             ),

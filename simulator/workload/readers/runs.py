@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from simulator.workload.delimited import Columns, Sheet, mapped
+from simulator.workload.delimited import Columns, Sheet, map_texts
 from simulator.workload.table import NEVER_STARTED, Raw
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,9 @@ SLURM_STATES = {
 """As the papers of Helios and Acme count them; CANCELLED is neither."""
 
 
-def kept(file: Path, table: pa.Table, names: Mapping[str, str], zero_s: float | None = None) -> Raw:
+def drop_left_out(
+    file: Path, table: pa.Table, names: Mapping[str, str], zero_s: float | None = None
+) -> Raw:
     """`table` without the rows that have a reason in LEFT_OUT, which are counted.
 
     With `zero_s`, submits count from it.
@@ -62,7 +64,7 @@ def waits_s(submit_s: Floats, start_s: Floats) -> Floats:
 def slurm_columns(sheet: Sheet) -> Columns:
     """What Helios and Acme say alike: who, when, how many GPUs and CPUs, and how it ended."""
     submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
-    state = mapped(sheet.text("state"), SLURM_STATES, "cancelled")
+    state = map_texts(sheet.text("state"), SLURM_STATES, "cancelled")
     return {
         "job_id": sheet.text("job_id"),
         "user": sheet.text("user"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from simulator.kernel import board, ranking
+from simulator.kernel.allocations import lowest, shift_all
 from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_MOST, SEARCHES_PER_ROUND
 from simulator.kernel.compiled import compiled
 from simulator.kernel.shapes import close, give_up
 from simulator.kernel.sorting import sort
-from simulator.kernel.spans import lowest, shift_all
 from simulator.kernel.state import Job, Rules, Sim, Victim
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simulator.kernel import attempts, board
+from simulator.kernel.allocations import lowest, shift_all
 from simulator.kernel.codes import (
     GATHER_TRIES_PER_ROUND,
     GATHERS_PER_ROUND,
@@ -10,11 +11,10 @@ from simulator.kernel.codes import (
     MOVERS_MOST,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.line import take_out
-from simulator.kernel.search import make_way
+from simulator.kernel.queue import take_out
 from simulator.kernel.shapes import scatter
-from simulator.kernel.spans import lowest, shift_all
 from simulator.kernel.state import Home, Job, Sim
+from simulator.kernel.victims import make_way
 
 
 @compiled

@@ -21,7 +21,9 @@ from simulator.kernel.state import Floats, Ints, Sim
 from simulator.kernel.work import Work
 
 
-def begin(work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, large: float) -> Sim:
+def initial_state(
+    work: Work, sizes: Ints, rules: Any, counts: Floats, theta: Floats, large: float
+) -> Sim:
     """All jobs of `work` fit into the empty nodes; `large` is what rule 12 believes before any."""
     n, m, gpus = len(work), len(sizes), int(sizes.sum())
     most = min(n, gpus)
