@@ -8,8 +8,8 @@ import time
 import uvicorn
 
 from services.gateway.app import build
-from services.gateway.parts import wire
 from services.gateway.settings import GatewaySettings
+from services.gateway.wiring import wire_gateway
 from shared.listening import server_tls
 from shared.settings import read
 from shared.telemetry.page import render_page
@@ -24,15 +24,18 @@ def main() -> None:
     settings = read(GatewaySettings, os.environ)
     tls = server_tls(settings)
     telemetry = start_telemetry("gateway", settings)
-    parts = wire(settings, telemetry)
+    gateway = wire_gateway(settings, telemetry)
     pages = {
         "/": lambda: render_page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))
     }
     serve_endpoint(
-        telemetry.metrics, settings, lambda: parts.outbox.ready and parts.access.ready, pages=pages
+        telemetry.metrics,
+        settings,
+        lambda: gateway.outbox.ready and gateway.access.ready,
+        pages=pages,
     )
     uvicorn.run(
-        build(parts),
+        build(gateway),
         host=settings.host,
         port=settings.port,
         log_config=None,

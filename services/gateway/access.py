@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from services.gateway.core.submission import Sender
-from services.gateway.problem import Forbidden, unauthenticated, unavailable
+from services.gateway.problem import ForbiddenError, unauthenticated, unavailable
 from services.gateway.tokens import Tokens, is_token
 from shared.bus.access import AccessFollower
 from shared.bus.clock import now_ms
@@ -16,7 +16,7 @@ from shared.contracts.registry import Bearer
 from shared.ledger.reader import Accepted
 
 
-class Access(AccessFollower):
+class AccessDirectory(AccessFollower):
     """With what the gateway asks of it: lanes, senders, bearers of tokens, answers."""
 
     def __init__(self, open_log: Callable[[], Log], tokens: Tokens | None = None) -> None:
@@ -40,7 +40,7 @@ class Access(AccessFollower):
                 self._answered_then.add(fact.event.command_id)
         self._lanes = {name: pool.partition for name, pool in self.view.pools.items()}
 
-    def obeys(self, command_id: str, at_ms: int) -> bool:
+    def has_folded_answer(self, command_id: str, at_ms: int) -> bool:
         """Has this gateway heard that answer, which access gave at that time? Its ledger's times
         never go back, and may stand still."""
         return at_ms < self._at_ms or command_id in self._answered_then
@@ -68,9 +68,9 @@ class Access(AccessFollower):
         if bearer is None:
             raise unauthenticated("send Authorization: Bearer <key_id>.<secret>")
         if not bearer.has_role(at_least):
-            raise Forbidden(bearer, f"a {bearer.role} may not do this")
+            raise ForbiddenError(bearer, f"a {bearer.role} may not do this")
         if bearer.tenant is None and not bearer.has_role("operator"):
-            raise Forbidden(bearer, "this key belongs to no tenant")
+            raise ForbiddenError(bearer, "this key belongs to no tenant")
         return bearer
 
     async def _who(self, text: str) -> Bearer | None:
@@ -80,7 +80,7 @@ class Access(AccessFollower):
         if not self._knows(bearer.tenant):
             await self.catch_up()
         if not self._knows(bearer.tenant):
-            raise Forbidden(bearer, "the token's tenant is not registered here")
+            raise ForbiddenError(bearer, "the token's tenant is not registered here")
         return bearer
 
     def _knows(self, tenant: str | None) -> bool:

@@ -7,23 +7,23 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from services.gateway import docs, problem
-from services.gateway.parts import Gateway
+from services.gateway import openapi, problem
 from services.gateway.routes import admin, faults, jobs, llm, nodes, probes, streams
+from services.gateway.wiring import Gateway
 
 VERSION = "1"
 
 
-def build(parts: Gateway) -> FastAPI:
+def build(gateway: Gateway) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with parts.running():
+        async with gateway.running():
             yield
 
     app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, redoc_url=None)
-    app.state.gateway = parts
-    problem.install(app, parts.attempts.note)
-    docs.install(app)
+    app.state.gateway = gateway
+    problem.install_problem_handlers(app, gateway.attempts.note)
+    openapi.install_openapi(app)
     for routes in (probes, streams, jobs, nodes, faults, admin, llm):
         app.include_router(routes.router)
     return app

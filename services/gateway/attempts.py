@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from fastapi import Request
 
-from services.gateway.outbox import Letter, Outbox
-from services.gateway.problem import Refusal
+from services.gateway.outbox import Outbox, OutgoingCommand
+from services.gateway.problem import ApiError
 from shared.contracts.access import Attempt, NoteAttempts
 
 EVERY_S = 5.0
@@ -20,7 +20,7 @@ TURNED_AWAY = (401, 403)
 Kind = tuple[str, str, int]
 
 
-class Attempts:
+class DeniedAttempts:
     """Principal, route and status to requests; kinds beyond the most are counted together."""
 
     def __init__(self, outbox: Outbox, gateway: str) -> None:
@@ -28,7 +28,7 @@ class Attempts:
         self._gateway = gateway
         self._counts: Counter[Kind] = Counter()
 
-    def note(self, request: Request, refusal: Refusal) -> None:
+    def note(self, request: Request, refusal: ApiError) -> None:
         if refusal.status not in TURNED_AWAY:
             return
         principal = getattr(request.state, "principal", "")
@@ -53,8 +53,8 @@ class Attempts:
         )
         command = NoteAttempts(gateway=self._gateway, attempts=attempts)
         try:
-            await self._outbox.put(TOPIC, 0, Letter(str(uuid4()), command, self._gateway))
-        except Refusal:
+            await self._outbox.put(TOPIC, 0, OutgoingCommand(str(uuid4()), command, self._gateway))
+        except ApiError:
             self._counts.update(counts)
 
 

@@ -39,7 +39,7 @@ class Database:
         """What this bearer may see of it; raises a 503 Refusal where Postgres cannot be asked."""
         if not self._dsn:
             raise unavailable("reads_unavailable", "this gateway has no read models")
-        scope = scope_of(bearer)
+        scope = scope_statement(bearer)
         loop = asyncio.get_running_loop()
         ends = loop.time() + ANSWER_S
         try:
@@ -86,7 +86,7 @@ def seen_by(bearer: Bearer) -> str:
     return tenant
 
 
-def scope_of(bearer: Bearer) -> str:
+def scope_statement(bearer: Bearer) -> str:
     """The first words of its transaction."""
     seen = seen_by(bearer)
     puts_on = f"SET LOCAL ROLE {OPERATOR}; " if seen == ALL_TENANTS else ""

@@ -24,7 +24,7 @@ LINE_BREAK = re.compile(rb"[\r\n]")
 log = logging.getLogger(__name__)
 
 
-class Head(msgspec.Struct):
+class EventHeader(msgspec.Struct):
     """What a filter looks at; the rest of the event stays bytes."""
 
     type: str = ""
@@ -32,14 +32,14 @@ class Head(msgspec.Struct):
     tenant: str = ""
 
 
-Wanted = Callable[[Head], bool]
-_heads = msgspec.json.Decoder(Head)
+EventFilter = Callable[[EventHeader], bool]
+_heads = msgspec.json.Decoder(EventHeader)
 
 
-class Listener:
+class Subscriber:
     """One client: frames wait here until it takes them."""
 
-    def __init__(self, wanted: Wanted, room: int) -> None:
+    def __init__(self, wanted: EventFilter, room: int) -> None:
         self.wanted = wanted
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(room + 1)
         self.room = room
@@ -60,13 +60,13 @@ class Listener:
             self.queue.put_nowait(ENDED)
 
 
-class Hub:
+class EventHub:
     """`vector` is the next offset of each partition: where a new listener begins."""
 
     def __init__(self, open_log: Callable[[], Log], partitions: int, room: int) -> None:
         self._open_log = open_log
         self._room = room
-        self._listeners: set[Listener] = set()
+        self._listeners: set[Subscriber] = set()
         self.partitions = partitions
         self.vector: list[int] | None = None
 
@@ -108,7 +108,7 @@ class Hub:
 
     def _tell(self, entry: Entry) -> None:
         assert self.vector is not None
-        found = framed(entry, self.vector)
+        found = frame_event(entry, self.vector)
         if found is None:
             return
         head, frame = found
@@ -116,19 +116,19 @@ class Hub:
             if listener.wanted(head):
                 listener.put(frame)
 
-    def listen(self, wanted: Wanted) -> Listener:
-        listener = Listener(wanted, self._room)
+    def listen(self, wanted: EventFilter) -> Subscriber:
+        listener = Subscriber(wanted, self._room)
         self._listeners.add(listener)
         return listener
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: Subscriber) -> None:
         self._listeners.discard(listener)
 
     def end_all(self, reason: str) -> None:
         for listener in self._listeners:
             listener.end(reason)
 
-    async def missed(self, start: list[int], wanted: Wanted) -> AsyncIterator[bytes]:
+    async def missed(self, start: list[int], wanted: EventFilter) -> AsyncIterator[bytes]:
         """Frames from `start` up to where the hub stood when this began; `start` moves along."""
         assert self.vector is not None
         goal = list(self.vector)
@@ -145,7 +145,7 @@ class Hub:
 
 
 async def _until(
-    feed: Feed, behind: Mapping[TP, int], start: list[int], goal: list[int], wanted: Wanted
+    feed: Feed, behind: Mapping[TP, int], start: list[int], goal: list[int], wanted: EventFilter
 ) -> AsyncIterator[bytes]:
     while any(start[place.partition] < goal[place.partition] for place in behind):
         found_now = await feed.poll(POLL_S)
@@ -160,12 +160,12 @@ async def _until(
                     start[lane] = goal[lane]
                     break
                 start[lane] = entry.offset + 1
-                found = framed(entry, start)
+                found = frame_event(entry, start)
                 if found is not None and wanted(found[0]):
                     yield found[1]
 
 
-def framed(entry: Entry, vector: list[int]) -> tuple[Head, bytes] | None:
+def frame_event(entry: Entry, vector: list[int]) -> tuple[EventHeader, bytes] | None:
     """The event as the stream says it; None for bytes that are no event, or not on one line."""
     if entry.value is None or LINE_BREAK.search(entry.value):
         return None

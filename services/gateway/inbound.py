@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.gateway.core.faults import Invalid, NotJson
-from services.gateway.core.strict import checked, parse_object
+from services.gateway.core.field_errors import InvalidBody, NotJson
+from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
     CancelBody,
     Sender,
     TenantMismatch,
     cancel_job,
-    job_body,
-    known_pool,
+    parse_submission,
+    resolve_pool,
     submit_job,
 )
 from shared.contracts.identity import derive_command_id
@@ -28,7 +28,7 @@ CANCEL = frozenset({"job.cancel", CancelJob.TYPE})
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class SubmissionRecord:
     """A record as it lies in the topic."""
 
     topic: str
@@ -38,7 +38,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class RoutedCommand:
     """A command, and the lane it goes to; the same record always makes the same parcel."""
 
     id: str
@@ -49,7 +49,9 @@ class Parcel:
     traceparent: str
 
 
-def parcel(arrived: Arrived, sender: Sender, pools: Mapping[str, int], active: bool) -> Parcel:
+def route_submission(
+    arrived: SubmissionRecord, sender: Sender, pools: Mapping[str, int], active: bool
+) -> RoutedCommand:
     """Whatever the record holds; what is no wish is a RejectSubmission, with its reason."""
     id = derive_command_id(arrived.topic, arrived.partition, arrived.offset)
     try:
@@ -57,28 +59,30 @@ def parcel(arrived: Arrived, sender: Sender, pools: Mapping[str, int], active: b
             raise Malformed("tenant: is not registered, or retired")
         event = _opened(arrived)
         return _granted(id, event, sender, pools)
-    except (Malformed, NotJson, Invalid, TenantMismatch) as error:
+    except (Malformed, NotJson, InvalidBody, TenantMismatch) as error:
         return _rejected(id, arrived, sender, pools, str(error))
 
 
-def _opened(arrived: Arrived) -> CloudEvent:
+def _opened(arrived: SubmissionRecord) -> CloudEvent:
     if arrived.value is not None and len(arrived.value) > LIMIT_BYTES:
         raise Malformed(f"{len(arrived.value)} bytes, at most {LIMIT_BYTES} are read")
     return decode(arrived.value)
 
 
-def _granted(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]) -> Parcel:
+def _granted(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]) -> RoutedCommand:
     if event.tenant and event.tenant != sender.tenant:
         raise TenantMismatch(event.tenant)
     if event.type in SUBMIT:
-        submit = submit_job(job_body(parse_object(event.body)), sender, pools, key=_key(event.id))
+        submit = submit_job(
+            parse_submission(parse_object(event.body)), sender, pools, key=_key(event.id)
+        )
         lane = pools[submit.pool]
-        return Parcel(id, submit, lane, submit.job_id, submit.pool, event.traceparent)
+        return RoutedCommand(id, submit, lane, submit.job_id, submit.pool, event.traceparent)
     if event.type in CANCEL:
-        body = checked(CancelBody, parse_object(event.body))
-        pool = known_pool(body.pool, sender, pools)
+        body = parse_body(CancelBody, parse_object(event.body))
+        pool = resolve_pool(body.pool, sender, pools)
         cancel = cancel_job(body, sender)
-        return Parcel(id, cancel, pools[pool], cancel.job_id, pool, event.traceparent)
+        return RoutedCommand(id, cancel, pools[pool], cancel.job_id, pool, event.traceparent)
     raise Malformed("type: is neither job.submit.v1 nor job.cancel.v1")
 
 
@@ -90,8 +94,8 @@ def _key(event_id: str) -> str:
 
 
 def _rejected(
-    id: str, arrived: Arrived, sender: Sender, pools: Mapping[str, int], reason: str
-) -> Parcel:
+    id: str, arrived: SubmissionRecord, sender: Sender, pools: Mapping[str, int], reason: str
+) -> RoutedCommand:
     command = RejectSubmission(
         tenant=sender.tenant,
         topic=arrived.topic,
@@ -101,4 +105,4 @@ def _rejected(
         sha256=hashlib.sha256(arrived.value or b"").hexdigest(),
     )
     pool = sender.default_pool
-    return Parcel(id, command, pools.get(pool, 0), arrived.topic, pool, "")
+    return RoutedCommand(id, command, pools.get(pool, 0), arrived.topic, pool, "")

@@ -12,12 +12,12 @@ from typing import TypeAlias
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
 
-from services.gateway.access import Access
-from services.gateway.core.rate import Buckets, Rate
-from services.gateway.inbound import PREFIX, Arrived, Parcel, parcel
-from services.gateway.outbox import Ack, Letter, Outbox
-from services.gateway.problem import Refusal
-from services.gateway.progress import Progress
+from services.gateway.access import AccessDirectory
+from services.gateway.core.rate import Rate, TokenBuckets
+from services.gateway.inbound import PREFIX, RoutedCommand, SubmissionRecord, route_submission
+from services.gateway.outbox import Ack, Outbox, OutgoingCommand
+from services.gateway.problem import ApiError
+from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.hang_up import STOP_S, hang_up
 from shared.connection import Connection
@@ -53,7 +53,7 @@ class Ingress:
         self,
         connection: Connection,
         instance: str,
-        access: Access,
+        access: AccessDirectory,
         outbox: Outbox,
         telemetry: Telemetry,
         note: Callable[[str, str, int], None],
@@ -67,7 +67,7 @@ class Ingress:
         `alone_with` partitions in each tenant's topic: no other gateway shares the work, so no
         group has to form, which takes the embedded broker 6 s, and again for each new tenant.
         Offsets are committed all the same. 0: a group."""
-        self._buckets = Buckets(rate)
+        self._buckets = TokenBuckets(rate)
         self._most = min(MAX_RECORDS, rate.burst)
         self._spent: set[str] = set()
         """Topics whose buckets were empty when they were last looked at."""
@@ -111,12 +111,12 @@ class Ingress:
         if stuck or session.cancelled():
             return "the client of the broker stands still" if stuck else "its client died"
         error = session.exception()
-        if not isinstance(error, KafkaError | OSError | Refusal | Stalled):
+        if not isinstance(error, KafkaError | OSError | ApiError | Stalled):
             raise error or RuntimeError("a session ended without a reason")
         return repr(error)[:200]
 
     async def _consume(self) -> None:
-        consumer, progress = self._consumer(), Progress()
+        consumer, progress = self._consumer(), ConsumerProgress()
         self._topics = frozenset()
         try:
             await consumer.start()
@@ -201,8 +201,8 @@ class Ingress:
 
     async def _post(self, record: ConsumerRecord, spans: ExitStack) -> Ack:
         tenant = record.topic.removeprefix(PREFIX)
-        made = parcel(
-            Arrived(record.topic, record.partition, record.offset, record.value),
+        made = route_submission(
+            SubmissionRecord(record.topic, record.partition, record.offset, record.value),
             self._access.sender(tenant),
             self._access.pools(),
             self._access.view.is_active(tenant),
@@ -213,7 +213,7 @@ class Ingress:
         if isinstance(made.command, SubmitJob):
             span.set("job.id", made.subject)
             self._note(made.subject, tenant, made.lane)
-        letter = Letter(
+        letter = OutgoingCommand(
             made.id,
             made.command,
             made.subject,
@@ -245,5 +245,5 @@ class Ingress:
         )
 
 
-def _attributes(made: Parcel, tenant: str) -> dict[AttributeKey, str]:
+def _attributes(made: RoutedCommand, tenant: str) -> dict[AttributeKey, str]:
     return {"tenant.id": tenant, "pool.id": made.pool, "messaging.destination.name": TOPIC}

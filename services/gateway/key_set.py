@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], float]
 
 
-class CannotJudge(Exception):
+class KeysUnavailable(Exception):
     """No fresh enough set of keys is at hand: the token may be good."""
 
 
@@ -58,7 +58,7 @@ class KeySet:
             return found
         await self._refresh()
         if self._failing() or self._age_s() >= KEPT_S:
-            raise CannotJudge("the identity provider's keys cannot be read")
+            raise KeysUnavailable("the identity provider's keys cannot be read")
         return self._keys.get(kid)
 
     def _age_s(self) -> float:
@@ -79,7 +79,7 @@ class KeySet:
             self._tried_s = self._clock()
             self.fetches += 1
             try:
-                self._keys = usable(await self._read())
+                self._keys = usable_keys(await self._read())
             except (OSError, aiohttp.ClientError, TimeoutError, ValueError) as error:
                 log.warning(
                     "no keys of the identity provider", extra={"reason": type(error).__name__}
@@ -104,7 +104,7 @@ class KeySet:
         return raw
 
 
-def usable(raw: bytes) -> dict[str, PyJWK]:
+def usable_keys(raw: bytes) -> dict[str, PyJWK]:
     """Keys that verify RS256 or ES256 and have an id; others are passed over, symmetric ones first
     of all. Raises ValueError for what is no key set."""
     try:

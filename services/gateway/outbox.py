@@ -11,7 +11,7 @@ from typing import TypeAlias
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from services.gateway.problem import Refusal, unavailable
+from services.gateway.problem import ApiError, unavailable
 from shared.bus.clock import now_ms
 from shared.connection import Connection
 from shared.contracts.base import Command
@@ -33,7 +33,7 @@ Ack: TypeAlias = "asyncio.Future[object]"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingCommand:
     """A command on its way, with what its envelope says."""
 
     id: str
@@ -47,7 +47,7 @@ class Letter:
     """How far the gateway had read `access` when it let this through: its receiver waits until it
     has read as much, lest it know less of who may do what."""
 
-    def within(self, traceparent: str) -> Letter:
+    def within(self, traceparent: str) -> OutgoingCommand:
         return replace(self, traceparent=traceparent)
 
     def encoded(self) -> bytes:
@@ -91,14 +91,14 @@ class Outbox:
             if producer is not None:
                 await producer.stop()
 
-    async def put(self, topic: str, partition: int, letter: Letter) -> None:
+    async def put(self, topic: str, partition: int, letter: OutgoingCommand) -> None:
         """Returns once the command is acknowledged; raises a 503 Refusal if that is not known."""
         await self.acknowledged([await self.post(topic, partition, letter)])
 
-    async def post(self, topic: str, partition: int, letter: Letter) -> Ack:
+    async def post(self, topic: str, partition: int, letter: OutgoingCommand) -> Ack:
         """Only queued, in the order of the calls; `acknowledged` tells how it went."""
         if self._producer is None or self._failing:
-            raise _no_broker("not connected")
+            raise _broker_unavailable("not connected")
         headers = [("traceparent", letter.traceparent.encode())] if letter.traceparent else []
         try:
             async with asyncio.timeout(QUEUE_WITHIN_S):
@@ -124,9 +124,9 @@ class Outbox:
             raise self._failed(TimeoutError())
         self._failing = False
 
-    def _failed(self, error: BaseException) -> Refusal:
+    def _failed(self, error: BaseException) -> ApiError:
         self._failing = True
-        return _no_broker(type(error).__name__)
+        return _broker_unavailable(type(error).__name__)
 
     async def _watch(self) -> None:
         """Knows of a lost broker before anybody asks, and of its return."""
@@ -159,5 +159,5 @@ class Outbox:
         return True
 
 
-def _no_broker(why: str) -> Refusal:
+def _broker_unavailable(why: str) -> ApiError:
     return unavailable("broker_unavailable", f"nothing was acknowledged: {why}")

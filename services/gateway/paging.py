@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from fastapi import Query
 
-from services.gateway.core.faults import Fault, Invalid
+from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.database import Row
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
@@ -24,23 +24,25 @@ TimeToken = Annotated[
 NamePart = Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] | None
 
 
-class TimePage(NamedTuple):
+class TimeCursor(NamedTuple):
     """A place in a list that is ordered by time, then by key."""
 
     at: int | None
     key: str | None
 
     @classmethod
-    def read(cls, token: str | None) -> TimePage:
+    def read(cls, token: str | None) -> TimeCursor:
         if token is None:
             return cls(None, None)
         at, _, key = token.partition(":")
         if not (at.isdigit() and len(at) < 19 and key):
-            raise Invalid([Fault(field="after", value=token[:64], rule="no place in this list")])
+            raise InvalidBody(
+                [FieldError(field="after", value=token[:64], rule="no place in this list")]
+            )
         return cls(int(at), key)
 
 
-def page(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
+def page_of(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
     """A full page has a `next`; its last row says where."""
     if len(rows) < limit:
         return {"items": rows, "next": None}

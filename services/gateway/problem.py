@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from services.gateway.core.faults import Fault, Invalid, NotJson, plain
+from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson, plain
 from services.gateway.core.rate import Rate
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
@@ -30,10 +30,10 @@ class Problem(Model):
     status: int = Field(description="the HTTP status")
     reason: str = Field(description="machine-readable: snake_case")
     detail: str = Field("", description="what happened this time")
-    errors: tuple[Fault, ...] = Field((), description="each field that is wrong")
+    errors: tuple[FieldError, ...] = Field((), description="each field that is wrong")
 
 
-class Refusal(Exception):
+class ApiError(Exception):
     """Raised anywhere below a route; answered as a Problem."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Refusal(Exception):
         status: int,
         reason: str,
         detail: str = "",
-        errors: Sequence[Fault] = (),
+        errors: Sequence[FieldError] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail or reason)
@@ -52,25 +52,25 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
 
-def unavailable(reason: str, detail: str) -> Refusal:
+def unavailable(reason: str, detail: str) -> ApiError:
     """Not now; the same request may be repeated."""
-    return Refusal(503, reason, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+    return ApiError(503, reason, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
-def unauthenticated(detail: str, *, of_token: bool = False) -> Refusal:
+def unauthenticated(detail: str, *, of_token: bool = False) -> ApiError:
     """Nobody we know."""
     said = 'Bearer realm="berth"' + (', error="invalid_token"' if of_token else "")
-    return Refusal(401, "unauthenticated", detail, headers={"WWW-Authenticate": said})
+    return ApiError(401, "unauthenticated", detail, headers={"WWW-Authenticate": said})
 
 
-def too_many(tenant: str, rate: Rate, wait_s: float) -> Refusal:
+def rate_limited(tenant: str, rate: Rate, wait_s: float) -> ApiError:
     """The tenant's bucket is empty; after `wait_s` seconds there is room for one request."""
-    fault = Fault(field="requests", rule=f"{rate}, for each tenant")
+    fault = FieldError(field="requests", rule=f"{rate}, for each tenant")
     told = f"{tenant} has asked too often; there is room again in {wait_s:.3f} s"
-    return Refusal(429, "rate_limited", told, [fault], {"Retry-After": str(ceil(wait_s))})
+    return ApiError(429, "rate_limited", told, [fault], {"Retry-After": str(ceil(wait_s))})
 
 
-class Forbidden(Refusal):
+class ForbiddenError(ApiError):
     """Somebody we know, who may not; `bearer` is for the record alone."""
 
     def __init__(self, bearer: Bearer, detail: str) -> None:
@@ -78,12 +78,12 @@ class Forbidden(Refusal):
         self.bearer = bearer
 
 
-def not_found(what: str) -> Refusal:
+def not_found(what: str) -> ApiError:
     """Also said of what exists, but is another tenant's."""
-    return Refusal(404, "not_found", f"no such {what}")
+    return ApiError(404, "not_found", f"no such {what}")
 
 
-def answer(refusal: Refusal) -> Response:
+def problem_response(refusal: ApiError) -> Response:
     problem = Problem(
         type=f"urn:berth:{refusal.reason}",
         title=HTTPStatus(refusal.status).phrase,
@@ -96,24 +96,24 @@ def answer(refusal: Refusal) -> Response:
     return Response(body, refusal.status, refusal.headers, MEDIA_TYPE)
 
 
-Noted = Callable[[Request, Refusal], None]
+Noted = Callable[[Request, ApiError], None]
 
 
-def install(app: FastAPI, noted: Noted) -> None:
+def install_problem_handlers(app: FastAPI, noted: Noted) -> None:
     """Every error of this application leaves as a Problem, and somebody notes it."""
     for kind, explain in _EXPLAIN.items():
         app.add_exception_handler(kind, _handler(explain, noted))
 
 
 def _handler(
-    explain: Callable[[Exception], Refusal], noted: Noted
+    explain: Callable[[Exception], ApiError], noted: Noted
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def handle(request: Request, error: Exception) -> Response:
         refusal = explain(error)
         noted(request, refusal)
         if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
             refusal.headers["Allow"] = ", ".join(_allowed(request))
-        return answer(refusal)
+        return problem_response(refusal)
 
     return handle
 
@@ -125,50 +125,52 @@ def _allowed(request: Request) -> list[str]:
     return sorted({method for route in there for method in route.methods or ()})
 
 
-def _as_is(error: Exception) -> Refusal:
-    assert isinstance(error, Refusal)
+def _as_is(error: Exception) -> ApiError:
+    assert isinstance(error, ApiError)
     return error
 
 
-def _not_json(error: Exception) -> Refusal:
-    return Refusal(400, "malformed", f"the body is no JSON object: {error}")
+def _not_json(error: Exception) -> ApiError:
+    return ApiError(400, "malformed", f"the body is no JSON object: {error}")
 
 
-def _invalid(error: Exception) -> Refusal:
-    assert isinstance(error, Invalid)
-    return Refusal(422, "invalid", "the body breaks these rules", error.faults)
+def _invalid(error: Exception) -> ApiError:
+    assert isinstance(error, InvalidBody)
+    return ApiError(422, "invalid", "the body breaks these rules", error.faults)
 
 
-def _tenant_mismatch(error: Exception) -> Refusal:
+def _tenant_mismatch(error: Exception) -> ApiError:
     assert isinstance(error, TenantMismatch)
-    return Refusal(403, "tenant_mismatch", "the body names another tenant", [error.fault])
+    return ApiError(403, "tenant_mismatch", "the body names another tenant", [error.fault])
 
 
-def _bad_query(error: Exception) -> Refusal:
+def _bad_query(error: Exception) -> ApiError:
     assert isinstance(error, RequestValidationError)
     faults = [
-        Fault(field=str(each["loc"][-1]), value=plain(each.get("input")), rule=str(each["msg"]))
+        FieldError(
+            field=str(each["loc"][-1]), value=plain(each.get("input")), rule=str(each["msg"])
+        )
         for each in error.errors()
     ]
-    return Refusal(422, "invalid", "the query breaks these rules", faults)
+    return ApiError(422, "invalid", "the query breaks these rules", faults)
 
 
-def _http(error: Exception) -> Refusal:
+def _http(error: Exception) -> ApiError:
     assert isinstance(error, HTTPException)
     reason = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return Refusal(error.status_code, reason, headers=error.headers)
+    return ApiError(error.status_code, reason, headers=error.headers)
 
 
-def _unforeseen(error: Exception) -> Refusal:
-    return Refusal(500, "internal", type(error).__name__)
+def _internal(error: Exception) -> ApiError:
+    return ApiError(500, "internal", type(error).__name__)
 
 
-_EXPLAIN: dict[type[Exception], Callable[[Exception], Refusal]] = {
-    Refusal: _as_is,
+_EXPLAIN: dict[type[Exception], Callable[[Exception], ApiError]] = {
+    ApiError: _as_is,
     NotJson: _not_json,
-    Invalid: _invalid,
+    InvalidBody: _invalid,
     TenantMismatch: _tenant_mismatch,
     RequestValidationError: _bad_query,
     HTTPException: _http,
-    Exception: _unforeseen,
+    Exception: _internal,
 }

@@ -13,7 +13,7 @@ LOOK_EVERY_S = 5.0
 STALLED_S = 15.0
 
 
-class Progress:
+class ConsumerProgress:
     """Of one consumer, from its start."""
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ WHERE ($1::text IS NULL OR tenant IN ($1, '')) AND job_id = $2
 ORDER BY at, ledger, seq, idx LIMIT 10000
 """
 
-PLACE_IN_LINE = """
+QUEUE_POSITION = """
 SELECT h.base_policy, h.learned, h.runtime, h.model_sha256, h.waiting, h.at AS ranked_at, h.terms,
        r.position, r.score, h.best_score, r.score_ahead
 FROM job_placement p JOIN rank_head h ON h.partition = p.partition
@@ -51,7 +51,7 @@ LEFT JOIN ranked_job r ON r.job_id = p.job_id AND r.job_id = $2
 WHERE ($1::text IS NULL OR p.tenant = $1) AND p.job_id = $2 AND p.phase = 'waiting'
 """
 
-LAST_PLACING = """
+LAST_PLACEMENT = """
 SELECT e.at, e.data FROM job_event e JOIN job_placement p USING (job_id)
 WHERE ($1::text IS NULL OR e.tenant = $1) AND e.job_id = $2 AND e.type = 'job.placed.v1'
   AND p.phase <> 'waiting'

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from services.gateway.hub import Hub, Listener, Wanted
+from services.gateway.hub import EventFilter, EventHub, Subscriber
 
 ALIVE = b": alive\n\n"
 HELLO = b"retry: 2000\n\n"
@@ -60,11 +60,11 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def event_frames(
-    hub: Hub, start: list[int] | None, wanted: Wanted, allowed: Allowed
+    hub: EventHub, start: list[int] | None, wanted: EventFilter, allowed: Allowed
 ) -> AsyncIterator[bytes]:
     """What was missed since `start`, then what happens; nothing between is lost or repeated."""
     yield HELLO
-    listener: Listener | None = None
+    listener: Subscriber | None = None
     try:
         if start is not None:
             async for frame in hub.missed(start, wanted):
@@ -81,7 +81,7 @@ async def event_frames(
             hub.leave(listener)
 
 
-async def live(listener: Listener, allowed: Allowed) -> AsyncIterator[bytes]:
+async def live(listener: Subscriber, allowed: Allowed) -> AsyncIterator[bytes]:
     while allowed():
         try:
             first = await asyncio.wait_for(listener.queue.get(), ALIVE_EVERY_S)
@@ -97,7 +97,7 @@ async def live(listener: Listener, allowed: Allowed) -> AsyncIterator[bytes]:
     yield end_frame("key_revoked")
 
 
-def _gather(listener: Listener, first: bytes | None) -> tuple[bytes, bool]:
+def _gather(listener: Subscriber, first: bytes | None) -> tuple[bytes, bool]:
     """All that waits, up to one chunk: a call per event would cost more than the event."""
     parts: list[bytes] = []
     size = 0

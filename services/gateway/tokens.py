@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import jwt
 
 from services.gateway.core.claims import BadClaims, ClaimRules, bearer_of
-from services.gateway.key_set import ALGORITHMS, CannotJudge, KeySet
-from services.gateway.problem import Refusal, unauthenticated, unavailable
+from services.gateway.key_set import ALGORITHMS, KeySet, KeysUnavailable
+from services.gateway.problem import ApiError, unauthenticated, unavailable
 from shared.contracts.registry import Bearer
 
 LONGEST = 8 * 1024
@@ -43,12 +43,12 @@ class Tokens:
     async def bearer(self, token: str) -> Bearer:
         """Raises a 401, 403 or 503 Refusal."""
         try:
-            return await verified(token, self._rules, self._keys)
+            return await verify_token(token, self._rules, self._keys)
         except BadToken as error:
             raise unauthenticated(f"token: {error}", of_token=True) from None
         except BadClaims as error:
-            raise Refusal(403, "forbidden", f"token: {error}") from None
-        except CannotJudge as error:
+            raise ApiError(403, "forbidden", f"token: {error}") from None
+        except KeysUnavailable as error:
             raise unavailable("tokens_unavailable", str(error)) from None
 
 
@@ -57,7 +57,7 @@ def is_token(text: str) -> bool:
     return text.startswith("eyJ")
 
 
-async def verified(token: str, rules: TokenRules, keys: KeySet) -> Bearer:
+async def verify_token(token: str, rules: TokenRules, keys: KeySet) -> Bearer:
     """Raises BadToken, BadClaims, or CannotJudge while its key cannot be looked up."""
     algorithm, kid = _header(token)
     key = await keys.key(kid)

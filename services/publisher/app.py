@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from aiokafka.errors import KafkaError
 
-from services.publisher.core.lane import Lane, Published
-from services.publisher.core.place import HEADER
-from services.publisher.dead import DeadLetters
-from services.publisher.resume import places_in
+from services.publisher.core.lane import Published, PublisherLane
+from services.publisher.core.position import HEADER
+from services.publisher.dead_letters import DeadLetters
+from services.publisher.positions import read_positions
 from services.publisher.settings import PublisherSettings
-from services.publisher.shipper import Outgoing, Shipper
+from services.publisher.shipper import OutgoingRecord, Shipper
 from shared.bus.clock import now_ms
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.log import Log
@@ -53,7 +53,7 @@ class Publisher:
         self._metrics = metrics
         self._topics: dict[str, int] = {}
         self._topics_at = 0.0
-        self.lanes: dict[int, Lane] = {}
+        self.lanes: dict[int, PublisherLane] = {}
         self.published = 0
         self.ready = False
         self.caught_up = CaughtUp()
@@ -99,12 +99,12 @@ class Publisher:
 
     async def _tail(self, bus: Log) -> LedgerTail:
         partitions = range(self._settings.partitions)
-        found = await places_in(bus, EVENTS, partitions)
-        self.lanes = {lane: Lane(found.get(lane, {})) for lane in partitions}
+        found = await read_positions(bus, EVENTS, partitions)
+        self.lanes = {lane: PublisherLane(found.get(lane, {})) for lane in partitions}
         cursors = {
-            TP(ledger, lane): place.cursor
-            for lane, places in found.items()
-            for ledger, place in places.items()
+            TP(ledger, lane): position.cursor
+            for lane, positions in found.items()
+            for ledger, position in positions.items()
         }
         ledgers = {
             name: range(1) if TOPICS[name].single_partition else partitions for name in LEDGERS
@@ -113,33 +113,33 @@ class Publisher:
 
     async def _refresh(self, shipper: Shipper) -> None:
         if time.monotonic() - self._topics_at >= self._settings.refresh_s:
-            await self._look(shipper)
+            await self._refresh_topics(shipper)
 
-    async def _find(self, wanted: set[str], shipper: Shipper) -> None:
+    async def _find_topics(self, wanted: set[str], shipper: Shipper) -> None:
         """A tenant's topic was made before its first job: where one is not known it is looked for
         once more, so that none of its events is left out. A tenant may have none."""
         if not wanted <= self._topics.keys():
             await asyncio.sleep(max(0.0, self._topics_at + LOOK_S - time.monotonic()))
-            await self._look(shipper)
+            await self._refresh_topics(shipper)
 
-    async def _look(self, shipper: Shipper) -> None:
+    async def _refresh_topics(self, shipper: Shipper) -> None:
         self._topics = await shipper.topics()
         self._topics_at = time.monotonic()
 
     async def _publish(self, batch: list[Accepted], shipper: Shipper, dead: DeadLetters) -> None:
         """`events` last: its records say that all the others are written."""
-        events: dict[TP, list[Outgoing]] = defaultdict(list)
-        others: dict[TP, list[Outgoing]] = defaultdict(list)
+        events: dict[TP, list[OutgoingRecord]] = defaultdict(list)
+        others: dict[TP, list[OutgoingRecord]] = defaultdict(list)
         published = [
-            (accepted.partition, event, _topic(event))
+            (accepted.partition, event, _tenant_topic(event))
             for accepted in batch
             for event in self.lanes[accepted.partition].publish(accepted)
         ]
-        await self._find({topic for _, _, topic in published if topic}, shipper)
+        await self._find_topics({topic for _, _, topic in published if topic}, shipper)
         for lane, event, topic in published:
             events[TP(EVENTS, lane)].append(_public(event))
             if partitions := self._topics.get(topic):
-                out = Outgoing(event.key, event.value, _headers(event))
+                out = OutgoingRecord(event.key, event.value, _headers(event))
                 others[TP(topic, lane % partitions)].append(out)
             if event.rejected is not None:
                 await self._add_dead(others, lane, event, dead)
@@ -153,10 +153,10 @@ class Publisher:
             self._count(batch, sum(map(len, events.values())))
 
     async def _add_dead(
-        self, others: dict[TP, list[Outgoing]], lane: int, event: Published, dead: DeadLetters
+        self, others: dict[TP, list[OutgoingRecord]], lane: int, event: Published, dead: DeadLetters
     ) -> None:
         letter = await dead.letter(event)
-        others[TP(DEAD, lane)].append(Outgoing(letter.key, letter.value, letter.headers))
+        others[TP(DEAD, lane)].append(OutgoingRecord(letter.key, letter.value, letter.headers))
         self._metrics.dead_letters.labels("all").inc()
 
     def _count(self, batch: list[Accepted], events: int) -> None:
@@ -166,14 +166,14 @@ class Publisher:
         self._metrics.projection_lag_s.labels(EVENTS).observe(lag_s)
 
 
-def _topic(event: Published) -> str:
+def _tenant_topic(event: Published) -> str:
     """Of its tenant; empty where it is nobody's."""
     return tenant_events(event.tenant).name if event.tenant else ""
 
 
-def _public(event: Published) -> Outgoing:
+def _public(event: Published) -> OutgoingRecord:
     headers = (*_headers(event), (HEADER, event.cursor))
-    return Outgoing(event.key, event.value, headers)
+    return OutgoingRecord(event.key, event.value, headers)
 
 
 def _headers(event: Published) -> tuple[tuple[str, bytes], ...]:

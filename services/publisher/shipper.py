@@ -19,13 +19,13 @@ MAX_REQUEST_BYTES = 1_048_576
 REQUEST_TIMEOUT_MS = 10_000
 
 
-class Outgoing(NamedTuple):
+class OutgoingRecord(NamedTuple):
     key: bytes
     value: bytes
     headers: Headers = ()
 
 
-Shipment = Mapping[TP, Sequence[Outgoing]]
+Shipment = Mapping[TP, Sequence[OutgoingRecord]]
 
 
 class Shipper(Protocol):
@@ -75,7 +75,7 @@ class KafkaShipper:
             topic: len(metadata.partitions_for_topic(topic) or ()) for topic in metadata.topics()
         }
 
-    async def _fill(self, tp: TP, records: Sequence[Outgoing]) -> None:
+    async def _fill(self, tp: TP, records: Sequence[OutgoingRecord]) -> None:
         batch = self._producer.create_batch()
         for record in records:
             if _add(batch, record):
@@ -95,7 +95,7 @@ class KafkaShipper:
             raise OutcomeUnknown(f"{tp.key}: {error!r}") from error
 
 
-def _add(batch: object, record: Outgoing) -> bool:
+def _add(batch: object, record: OutgoingRecord) -> bool:
     append = batch.append  # type: ignore[attr-defined]
     added = append(timestamp=None, key=record.key, value=record.value, headers=list(record.headers))
     return added is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.publisher.core.lane import Lane
+from services.publisher.core.lane import PublisherLane
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
@@ -14,7 +14,7 @@ from simulator.engine.lane import LANE
 
 def publish(broker: MemoryBroker) -> int:
     """Every public event of every ledger into the topic `events`; how many there are."""
-    lane, published = Lane({}), 0
+    lane, published = PublisherLane({}), 0
     for ledger in LEDGERS:
         reader = Reader(ledger, LANE)
         for entry in broker.entries(TP(ledger, LANE)):

@@ -120,10 +120,10 @@ def _ahead(self: Snapshots[Any], cursor: Cursor, state: Any) -> bytes:
 
 async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
     """Goes on at the ends of the ledgers, as if a cursor had been stored before the events."""
-    from services.publisher.core.place import Place
+    from services.publisher.core.position import LedgerPosition
     from shared.contracts.topics import LEDGERS
 
-    found: dict[int, dict[str, Place]] = {}
+    found: dict[int, dict[str, LedgerPosition]] = {}
     for lane in lanes:
         for ledger in LEDGERS:
             reader, tp = Reader(ledger, lane), TP(ledger, lane)
@@ -131,7 +131,7 @@ async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
             for entry in (await feed.poll(0.0, 1_000_000)).get(tp, []):
                 reader.offer(entry.offset, entry.value)
             if reader.cursor.seq:
-                found.setdefault(lane, {})[ledger] = Place(reader.cursor)
+                found.setdefault(lane, {})[ledger] = LedgerPosition(reader.cursor)
     return found
 
 
@@ -147,7 +147,7 @@ RULES: dict[str, tuple[Patch, ...]] = {
     "no skip below the vector": ((Inbox, "put", _takes_old),),
     "no gap check": ((Inbox, "put", _takes_gaps),),
     "snapshot of another record than its cursor": ((Snapshots, "pack", _ahead),),
-    "published by a cursor of its own": ((publisher_app, "places_in", _as_if_published),),
+    "published by a cursor of its own": ((publisher_app, "read_positions", _as_if_published),),
 }
 
 

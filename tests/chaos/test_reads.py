@@ -11,7 +11,7 @@ import pytest
 from infra.drills.proxy import Mode, Proxy
 from services.gateway import database as gateway
 from services.gateway.database import Database
-from services.gateway.problem import Refusal
+from services.gateway.problem import ApiError
 from shared.contracts.registry import Bearer
 from shared.projections.migrate import migrate
 from tests.chaos.test_projection import socket_of, through
@@ -38,7 +38,7 @@ async def test_reads_behind_a_bad_way_to_postgres_are_refused_in_time(
             asked = [reads.rows(OPERATOR, READ) for _ in range(120)]
             async with asyncio.timeout(5 * LOADED):
                 refused = await asyncio.gather(*asked, return_exceptions=True)
-            assert {type(each) for each in refused} == {Refusal}
+            assert {type(each) for each in refused} == {ApiError}
         proxy.mode = "good"
         async with asyncio.timeout(5 * LOADED):
             assert await reads.rows(OPERATOR, READ) == [{"jobs": 0}]

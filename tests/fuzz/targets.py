@@ -18,18 +18,18 @@ import msgspec
 
 from services.failslow.app import decode as decode_telemetry
 from services.gateway.core.claims import BadClaims, ClaimRules
-from services.gateway.core.faults import Invalid, NotJson
-from services.gateway.core.strict import checked, parse_object
-from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, job_body
+from services.gateway.core.field_errors import InvalidBody, NotJson
+from services.gateway.core.strict import parse_body, parse_object
+from services.gateway.core.submission import CancelBody, Sender, TenantMismatch, parse_submission
 from services.gateway.core.vector import decode_vector, encode_vector
-from services.gateway.hub import framed
-from services.gateway.inbound import PREFIX, Arrived, parcel
-from services.gateway.key_set import CannotJudge, KeySet
-from services.gateway.loglines import JobLog
-from services.gateway.problem import answer, unauthenticated
-from services.gateway.tokens import BadToken, TokenRules, verified
+from services.gateway.hub import frame_event
+from services.gateway.inbound import PREFIX, SubmissionRecord, route_submission
+from services.gateway.key_set import KeySet, KeysUnavailable
+from services.gateway.log_lines import JobLog
+from services.gateway.problem import problem_response, unauthenticated
+from services.gateway.tokens import BadToken, TokenRules, verify_token
 from services.placement.heartbeats import decoded as decode_heartbeat
-from services.publisher.core.place import decode as decode_place
+from services.publisher.core.position import decode as decode_place
 from services.throttle.openai import Answer, BadBody, Kind, read
 from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
@@ -113,7 +113,7 @@ def soft(data: bytes) -> None:
     entry = Entry(3, None, data)
     for line in JobLog("j", "ada").lines(entry):
         msgspec.json.encode(line)
-    told = framed(entry, [1, 2])
+    told = frame_event(entry, [1, 2])
     if told is not None:
         head, frame = told
         text = frame.decode()
@@ -125,9 +125,9 @@ def soft(data: bytes) -> None:
 
 def submission(data: bytes) -> None:
     """A record of a tenant's own topic: one command, the same each time, that admission reads."""
-    arrived = Arrived(f"{PREFIX}ada", 1, 5, data)
-    made = parcel(arrived, SENDER, POOLS, True)
-    assert made == parcel(arrived, SENDER, POOLS, True)
+    arrived = SubmissionRecord(f"{PREFIX}ada", 1, 5, data)
+    made = route_submission(arrived, SENDER, POOLS, True)
+    assert made == route_submission(arrived, SENDER, POOLS, True)
     assert made.lane in (*POOLS.values(), 0)
     wire = encode(made.command)
     assert decode_command(made.command.TYPE, wire) == made.command
@@ -144,10 +144,10 @@ def body(data: bytes) -> None:
     except NotJson as error:
         assert str(error)
         return
-    for reading in (job_body, lambda body: checked(CancelBody, body)):
+    for reading in (parse_submission, lambda body: parse_body(CancelBody, body)):
         try:
             reading(found).model_dump_json()
-        except Invalid as error:
+        except InvalidBody as error:
             assert error.faults
             for fault in error.faults:
                 fault.model_dump_json()
@@ -199,9 +199,9 @@ class Issuer:
     def judge(self, token: str) -> Bearer | None:
         """None for a token that opens nothing, for a reason that can be said."""
         try:
-            return self.loop.run_until_complete(verified(token, self.rules, self.keys))
-        except (BadToken, BadClaims, CannotJudge) as error:
-            answer(unauthenticated(f"token: {error}", of_token=True))
+            return self.loop.run_until_complete(verify_token(token, self.rules, self.keys))
+        except (BadToken, BadClaims, KeysUnavailable) as error:
+            problem_response(unauthenticated(f"token: {error}", of_token=True))
             return None
 
 

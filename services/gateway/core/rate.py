@@ -19,7 +19,7 @@ class Rate:
 
 
 @dataclass(slots=True)
-class Buckets:
+class TokenBuckets:
     """Of each tenant the moment at which its bucket will be full again, ns on the caller's clock.
 
     As many entries as tenants that asked; they are registered ones, and no key makes one up.

@@ -9,7 +9,13 @@ from typing import TypeVar
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from services.gateway.core.faults import Fault, Invalid, NotJson, faults_of, nested
+from services.gateway.core.field_errors import (
+    FieldError,
+    InvalidBody,
+    NotJson,
+    field_errors_of,
+    nested,
+)
 
 M = TypeVar("M", bound=BaseModel)
 Body = dict[str, object]
@@ -26,23 +32,23 @@ def parse_object(raw: bytes) -> Body:
     return body
 
 
-def checked(model: type[M], body: Body) -> M:
+def parse_body(model: type[M], body: Body) -> M:
     """The body as this message; raises Invalid with every fault that was found."""
     unknown = list(_strange(model, body, ""))
     try:
         message = model.model_validate_json(msgspec.json.encode(body), strict=True)
     except ValidationError as error:
-        raise Invalid([*unknown, *faults_of(error, model)]) from None
+        raise InvalidBody([*unknown, *field_errors_of(error, model)]) from None
     if unknown:
-        raise Invalid(unknown)
+        raise InvalidBody(unknown)
     return message
 
 
-def _strange(model: type[BaseModel] | None, value: object, path: str) -> Iterator[Fault]:
+def _strange(model: type[BaseModel] | None, value: object, path: str) -> Iterator[FieldError]:
     """Fields that no contract knows, and the one character that Postgres cannot keep."""
     match value:
         case str() if "\x00" in value:
-            yield Fault(field=path, rule="may not hold a NUL character")
+            yield FieldError(field=path, rule="may not hold a NUL character")
         case dict():
             yield from _strange_fields(model, value, path)
         case list():
@@ -50,14 +56,14 @@ def _strange(model: type[BaseModel] | None, value: object, path: str) -> Iterato
                 yield from _strange(model, each, f"{path}.{index}")
 
 
-def _strange_fields(model: type[BaseModel] | None, body: Body, path: str) -> Iterator[Fault]:
+def _strange_fields(model: type[BaseModel] | None, body: Body, path: str) -> Iterator[FieldError]:
     known = _fields(model) if model else None
     for name, value in body.items():
         where = f"{path}.{name}" if path else name
         if "\x00" in name:
-            yield Fault(field=path, rule="a name may not hold a NUL character")
+            yield FieldError(field=path, rule="a name may not hold a NUL character")
         elif known is not None and name not in known:
-            yield Fault(field=where[:256], rule="unknown field")
+            yield FieldError(field=where[:256], rule="unknown field")
         else:
             yield from _strange(known[name] if known else None, value, where)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from services.gateway.core.faults import Fault, Invalid
-from services.gateway.core.strict import Body, checked
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import CancelJob, JobSpec, SubmitJob
 
 
-class JobAround(Model):
+class SubmissionFields(Model):
     """What stands around a job's specification in a submission."""
 
     idempotency_key: str | None = Field(
@@ -25,24 +25,24 @@ class JobAround(Model):
     array_size: int = Field(1, ge=1, le=10000, description="copies; index in BERTH_ARRAY_INDEX")
 
 
-class JobBody(JobAround):
+class JobBody(SubmissionFields):
     """A submission with its specification in a field of its own."""
 
     spec: JobSpec = Field(description="the job")
 
 
-class FlatJobBody(JobAround, JobSpec):
+class FlatJobBody(SubmissionFields, JobSpec):
     """A submission with the fields of its specification beside the others."""
 
 
-class CancelOrder(Model):
+class CancelRequest(Model):
     """How to stop a job."""
 
     pool: Name | None = Field(None, description="its pool, where that is not known")
     reason: Text = Field("", description="for the record")
 
 
-class CancelBody(CancelOrder):
+class CancelBody(CancelRequest):
     """A wish to stop a job."""
 
     job_id: JobId = Field(description="the job")
@@ -53,7 +53,7 @@ class TenantMismatch(Exception):
     """The body names a tenant that is not the sender."""
 
     def __init__(self, named: str) -> None:
-        self.fault = Fault(field="tenant", value=named, rule="is not the sender's tenant")
+        self.fault = FieldError(field="tenant", value=named, rule="is not the sender's tenant")
         super().__init__(str(self.fault))
 
 
@@ -65,14 +65,14 @@ class Sender:
     default_pool: str
 
 
-_AROUND = frozenset(JobAround.model_fields)
+_AROUND = frozenset(SubmissionFields.model_fields)
 
 
-def job_body(body: Body) -> JobBody:
+def parse_submission(body: Body) -> JobBody:
     """Both spellings of a submission; faults are named as the sender spelled them."""
     if "spec" in body:
-        return checked(JobBody, body)
-    flat = checked(FlatJobBody, body)
+        return parse_body(JobBody, body)
+    flat = parse_body(FlatJobBody, body)
     spec = {name: getattr(flat, name) for name in flat.model_fields_set - _AROUND}
     return JobBody(
         spec=JobSpec.model_validate(spec),
@@ -85,8 +85,8 @@ def job_body(body: Body) -> JobBody:
 
 def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str) -> SubmitJob:
     """The command, stamped with the sender's tenant and the pool; `key` serves if none is given."""
-    refuse_other_tenant(body.tenant, sender)
-    pool = known_pool(body.pool, sender, pools)
+    check_tenant(body.tenant, sender)
+    pool = resolve_pool(body.pool, sender, pools)
     chosen = body.idempotency_key or key
     return SubmitJob(
         job_id=derive_job_id(sender.tenant, pool, chosen),
@@ -99,18 +99,18 @@ def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str
 
 
 def cancel_job(body: CancelBody, sender: Sender) -> CancelJob:
-    refuse_other_tenant(body.tenant, sender)
+    check_tenant(body.tenant, sender)
     return CancelJob(job_id=body.job_id, tenant=sender.tenant, reason=body.reason)
 
 
-def known_pool(asked: str | None, sender: Sender, pools: Mapping[str, int]) -> str:
+def resolve_pool(asked: str | None, sender: Sender, pools: Mapping[str, int]) -> str:
     pool = asked or sender.default_pool
     if pool not in pools:
-        raise Invalid([Fault(field="pool", value=pool, rule="no such pool")])
+        raise InvalidBody([FieldError(field="pool", value=pool, rule="no such pool")])
     return pool
 
 
-def refuse_other_tenant(named: str | None, sender: Sender) -> None:
+def check_tenant(named: str | None, sender: Sender) -> None:
     if named is not None and named != sender.tenant:
         raise TenantMismatch(named)
 

@@ -8,14 +8,20 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from services.gateway import queries
+from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.core.strict import checked
-from services.gateway.docs import refusals, takes
-from services.gateway.entry import entered
-from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
-from services.gateway.paging import Limit, TimePage, TimeToken, page
-from services.gateway.parts import Gateway, gateway
+from services.gateway.commands import (
+    CommandReceipt,
+    accepted_response,
+    json_response,
+    lane_of_pool,
+    send_command,
+)
+from services.gateway.core.strict import parse_body
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
 from services.gateway.problem import not_found
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.faults import DismissFault, MarkFalseAlarm
 from shared.contracts.registry import Bearer
@@ -27,14 +33,14 @@ FaultId = Annotated[
 State = Literal["suspected", "cleared", "dismissed", "false_alarm"]
 
 
-class FaultOrder(Model):
+class FaultRequest(Model):
     """Why, and where if the gateway cannot know."""
 
     reason: Text = Field("", description="for the record")
     pool: Name | None = Field(None, description="the fault's pool, while Postgres is away")
 
 
-@router.get("", responses=refusals(422))
+@router.get("", responses=problem_responses(422))
 async def list_faults(
     request: Request,
     pool: Annotated[Name | None, Query(description="of this pool alone")] = None,
@@ -44,21 +50,21 @@ async def list_faults(
     limit: Limit = 100,
 ) -> Response:
     """Workers that were slower than their peers, the youngest suspicion first."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    place = TimePage.read(after)
-    rows = await parts.database.rows(
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    place = TimeCursor.read(after)
+    rows = await gateway.database.rows(
         bearer, queries.FAULTS, bearer.tenant, pool, node, state, place.at, place.key, limit
     )
-    return shown(page(rows, limit, "suspected_at", "fault_id"))
+    return json_response(page_of(rows, limit, "suspected_at", "fault_id"))
 
 
 @router.post(
     "/{fault_id:path}/dismiss",
     status_code=202,
-    response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422),
-    openapi_extra=takes(FaultOrder, required=False),
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(FaultRequest, required=False),
 )
 async def dismiss(request: Request, fault_id: FaultId) -> Response:
     """The suspicion is seen and nothing is to be done about it."""
@@ -68,9 +74,9 @@ async def dismiss(request: Request, fault_id: FaultId) -> Response:
 @router.post(
     "/{fault_id:path}/false-alarm",
     status_code=202,
-    response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422),
-    openapi_extra=takes(FaultOrder, required=False),
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(FaultRequest, required=False),
 )
 async def false_alarm(request: Request, fault_id: FaultId) -> Response:
     """The worker was healthy: the detector's record says so."""
@@ -80,21 +86,23 @@ async def false_alarm(request: Request, fault_id: FaultId) -> Response:
 async def _order(
     request: Request, fault_id: str, kind: type[DismissFault] | type[MarkFalseAlarm]
 ) -> Response:
-    parts = gateway(request)
-    bearer = await entered(request, "operator")
-    body = checked(FaultOrder, await json_body(request))
-    lane = await _lane(parts, bearer, fault_id, body.pool)
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    body = parse_body(FaultRequest, await json_body(request))
+    lane = await _lane(gateway, bearer, fault_id, body.pool)
     command: Command = kind(fault_id=fault_id, reason=body.reason)
-    return accepted(
-        await order(request, parts, bearer, command, lane=lane, subject=fault_id, span="fault")
+    return accepted_response(
+        await send_command(
+            request, gateway, bearer, command, lane=lane, subject=fault_id, span="fault"
+        )
     )
 
 
-async def _lane(parts: Gateway, bearer: Bearer, fault_id: str, pool: str | None) -> int:
+async def _lane(gateway: Gateway, bearer: Bearer, fault_id: str, pool: str | None) -> int:
     """As told, or as Postgres knows."""
     if pool is not None:
-        return lane_of_pool(parts, pool)
-    row = await parts.database.row(bearer, queries.LANE_OF_FAULT, fault_id)
+        return lane_of_pool(gateway, pool)
+    row = await gateway.database.row(bearer, queries.LANE_OF_FAULT, fault_id)
     if row is None:
         raise not_found("fault")
     return int(str(row["partition"]))

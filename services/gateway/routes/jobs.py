@@ -8,36 +8,36 @@ from uuid import uuid4
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from services.gateway import queries
-from services.gateway.access import Access
+from services.gateway.access import AccessDirectory
+from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.core.faults import Fault, Invalid
-from services.gateway.core.strict import Body, checked
+from services.gateway.commands import (
+    COMMANDS,
+    CommandReceipt,
+    SubmissionReceipt,
+    accepted_response,
+    append_command,
+    json_response,
+    lane_of_pool,
+    new_command_id,
+    send_command,
+)
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import (
-    CancelOrder,
+    CancelRequest,
     FlatJobBody,
     JobBody,
     Sender,
-    job_body,
     job_ids,
+    parse_submission,
     submit_job,
 )
-from services.gateway.docs import refusals, takes
-from services.gateway.entry import entered
-from services.gateway.orders import (
-    COMMANDS,
-    Submitted,
-    Ticket,
-    accepted,
-    lane_of_pool,
-    new_command_id,
-    order,
-    send,
-    shown,
-)
-from services.gateway.outbox import Letter
-from services.gateway.paging import Limit, NamePart, TimePage, TimeToken, page
-from services.gateway.parts import Gateway, gateway
-from services.gateway.problem import Refusal, not_found, unavailable
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.paging import Limit, NamePart, TimeCursor, TimeToken, page_of
+from services.gateway.problem import ApiError, not_found, unavailable
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId, Name
 from shared.contracts.jobs import CancelJob
 from shared.contracts.registry import Bearer
@@ -50,41 +50,41 @@ Job = Annotated[JobId, Path(description="the job's id")]
 @router.post(
     "",
     status_code=202,
-    response_model=Submitted,
-    responses=refusals(400, 413, 415, 422),
-    openapi_extra=takes(FlatJobBody, JobBody),
+    response_model=SubmissionReceipt,
+    responses=problem_responses(400, 413, 415, 422),
+    openapi_extra=request_body(FlatJobBody, JobBody),
 )
 async def submit(request: Request) -> Response:
     """Run a job, or an array of it. A repeat with the same `Idempotency-Key` (or field
     `idempotency_key`) and the same body changes nothing and has the same job id."""
-    parts = gateway(request)
-    bearer = await entered(request, "submitter")
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "submitter")
     raw = await json_body(request)
-    body = job_body(raw)
-    sender = sender_of(parts.access, bearer, body.tenant)
-    command = submit_job(body, sender, parts.access.pools(), _key(request, body))
-    lane = parts.access.pools()[command.pool]
-    letter = Letter(
+    body = parse_submission(raw)
+    sender = sender_for(gateway.access, bearer, body.tenant)
+    command = submit_job(body, sender, gateway.access.pools(), _key(request, body))
+    lane = gateway.access.pools()[command.pool]
+    letter = OutgoingCommand(
         new_command_id(),
         command,
         command.job_id,
         sender.tenant,
         command.pool,
         principal=bearer.principal,
-        access_next=parts.access.next,
+        access_next=gateway.access.next,
     )
-    ticket = await send(
+    ticket = await append_command(
         request,
-        parts,
+        gateway,
         "submit",
         COMMANDS,
         lane,
         letter,
         {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
     )
-    parts.recent.note(command.job_id, sender.tenant, lane)
-    return accepted(
-        Submitted(
+    gateway.recent.note(command.job_id, sender.tenant, lane)
+    return accepted_response(
+        SubmissionReceipt(
             command_id=ticket.command_id,
             trace_id=ticket.trace_id,
             job_id=command.job_id,
@@ -95,13 +95,13 @@ async def submit(request: Request) -> Response:
     )
 
 
-def sender_of(access: Access, bearer: Bearer, named: str | None) -> Sender:
+def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:
     """A tenant speaks for itself alone; an operator says for whom."""
     tenant = bearer.tenant or named
     if tenant is None:
-        raise Invalid([Fault(field="tenant", rule="an operator says for whom")])
+        raise InvalidBody([FieldError(field="tenant", rule="an operator says for whom")])
     if not access.view.is_active(tenant):
-        raise Refusal(403, "unknown_tenant", f"{tenant} is not registered, or retired")
+        raise ApiError(403, "unknown_tenant", f"{tenant} is not registered, or retired")
     return access.sender(tenant)
 
 
@@ -111,13 +111,13 @@ def _key(request: Request, body: JobBody) -> str:
     if header is None:
         return str(uuid4())
     if not 1 <= len(header) <= 128:
-        raise Invalid([Fault(field="Idempotency-Key", rule="has 1 to 128 characters")])
+        raise InvalidBody([FieldError(field="Idempotency-Key", rule="has 1 to 128 characters")])
     if body.idempotency_key not in (None, header):
-        raise Invalid([Fault(field="idempotency_key", rule="is not what the header says")])
+        raise InvalidBody([FieldError(field="idempotency_key", rule="is not what the header says")])
     return header
 
 
-@router.get("", responses=refusals(404, 422))
+@router.get("", responses=problem_responses(404, 422))
 async def list_jobs(
     request: Request,
     tenant: Annotated[Name | None, Query(description="for operators: whose")] = None,
@@ -131,14 +131,14 @@ async def list_jobs(
     limit: Limit = 100,
 ) -> Response:
     """Jobs, the youngest first; `next` is the `after` of the following page."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
     sampling_key = scope(bearer, tenant)
-    place = TimePage.read(after)
-    rows = await parts.database.rows(
+    place = TimeCursor.read(after)
+    rows = await gateway.database.rows(
         bearer, queries.JOBS, sampling_key, phase, name, pool, array, place.at, place.key, limit
     )
-    return shown(page(rows, limit, "submitted_at", "job_id"))
+    return json_response(page_of(rows, limit, "submitted_at", "job_id"))
 
 
 def scope(bearer: Bearer, tenant: str | None) -> str | None:
@@ -150,20 +150,20 @@ def scope(bearer: Bearer, tenant: str | None) -> str | None:
 
 async def visible(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]:
     """The job, where the sender may see it."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    row = await parts.database.row(bearer, queries.JOB, bearer.tenant, job_id)
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
     if row is None:
         raise not_found("job")
-    return parts, bearer, row
+    return gateway, bearer, row
 
 
-@router.get("/{job_id}", responses=refusals(404))
+@router.get("/{job_id}", responses=problem_responses(404))
 async def show(request: Request, job_id: Job) -> Response:
     """One job, with its specification (without command and environment)."""
     _, _, row = await visible(request, job_id)
     row["trace_id"] = trace_id(row)
-    return shown(row)
+    return json_response(row)
 
 
 def trace_id(row: Body) -> str:
@@ -171,24 +171,24 @@ def trace_id(row: Body) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-@router.get("/{job_id}/timeline", responses=refusals(404))
+@router.get("/{job_id}/timeline", responses=problem_responses(404))
 async def timeline(request: Request, job_id: Job) -> Response:
     """Everything that was decided about the job, in order."""
     return await _history(request, job_id, queries.TIMELINE)
 
 
-@router.get("/{job_id}/why", responses=refusals(404))
+@router.get("/{job_id}/why", responses=problem_responses(404))
 async def why(request: Request, job_id: Job) -> Response:
     """Why the job waited, as a time series: each reason with its numbers, from `at` to `until`.
 
     `line` is the place of a waiting job in the order that priority last advised; `placing` is what
     decided where a job that waits no more was placed.
     """
-    parts, bearer, _ = await visible(request, job_id)
-    found = await _told(parts, bearer, job_id, queries.WHY)
-    line = await parts.database.row(bearer, queries.PLACE_IN_LINE, bearer.tenant, job_id)
-    placed = await parts.database.row(bearer, queries.LAST_PLACING, bearer.tenant, job_id)
-    return shown({**found, "line": line, "placing": placing(placed)})
+    gateway, bearer, _ = await visible(request, job_id)
+    found = await _told(gateway, bearer, job_id, queries.WHY)
+    line = await gateway.database.row(bearer, queries.QUEUE_POSITION, bearer.tenant, job_id)
+    placed = await gateway.database.row(bearer, queries.LAST_PLACEMENT, bearer.tenant, job_id)
+    return json_response({**found, "line": line, "placing": placing(placed)})
 
 
 def placing(row: Body | None) -> Body | None:
@@ -201,13 +201,13 @@ def placing(row: Body | None) -> Body | None:
 
 
 async def _history(request: Request, job_id: str, sql: str) -> Response:
-    parts, bearer, _ = await visible(request, job_id)
-    return shown(await _told(parts, bearer, job_id, sql))
+    gateway, bearer, _ = await visible(request, job_id)
+    return json_response(await _told(gateway, bearer, job_id, sql))
 
 
-async def _told(parts: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
+async def _told(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
     """Events of the job; whose job it made room for is for operators."""
-    rows = await parts.database.rows(bearer, sql, bearer.tenant, job_id)
+    rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
     if bearer.tenant is not None:
         for data in (row["data"] for row in rows):
             if isinstance(data, dict):
@@ -215,18 +215,23 @@ async def _told(parts: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
     return {"job_id": job_id, "items": rows}
 
 
-@router.get("/{job_id}/trace", responses=refusals(404))
+@router.get("/{job_id}/trace", responses=problem_responses(404))
 async def trace(request: Request, job_id: Job) -> Response:
     """The spans of the job's start and of what was decided later, as far as they are kept."""
-    parts, bearer, row = await visible(request, job_id)
-    spans = [*parts.ring.trace(trace_id(row)), *parts.ring.by_job(job_id)]
+    gateway, bearer, row = await visible(request, job_id)
+    spans = [*gateway.ring.trace(trace_id(row)), *gateway.ring.by_job(job_id)]
     unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
     if bearer.tenant is not None:
         unique = spans_visible_to(unique, bearer.tenant, job_id)
-    return shown({"job_id": job_id, "spans": parts.ring.to_json(unique)})
+    return json_response({"job_id": job_id, "spans": gateway.ring.to_json(unique)})
 
 
-@router.delete("/{job_id}", status_code=202, response_model=Ticket, responses=refusals(404, 422))
+@router.delete(
+    "/{job_id}",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=problem_responses(404, 422),
+)
 async def delete(request: Request, job_id: Job) -> Response:
     """Cancel a job, or every job of an array, whatever its phase."""
     return await cancel(request, job_id)
@@ -235,21 +240,21 @@ async def delete(request: Request, job_id: Job) -> Response:
 @router.post(
     "/{job_id}/cancel",
     status_code=202,
-    response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422),
-    openapi_extra=takes(CancelOrder, required=False),
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(CancelRequest, required=False),
 )
 async def cancel(request: Request, job_id: Job) -> Response:
     """Cancel a job, or every job of an array; answered when its end is known."""
-    parts = gateway(request)
-    bearer = await entered(request, "submitter")
-    body = checked(CancelOrder, await json_body(request))
-    lane = await _lane(parts, bearer, job_id, body.pool)
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "submitter")
+    body = parse_body(CancelRequest, await json_body(request))
+    lane = await _lane(gateway, bearer, job_id, body.pool)
     command = CancelJob(job_id=job_id, tenant=bearer.tenant, reason=body.reason)
-    return accepted(
-        await order(
+    return accepted_response(
+        await send_command(
             request,
-            parts,
+            gateway,
             bearer,
             command,
             lane=lane,
@@ -260,23 +265,23 @@ async def cancel(request: Request, job_id: Job) -> Response:
     )
 
 
-async def _lane(parts: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:
+async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:
     """Where the job is: as told, as remembered, as Postgres knows, or where the tenant's are."""
     if pool is not None:
-        return lane_of_pool(parts, pool)
-    known = parts.recent.lane(job_id, bearer.tenant)
+        return lane_of_pool(gateway, pool)
+    known = gateway.recent.lane(job_id, bearer.tenant)
     if known is not None:
         return known
     try:
-        row = await parts.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
-    except Refusal:
-        return _default_lane(parts, bearer)
+        row = await gateway.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
+    except ApiError:
+        return _default_lane(gateway, bearer)
     if row is None:
         raise not_found("job")
     return int(str(row["partition"]))
 
 
-def _default_lane(parts: Gateway, bearer: Bearer) -> int:
+def _default_lane(gateway: Gateway, bearer: Bearer) -> int:
     if bearer.tenant is None:
         raise unavailable("reads_unavailable", "name the pool while Postgres is away")
-    return lane_of_pool(parts, parts.access.sender(bearer.tenant).default_pool)
+    return lane_of_pool(gateway, gateway.access.sender(bearer.tenant).default_pool)

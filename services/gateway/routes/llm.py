@@ -6,23 +6,29 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from services.gateway import queries
+from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.core.faults import Fault, Invalid
-from services.gateway.core.strict import checked
-from services.gateway.core.submission import refuse_other_tenant
-from services.gateway.docs import refusals, takes
-from services.gateway.entry import entered
-from services.gateway.orders import LLM_REQUESTS, Ticket, accepted, order, shown
-from services.gateway.paging import Limit, TimePage, TimeToken, page
-from services.gateway.parts import gateway
-from services.gateway.routes.jobs import sender_of
+from services.gateway.commands import (
+    LLM_REQUESTS,
+    CommandReceipt,
+    accepted_response,
+    json_response,
+    send_command,
+)
+from services.gateway.core.field_errors import FieldError, InvalidBody
+from services.gateway.core.strict import parse_body
+from services.gateway.core.submission import check_tenant
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.paging import Limit, TimeCursor, TimeToken, page_of
+from services.gateway.routes.jobs import sender_for
+from services.gateway.wiring import gateway_of
 from shared.contracts.base import Model, Name
 from shared.contracts.llm import ServeLlmRequest
 
 router = APIRouter(prefix="/v1/llm", tags=["llm"])
 
 
-class LlmOrder(Model):
+class LlmSubmission(Model):
     """One request of an application."""
 
     request_id: str = Field(
@@ -39,26 +45,26 @@ class LlmOrder(Model):
 @router.post(
     "/requests",
     status_code=202,
-    response_model=Ticket,
-    responses=refusals(400, 413, 415, 422),
-    openapi_extra=takes(LlmOrder),
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 413, 415, 422),
+    openapi_extra=request_body(LlmSubmission),
 )
 async def serve(request: Request) -> Response:
     """Ask an endpoint to serve a request; throttle decides when."""
-    parts = gateway(request)
-    bearer = await entered(request, "submitter")
-    body = checked(LlmOrder, await json_body(request))
-    sender = sender_of(parts.access, bearer, body.tenant)
-    refuse_other_tenant(body.tenant, sender)
-    endpoint = parts.access.view.endpoint(body.endpoint)
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "submitter")
+    body = parse_body(LlmSubmission, await json_body(request))
+    sender = sender_for(gateway.access, bearer, body.tenant)
+    check_tenant(body.tenant, sender)
+    endpoint = gateway.access.view.endpoint(body.endpoint)
     if endpoint is None:
-        fault = Fault(field="endpoint", value=body.endpoint, rule="no such endpoint")
-        raise Invalid([fault])
+        fault = FieldError(field="endpoint", value=body.endpoint, rule="no such endpoint")
+        raise InvalidBody([fault])
     command = ServeLlmRequest(**{**body.model_dump(), "tenant": sender.tenant})
-    return accepted(
-        await order(
+    return accepted_response(
+        await send_command(
             request,
-            parts,
+            gateway,
             bearer,
             command,
             topic=LLM_REQUESTS,
@@ -69,13 +75,13 @@ async def serve(request: Request) -> Response:
     )
 
 
-@router.get("/requests", responses=refusals(422))
+@router.get("/requests", responses=problem_responses(422))
 async def list_requests(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
     """LLM requests, the youngest first."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    place = TimePage.read(after)
-    rows = await parts.database.rows(
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    place = TimeCursor.read(after)
+    rows = await gateway.database.rows(
         bearer, queries.LLM_REQUESTS, bearer.tenant, place.at, place.key, limit
     )
-    return shown(page(rows, limit, "queued_at", "request_id"))
+    return json_response(page_of(rows, limit, "queued_at", "request_id"))

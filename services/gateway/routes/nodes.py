@@ -8,14 +8,20 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
 from services.gateway import queries
+from services.gateway.authorization import authorize
 from services.gateway.body import json_body
-from services.gateway.core.strict import checked
-from services.gateway.docs import refusals, takes
-from services.gateway.entry import entered
-from services.gateway.orders import Ticket, accepted, lane_of_pool, order, shown
-from services.gateway.paging import Limit, PageToken, page
-from services.gateway.parts import Gateway, gateway
-from services.gateway.problem import Refusal, not_found
+from services.gateway.commands import (
+    CommandReceipt,
+    accepted_response,
+    json_response,
+    lane_of_pool,
+    send_command,
+)
+from services.gateway.core.strict import parse_body
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.paging import Limit, PageToken, page_of
+from services.gateway.problem import ApiError, not_found
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, JobId, Model, Name, Text
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
@@ -26,40 +32,42 @@ Verb = Literal["cordon", "uncordon", "drain"]
 Pool = Annotated[Name | None, Query(description="of this pool alone")]
 
 
-class NodeOrder(Model):
+class NodeRequest(Model):
     """Why, and where if the gateway cannot know."""
 
     reason: Text = Field("", description="for the record")
     pool: Name | None = Field(None, description="the node's pool, while Postgres is away")
 
 
-@router.get("/nodes", responses=refusals(422))
+@router.get("/nodes", responses=problem_responses(422))
 async def list_nodes(
     request: Request, pool: Pool = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
     """Nodes with their GPUs; `used_milli` says of each GPU how many thousandths are taken."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    rows = await parts.database.rows(bearer, queries.NODES, pool, after, limit)
-    return shown(page(rows, limit, "node_id"))
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
+    return json_response(page_of(rows, limit, "node_id"))
 
 
 @router.post(
     "/nodes/{node_id}/{verb}",
     status_code=202,
-    response_model=Ticket,
-    responses=refusals(400, 404, 413, 415, 422),
-    openapi_extra=takes(NodeOrder, required=False),
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(NodeRequest, required=False),
 )
 async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
     """Cordon: nothing more starts there. Drain: its jobs are moved away too. Uncordon: use it."""
-    parts = gateway(request)
-    bearer = await entered(request, "operator")
-    body = checked(NodeOrder, await json_body(request))
-    lane = await _lane(parts, bearer, node_id, body.pool)
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    body = parse_body(NodeRequest, await json_body(request))
+    lane = await _lane(gateway, bearer, node_id, body.pool)
     command = _command(node_id, verb, body.reason)
-    return accepted(
-        await order(request, parts, bearer, command, lane=lane, subject=node_id, span="node")
+    return accepted_response(
+        await send_command(
+            request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
+        )
     )
 
 
@@ -73,14 +81,14 @@ def _command(node_id: str, verb: Verb, reason: str) -> Command:
             return UncordonNode(node_id=node_id)
 
 
-async def _lane(parts: Gateway, bearer: Bearer, node_id: str, pool: str | None) -> int:
+async def _lane(gateway: Gateway, bearer: Bearer, node_id: str, pool: str | None) -> int:
     """As told, as Postgres knows, or the only one there is."""
     if pool is not None:
-        return lane_of_pool(parts, pool)
+        return lane_of_pool(gateway, pool)
     try:
-        row = await parts.database.row(bearer, queries.LANE_OF_NODE, node_id)
-    except Refusal:
-        lanes = set(parts.access.pools().values())
+        row = await gateway.database.row(bearer, queries.LANE_OF_NODE, node_id)
+    except ApiError:
+        lanes = set(gateway.access.pools().values())
         if len(lanes) != 1:
             raise
         return lanes.pop()
@@ -89,16 +97,16 @@ async def _lane(parts: Gateway, bearer: Bearer, node_id: str, pool: str | None) 
     return int(str(row["partition"]))
 
 
-@router.get("/queue", responses=refusals(422))
+@router.get("/queue", responses=problem_responses(422))
 async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
     """Jobs that wait for GPUs, in the order that priority advises."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    rows = await parts.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
-    return shown({"items": rows, "next": None})
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    rows = await gateway.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
+    return json_response({"items": rows, "next": None})
 
 
-@router.get("/allocations", responses=refusals(422))
+@router.get("/allocations", responses=problem_responses(422))
 async def allocations(
     request: Request,
     pool: Pool = None,
@@ -108,9 +116,9 @@ async def allocations(
     limit: Limit = 100,
 ) -> Response:
     """Which worker holds which GPUs."""
-    parts = gateway(request)
-    bearer = await entered(request, "viewer")
-    rows = await parts.database.rows(
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "viewer")
+    rows = await gateway.database.rows(
         bearer, queries.ALLOCATIONS, bearer.tenant, pool, job, released, after, limit
     )
-    return shown(page(rows, limit, "allocation_id"))
+    return json_response(page_of(rows, limit, "allocation_id"))

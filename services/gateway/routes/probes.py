@@ -11,10 +11,10 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from services.gateway.body import raw_body
-from services.gateway.docs import WITHOUT_KEY, answers, refusals
-from services.gateway.orders import shown
-from services.gateway.parts import gateway
-from services.gateway.problem import Refusal
+from services.gateway.commands import json_response
+from services.gateway.openapi import WITHOUT_KEY, problem_responses, text_response
+from services.gateway.problem import ApiError
+from services.gateway.wiring import gateway_of
 
 router = APIRouter(tags=["probes"])
 TRACES_LIMIT_BYTES = 8 * 1024 * 1024
@@ -35,7 +35,7 @@ async def index() -> Response:
 @router.get("/health", openapi_extra=WITHOUT_KEY)
 async def health() -> Response:
     """The process answers."""
-    return shown({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @router.get(
@@ -45,9 +45,9 @@ async def health() -> Response:
 )
 async def ready(request: Request) -> Response:
     """Commands can be taken: the broker answers and keys are known. Postgres does not matter."""
-    parts = gateway(request)
-    said = {"broker": parts.outbox.ready, "access": parts.access.ready}
-    response = shown({**said, "ready": all(said.values())})
+    gateway = gateway_of(request)
+    said = {"broker": gateway.outbox.ready, "access": gateway.access.ready}
+    response = json_response({**said, "ready": all(said.values())})
     if not all(said.values()):
         response.status_code = 503
         response.headers["Retry-After"] = "2"
@@ -55,27 +55,30 @@ async def ready(request: Request) -> Response:
 
 
 @router.get(
-    "/metrics", openapi_extra=WITHOUT_KEY, response_class=Response, responses=answers("text/plain")
+    "/metrics",
+    openapi_extra=WITHOUT_KEY,
+    response_class=Response,
+    responses=text_response("text/plain"),
 )
 async def metrics(request: Request) -> Response:
     """For Prometheus."""
-    registry = gateway(request).telemetry.metrics.registry
+    registry = gateway_of(request).telemetry.metrics.registry
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.post("/v1/traces", openapi_extra=WITHOUT_KEY, responses=refusals(400, 413))
+@router.post("/v1/traces", openapi_extra=WITHOUT_KEY, responses=problem_responses(400, 413))
 async def traces(request: Request) -> Response:
     """OTLP/HTTP spans of the services beside it; the last are kept in memory."""
     host = request.client.host if request.client else ""
-    may_send = gateway(request).settings.spans_from
+    may_send = gateway_of(request).settings.spans_from
     if not _is_near(host, may_send):
-        raise Refusal(403, "forbidden", f"spans are taken from {may_send} addresses only")
+        raise ApiError(403, "forbidden", f"spans are taken from {may_send} addresses only")
     body = await raw_body(request, TRACES_LIMIT_BYTES, encoded=True)
     media, encoding = (request.headers.get(n, "") for n in ("content-type", "content-encoding"))
     try:
-        gateway(request).ring.ingest(body, media, encoding)
+        gateway_of(request).ring.ingest(body, media, encoding)
     except ValueError as error:
-        raise Refusal(400, "malformed", str(error)[:200]) from None
+        raise ApiError(400, "malformed", str(error)[:200]) from None
     json = media.startswith("application/json")
     return Response(b"{}" if json else b"", media_type=media or "application/x-protobuf")
 

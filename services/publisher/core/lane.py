@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from services.publisher.core.place import Place, Places, after, encode
+from services.publisher.core.position import LanePositions, LedgerPosition, after, encode
 from services.publisher.core.private import PRIVATE, strip
 from shared.contracts.access import EndpointConfigured, PoolConfigured
 from shared.contracts.base import EVENTS
@@ -42,26 +42,26 @@ _peek = msgspec.json.Decoder(Peek)
 NAMES_LANE = {PoolConfigured.TYPE, EndpointConfigured.TYPE}
 
 
-class Lane:
+class PublisherLane:
     """Deterministic: the same records give the same bytes, wherever a restart begins."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, positions: LanePositions) -> None:
+        self.positions = positions
         self.unknown = 0
-        self._cursor = encode(places)
+        self._cursor = encode(positions)
 
     def publish(self, accepted: Accepted) -> list[Published]:
         """Events of one record. Only the last carries the place behind the record: a restart in
         the midst of it begins at the record again."""
-        place = self.places.setdefault(accepted.ledger, Place())
-        before, out = self._cursor, list(self._events(accepted, place))
-        place.cursor = after(accepted)
-        self._cursor = encode(self.places)
+        position = self.positions.setdefault(accepted.ledger, LedgerPosition())
+        before, out = self._cursor, list(self._events(accepted, position))
+        position.cursor = after(accepted)
+        self._cursor = encode(self.positions)
         return [
             event._replace(cursor=self._cursor if event is out[-1] else before) for event in out
         ]
 
-    def _events(self, accepted: Accepted, place: Place) -> Iterator[Published]:
+    def _events(self, accepted: Accepted, position: LedgerPosition) -> Iterator[Published]:
         for raw in accepted.raw():
             kind, data = upcast(raw.type, raw.data)
             event = EVENTS.get(kind)
@@ -70,9 +70,9 @@ class Lane:
                 continue
             peek = _peek.decode(data)
             if kind in NAMES_LANE and accepted.ledger != "access":
-                place.pool = peek.pool or peek.endpoint or ""
+                position.pool = peek.pool or peek.endpoint or ""
             if event.PUBLIC:
-                yield _published(accepted, raw, kind, data, peek.tenant or "", place.pool)
+                yield _published(accepted, raw, kind, data, peek.tenant or "", position.pool)
 
 
 def _published(

@@ -9,9 +9,9 @@ from typing import cast
 import msgspec
 from fastapi import Request
 
-from services.gateway.attempts import MOST_KINDS, Attempts
-from services.gateway.outbox import Letter, Outbox
-from services.gateway.problem import Refusal, unavailable
+from services.gateway.attempts import MOST_KINDS, DeniedAttempts
+from services.gateway.outbox import Outbox, OutgoingCommand
+from services.gateway.problem import ApiError, unavailable
 from tests.services.gateway.stack import Stack
 
 
@@ -20,9 +20,9 @@ class Box:
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
-        self.sent: list[Letter] = []
+        self.sent: list[OutgoingCommand] = []
 
-    async def put(self, topic: str, partition: int, letter: Letter) -> None:
+    async def put(self, topic: str, partition: int, letter: OutgoingCommand) -> None:
         if self.failures:
             self.failures -= 1
             raise unavailable("broker_unavailable", "")
@@ -41,9 +41,9 @@ def request(principal: str, route: str = "/v1/keys") -> Request:
 
 async def test_kinds_are_counted_and_nothing_is_lost_while_the_broker_is_away() -> None:
     box = Box(failures=1)
-    attempts = Attempts(cast(Outbox, box), "g")
+    attempts = DeniedAttempts(cast(Outbox, box), "g")
     for status in (401, 403, 403, 404, 422, 503):
-        attempts.note(request("key:a"), Refusal(status, "x"))
+        attempts.note(request("key:a"), ApiError(status, "x"))
     await attempts._tell()
     await attempts._tell()
     [letter] = box.sent
@@ -54,9 +54,9 @@ async def test_kinds_are_counted_and_nothing_is_lost_while_the_broker_is_away() 
 
 async def test_however_many_try_a_note_stays_small() -> None:
     box = Box()
-    attempts = Attempts(cast(Outbox, box), "g")
+    attempts = DeniedAttempts(cast(Outbox, box), "g")
     for number in range(5000):
-        attempts.note(request(f"key:{number}" * 50), Refusal(403 if number % 2 else 401, "x"))
+        attempts.note(request(f"key:{number}" * 50), ApiError(403 if number % 2 else 401, "x"))
     await attempts._tell()
     told = msgspec.json.decode(box.sent[0].encoded())["data"]["attempts"]
     assert len(told) <= MOST_KINDS and sum(each["requests"] for each in told) == 5000

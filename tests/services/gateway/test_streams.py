@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from services.gateway.hub import Hub, Listener
+from services.gateway.hub import EventHub, Subscriber
 from services.gateway.sse import live
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, KeyRevoked
@@ -121,7 +121,7 @@ async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
 
 async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None:
     broker = MemoryBroker()
-    hub = Hub(lambda: MemoryLog(broker), 1, room=5)
+    hub = EventHub(lambda: MemoryLog(broker), 1, room=5)
     task = asyncio.create_task(hub.run())
     while hub.vector is None:
         await asyncio.sleep(0.01)
@@ -140,7 +140,7 @@ async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None
     await asyncio.gather(task, reader, return_exceptions=True)
 
 
-async def drain(listener: Listener, heard: list[bytes]) -> None:
+async def drain(listener: Subscriber, heard: list[bytes]) -> None:
     async for chunk in live(listener, lambda: True):
         heard.append(chunk)
 

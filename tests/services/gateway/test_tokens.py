@@ -16,9 +16,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from services.gateway.core.claims import BadClaims, ClaimRules, bearer_of
-from services.gateway.key_set import AGAIN_S, KEPT_S, REFRESH_S, CannotJudge, KeySet, usable
+from services.gateway.key_set import (
+    AGAIN_S,
+    KEPT_S,
+    REFRESH_S,
+    KeySet,
+    KeysUnavailable,
+    usable_keys,
+)
 from services.gateway.settings import GatewaySettings
-from services.gateway.tokens import BadToken, TokenRules, is_token, verified
+from services.gateway.tokens import BadToken, TokenRules, is_token, verify_token
 from shared.contracts.registry import Bearer
 from shared.settings import BadSettings, read
 from tests.services.gateway.identity import (
@@ -53,7 +60,7 @@ def _part(value: object) -> str:
 
 async def refusal(token: str, keys: KeySet) -> str:
     with pytest.raises(BadToken) as caught:
-        await verified(token, RULES, keys)
+        await verify_token(token, RULES, keys)
     return str(caught.value)
 
 
@@ -61,7 +68,7 @@ async def test_a_token_of_either_algorithm_says_who_asks(idp: Provider, keys: Ke
     for kid in ("r1", "e1"):
         token = idp.token(kid)
         assert is_token(token)
-        found = await verified(token, RULES, keys)
+        found = await verify_token(token, RULES, keys)
         assert (found.key_id, found.role, found.tenant) == ("grace", "submitter", "ada")
         assert found.principal == "oidc:grace" and found.expires_s
     assert idp.asked == 1
@@ -95,11 +102,11 @@ async def test_a_claim_that_does_not_hold_closes_the_door(
 
 async def test_clocks_may_differ_by_the_leeway_alone(idp: Provider, keys: KeySet) -> None:
     now = int(time.time())
-    await verified(idp.token(exp=now - 10), RULES, keys)
-    await verified(idp.token(nbf=now + 10, iat=now + 10), RULES, keys)
+    await verify_token(idp.token(exp=now - 10), RULES, keys)
+    await verify_token(idp.token(nbf=now + 10, iat=now + 10), RULES, keys)
     strict = TokenRules(ISSUER, AUDIENCE, 0, CLAIMS)
     with pytest.raises(BadToken, match="exp"):
-        await verified(idp.token(exp=now - 10), strict, keys)
+        await verify_token(idp.token(exp=now - 10), strict, keys)
 
 
 async def test_what_is_not_signed_is_refused(idp: Provider, keys: KeySet) -> None:
@@ -196,12 +203,12 @@ async def test_a_key_that_is_new_is_found_and_one_that_is_gone_is_not(
 ) -> None:
     at = [0.0]
     keys = KeySet(idp.url, tmp_path / "ca.crt", lambda: at[0])
-    await verified(idp.token("r1"), RULES, keys)
+    await verify_token(idp.token("r1"), RULES, keys)
     old = idp.token("r1")
     idp.shown.clear()
     idp.add("r2", new_rsa())
     at[0] += AGAIN_S
-    assert (await verified(idp.token("r2"), RULES, keys)).key_id == "grace"
+    assert (await verify_token(idp.token("r2"), RULES, keys)).key_id == "grace"
     assert "no such key" in await refusal(old, keys)
 
 
@@ -227,31 +234,33 @@ async def test_known_keys_outlast_an_outage_for_a_day_and_are_refreshed_behind_i
     at = [0.0]
     keys = KeySet(idp.url, tmp_path / "ca.crt", lambda: at[0])
     idp.keys["new"] = new_ec()
-    await verified(idp.token(), RULES, keys)
+    await verify_token(idp.token(), RULES, keys)
     idp.status = 500
     at[0] = REFRESH_S + 1
-    await verified(idp.token(), RULES, keys)
+    await verify_token(idp.token(), RULES, keys)
     async with asyncio.timeout(30):
         while keys.fetches < 2:
             await asyncio.sleep(0.01)
-    await verified(idp.token(), RULES, keys)
-    with pytest.raises(CannotJudge):
-        await verified(idp.token("new"), RULES, keys)
+    await verify_token(idp.token(), RULES, keys)
+    with pytest.raises(KeysUnavailable):
+        await verify_token(idp.token("new"), RULES, keys)
     at[0] = KEPT_S + 1
-    with pytest.raises(CannotJudge):
-        await verified(idp.token(), RULES, keys)
+    with pytest.raises(KeysUnavailable):
+        await verify_token(idp.token(), RULES, keys)
     idp.status = 200
     at[0] += AGAIN_S
-    await verified(idp.token(), RULES, keys)
+    await verify_token(idp.token(), RULES, keys)
 
 
 async def test_a_provider_that_cannot_prove_who_it_is_has_no_keys(
     idp: Provider, tmp_path: Path
 ) -> None:
-    with pytest.raises(CannotJudge):
-        await verified(idp.token(), RULES, KeySet(idp.url))
-    with pytest.raises(CannotJudge):
-        await verified(idp.token(), RULES, KeySet("https://127.0.0.1:9/keys", tmp_path / "ca.crt"))
+    with pytest.raises(KeysUnavailable):
+        await verify_token(idp.token(), RULES, KeySet(idp.url))
+    with pytest.raises(KeysUnavailable):
+        await verify_token(
+            idp.token(), RULES, KeySet("https://127.0.0.1:9/keys", tmp_path / "ca.crt")
+        )
     assert idp.asked == 0
 
 
@@ -259,7 +268,7 @@ async def test_keys_are_read_from_a_file_too(idp: Provider, tmp_path: Path) -> N
     path = tmp_path / "jwks.json"
     path.write_text(json.dumps({"keys": idp.shown}))
     for place in (str(path), f"file://{path}"):
-        assert (await verified(idp.token(), RULES, KeySet(place))).tenant == "ada"
+        assert (await verify_token(idp.token(), RULES, KeySet(place))).tenant == "ada"
 
 
 def test_only_keys_that_can_verify_our_algorithms_are_kept() -> None:
@@ -276,10 +285,10 @@ def test_only_keys_that_can_verify_our_algorithms_are_kept() -> None:
         {"kty": "RSA"},
         "no key",
     ]
-    assert set(usable(json.dumps({"keys": shown}).encode())) == {"good"}
+    assert set(usable_keys(json.dumps({"keys": shown}).encode())) == {"good"}
     for raw in (b"", b"[]", b"{}", b'{"keys": 1}', b"\xff", b"[" * 100_000):
         with pytest.raises(ValueError, match="JSON|key set"):
-            usable(raw)
+            usable_keys(raw)
 
 
 # ---- claims -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.publisher.app import Publisher
-from services.publisher.core.place import HEADER
+from services.publisher.core.position import HEADER
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
 from shared.bus.log import Entry

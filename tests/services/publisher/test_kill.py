@@ -14,7 +14,7 @@ import pytest
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
-from services.publisher.shipper import KafkaShipper, Outgoing
+from services.publisher.shipper import KafkaShipper, OutgoingRecord
 from shared.bus.ids import new_id
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Entry
@@ -60,7 +60,7 @@ async def fill(kafka: str, records: int) -> None:
         events = (accepted(f"c{n}"), admitted(f"j{n}"), succeeded(f"j{n}"))
         record = Record(new_id(), n + 1, prev, "w", 1000 + n, {}, _packed(events))
         prev = record.id
-        await bus.ship({TP("admission", 0): [Outgoing(b"", encode(record))]})
+        await bus.ship({TP("admission", 0): [OutgoingRecord(b"", encode(record))]})
     await bus.stop()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.gateway.core.rate import NS, Buckets, Rate
+from services.gateway.core.rate import NS, Rate, TokenBuckets
 
 RATES = st.builds(Rate, st.floats(0.1, 1e5), st.integers(1, 50))
 PAUSES_NS = st.lists(st.integers(0, 2 * NS), min_size=1, max_size=80)
@@ -15,7 +15,7 @@ PAUSES_NS = st.lists(st.integers(0, 2 * NS), min_size=1, max_size=80)
 def test_no_span_of_time_has_more_than_a_burst_and_the_rate(
     rate: Rate, pauses_ns: list[int]
 ) -> None:
-    buckets, now_ns, taken = Buckets(rate), 5, list[int]()
+    buckets, now_ns, taken = TokenBuckets(rate), 5, list[int]()
     for pause_ns in pauses_ns:
         now_ns += pause_ns
         if not buckets.take("ada", now_ns):
@@ -30,7 +30,7 @@ def test_no_span_of_time_has_more_than_a_burst_and_the_rate(
 def test_who_waits_as_long_as_told_is_let_in_and_who_comes_earlier_is_not(
     rate: Rate, pauses_ns: list[int]
 ) -> None:
-    buckets, now_ns = Buckets(rate), 5
+    buckets, now_ns = TokenBuckets(rate), 5
     for pause_ns in pauses_ns:
         now_ns += pause_ns
         if wait_ns := buckets.take("ada", now_ns):
@@ -41,7 +41,7 @@ def test_who_waits_as_long_as_told_is_let_in_and_who_comes_earlier_is_not(
 
 @given(st.integers(1, 50))
 def test_a_burst_is_whole_and_another_tenants_is_its_own(burst: int) -> None:
-    buckets = Buckets(Rate(1, burst))
+    buckets = TokenBuckets(Rate(1, burst))
     for tenant in ("ada", "bob"):
         answers = [buckets.take(tenant, 7) for _ in range(burst + 1)]
         assert answers == [0] * burst + [NS]
@@ -51,7 +51,7 @@ def test_a_burst_is_whole_and_another_tenants_is_its_own(burst: int) -> None:
 def test_what_came_in_one_piece_is_waited_for_afterwards(
     rate: Rate, pieces: list[tuple[int, int]]
 ) -> None:
-    buckets, now_ns, sent = Buckets(rate), 5, 0
+    buckets, now_ns, sent = TokenBuckets(rate), 5, 0
     refill_ns = round(NS / rate.per_s)
     for pause_ns, many in pieces:
         now_ns += pause_ns

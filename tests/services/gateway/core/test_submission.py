@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gateway.core.faults import Invalid, NotJson
-from services.gateway.core.strict import checked, parse_object
+from services.gateway.core.field_errors import InvalidBody, NotJson
+from services.gateway.core.strict import parse_body, parse_object
 from services.gateway.core.submission import (
     FlatJobBody,
     Sender,
     TenantMismatch,
-    job_body,
     job_ids,
+    parse_submission,
     submit_job,
 )
 from services.gateway.core.vector import decode_vector, encode_vector
-from services.gateway.inbound import Arrived, parcel
+from services.gateway.inbound import SubmissionRecord, route_submission
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import JobSpec, SubmitJob
 from shared.ledger import cloudevents
@@ -55,10 +55,10 @@ good_spec = st.fixed_dictionaries(
 def test_any_object_is_a_command_or_a_list_of_faults(body: dict[str, Any]) -> None:
     try:
         raw = msgspec.json.encode(body)
-        command = submit_job(job_body(parse_object(raw)), ADA, POOLS, "k")
+        command = submit_job(parse_submission(parse_object(raw)), ADA, POOLS, "k")
     except (NotJson, TenantMismatch, msgspec.MsgspecError, UnicodeEncodeError):
         return
-    except Invalid as error:
+    except InvalidBody as error:
         assert error.faults and all(fault.rule for fault in error.faults)
         return
     assert decode_command(SubmitJob.TYPE, encode(command)) == command
@@ -79,8 +79,8 @@ def test_both_spellings_say_the_same_and_survive_the_wire(
     spec: dict[str, Any], pool: str, array_size: int
 ) -> None:
     around = {"pool": pool, "array_size": array_size}
-    flat = submit_job(job_body({**spec, **around}), ADA, POOLS, "k")
-    nested = submit_job(job_body({"spec": spec, **around}), ADA, POOLS, "k")
+    flat = submit_job(parse_submission({**spec, **around}), ADA, POOLS, "k")
+    nested = submit_job(parse_submission({"spec": spec, **around}), ADA, POOLS, "k")
     assert flat == nested == decode_command(SubmitJob.TYPE, encode(flat))
     assert flat.spec == JobSpec.model_validate_json(json.dumps(spec))
     assert len(job_ids(flat)) == array_size
@@ -91,8 +91,8 @@ def test_both_spellings_say_the_same_and_survive_the_wire(
 def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value: Any) -> None:
     if name in FIELDS:
         return
-    with pytest.raises(Invalid) as refused:
-        checked(FlatJobBody, {**spec, name: value})
+    with pytest.raises(InvalidBody) as refused:
+        parse_body(FlatJobBody, {**spec, name: value})
     assert any(
         fault.field == name and fault.rule == "unknown field" for fault in refused.value.faults
     )
@@ -109,8 +109,8 @@ def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value
     )
 )
 def test_every_record_makes_one_command_and_the_same_one_each_time(raw: bytes | None) -> None:
-    arrived = Arrived("submissions.ada", 0, 7, raw)
-    one, two = (parcel(arrived, ADA, POOLS, True) for _ in range(2))
+    arrived = SubmissionRecord("submissions.ada", 0, 7, raw)
+    one, two = (route_submission(arrived, ADA, POOLS, True) for _ in range(2))
     assert one == two
     assert decode_command(one.command.TYPE, encode(one.command)) == one.command
     assert one.lane in POOLS.values()
@@ -118,7 +118,9 @@ def test_every_record_makes_one_command_and_the_same_one_each_time(raw: bytes | 
 
 def test_a_retired_tenants_record_is_rejected() -> None:
     raw = cloudevents.encode(id="i", source="s", type="job.submit.v1", data=b'{"name": "x"}')
-    made = parcel(Arrived("submissions.ada", 0, 7, raw), ADA, POOLS, active=False)
+    made = route_submission(
+        SubmissionRecord("submissions.ada", 0, 7, raw), ADA, POOLS, active=False
+    )
     assert made.command.TYPE == "submission.reject.v1"
 
 

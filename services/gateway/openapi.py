@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 from services.gateway.problem import MEDIA_TYPE, Problem
 
 REF = "#/components/schemas/{model}"
-SAID = {
+DESCRIPTIONS = {
     400: "The body is no JSON object",
     401: "No key, or none that is known",
     403: "The key may not do this, or the body names another tenant",
@@ -23,10 +23,10 @@ SAID = {
     429: "The tenant asks too often; come back after Retry-After",
     503: "Kafka, or for reads Postgres, is away; come back after Retry-After",
 }
-ABOUT = """The control plane of a shared GPU cluster. What changes something is a command: it is
-answered with 202 and an id once the broker has it, and its owner answers it under
-`/v1/commands/{command_id}`. Where a recorded simulation is shown, every command is refused with
-409. Times are milliseconds since 1970. Errors are RFC 9457 problems."""
+DESCRIPTION = """The control plane of a shared GPU cluster. Every change is a command: the answer is
+202 with an id once the broker has acknowledged it, and `/v1/commands/{command_id}` shows the
+decision. A gateway that shows a recorded simulation answers 409 to every command. Times are in
+milliseconds since 1970. Errors are RFC 9457 problems."""
 
 FASTAPI_ERRORS = ("HTTPValidationError", "ValidationError")
 
@@ -34,16 +34,16 @@ _bodies: dict[str, type[BaseModel]] = {}
 Responses = dict[int | str, dict[str, Any]]
 
 
-def refusals(*statuses: int) -> Responses:
+def problem_responses(*statuses: int) -> Responses:
     """The problems that a route may answer; every route may answer 401, 429 and 503."""
     ref = {"$ref": REF.format(model=Problem.__name__)}
     return {
-        status: {"description": SAID[status], "content": {MEDIA_TYPE: {"schema": ref}}}
+        status: {"description": DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": ref}}}
         for status in sorted({401, 403, 429, 503, *statuses})
     }
 
 
-def takes(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
+def request_body(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
     """The JSON body of a route: one of these."""
     for model in models:
         _bodies[model.__name__] = model
@@ -57,12 +57,12 @@ WITHOUT_KEY: dict[str, Any] = {"security": []}
 """For `openapi_extra` of a route that anybody may ask."""
 
 
-def answers(media_type: str) -> Responses:
+def text_response(media_type: str) -> Responses:
     """What a route says where that is not JSON."""
     return {200: {"content": {media_type: {"schema": {"type": "string"}}}}}
 
 
-def install(app: FastAPI) -> None:
+def install_openapi(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = _schema(app)
@@ -72,7 +72,9 @@ def install(app: FastAPI) -> None:
 
 
 def _schema(app: FastAPI) -> dict[str, Any]:
-    found = get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
+    found = get_openapi(
+        title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes
+    )
     components = found.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas.update(_definitions(Problem) | _closed(_definitions(*_bodies.values())))
@@ -106,4 +108,4 @@ def _say_problems(paths: dict[str, Any]) -> None:
     for operation in (each for path in paths.values() for each in path.values()):
         said = operation["responses"].get("422", {}).get("content", {})
         if "application/json" in said:
-            operation["responses"]["422"] = refusals(422)[422]
+            operation["responses"]["422"] = problem_responses(422)[422]

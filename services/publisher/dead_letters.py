@@ -31,7 +31,7 @@ class Rejection(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetterRecord:
     """Raw bytes with their story in the headers; `missing` says why there are no bytes."""
 
     key: bytes
@@ -47,7 +47,7 @@ class DeadLetters:
         self._feeds: dict[TP, Feed] = {}
         self._ahead: dict[TP, dict[int, bytes]] = {}
 
-    async def letter(self, event: Published) -> DeadLetter:
+    async def letter(self, event: Published) -> DeadLetterRecord:
         rejection = msgspec.json.decode(event.rejected or b"", type=Rejection)
         value, missing = await self._bytes(rejection)
         told = {
@@ -61,7 +61,7 @@ class DeadLetters:
             "berth-missing": missing,
         }
         headers = tuple((name, text.encode()) for name, text in told.items() if text)
-        return DeadLetter(event.id.encode(), value, headers)
+        return DeadLetterRecord(event.id.encode(), value, headers)
 
     async def close(self) -> None:
         for feed in self._feeds.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from services.publisher.core.place import HEADER, Places, decode
+from services.publisher.core.position import HEADER, LanePositions, decode
 from shared.bus.log import Entry, Log
 from shared.ledger.partition import TP
 
@@ -15,10 +15,10 @@ FIRST_STEP = 1
 STEP_FACTOR = 64
 
 
-async def places_in(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, Places]:
+async def read_positions(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, LanePositions]:
     """Of each lane, the place that the last record with one carries; none: begin at 0."""
-    found: dict[int, Places] = {}
-    spans = [await _span(bus, TP(topic, lane)) for lane in lanes]
+    found: dict[int, LanePositions] = {}
+    spans = [await _offset_range(bus, TP(topic, lane)) for lane in lanes]
     wanted, step = [span for span in spans if span.end > span.begin], FIRST_STEP
     while wanted:
         cursors = await _last_cursors(bus, wanted, step)
@@ -28,7 +28,7 @@ async def places_in(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, Pla
     return found
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """What a partition holds; the end may say less than there is."""
 
     tp: TP
@@ -39,11 +39,11 @@ class Span(NamedTuple):
         return max(self.begin, self.end - step)
 
 
-async def _span(bus: Log, tp: TP) -> Span:
-    return Span(tp, await bus.begin(tp), await bus.end(tp))
+async def _offset_range(bus: Log, tp: TP) -> OffsetRange:
+    return OffsetRange(tp, await bus.begin(tp), await bus.end(tp))
 
 
-async def _last_cursors(bus: Log, spans: list[Span], step: int) -> dict[TP, bytes]:
+async def _last_cursors(bus: Log, spans: list[OffsetRange], step: int) -> dict[TP, bytes]:
     """Reads to the ends that were told, and then on until nothing comes."""
     last: dict[TP, bytes] = {}
     short = {span.tp: span.end for span in spans}

@@ -18,7 +18,7 @@ POLL_S = 2.0
 QUIET_S = 0.3
 
 
-class Printed(msgspec.Struct):
+class LogBatch(msgspec.Struct):
     """The fields of `LogLines` that are shown."""
 
     job_id: str
@@ -29,7 +29,7 @@ class Printed(msgspec.Struct):
     lines: list[str]
 
 
-class Line(msgspec.Struct, frozen=True):
+class LogLine(msgspec.Struct, frozen=True):
     """One line, with its place in the output of its worker."""
 
     attempt: int
@@ -47,30 +47,30 @@ class JobLog:
         self._tenant = tenant
         self._next: dict[tuple[int, int], int] = {}
 
-    def lines(self, entry: Entry) -> Iterator[Line]:
+    def lines(self, entry: Entry) -> Iterator[LogLine]:
         if entry.value is None or self._needle not in entry.value:
             return
         try:
-            printed = msgspec.json.decode(decode(entry.value).body, type=Printed)
+            printed = msgspec.json.decode(decode(entry.value).body, type=LogBatch)
         except (Malformed, msgspec.MsgspecError, UnicodeDecodeError):
             return
         if (printed.job_id, printed.tenant) == (self._job_id, self._tenant):
             yield from self._fresh(printed)
 
-    def _fresh(self, printed: Printed) -> Iterator[Line]:
+    def _fresh(self, printed: LogBatch) -> Iterator[LogLine]:
         worker = (printed.attempt, printed.rank)
         due = self._next.get(worker, 0)
         for number, text in enumerate(printed.lines, printed.first_line):
             if number >= due:
-                yield Line(printed.attempt, printed.rank, number, text)
+                yield LogLine(printed.attempt, printed.rank, number, text)
         self._next[worker] = max(due, printed.first_line + len(printed.lines))
 
 
-async def past_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[Line]:
+async def past_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[LogLine]:
     """What is there now."""
     feed, end = await _open(open_log, lane)
     try:
-        found: list[Line] = []
+        found: list[LogLine] = []
         position = 0
         while polled := await feed.poll(POLL_S if position < end else QUIET_S, 2000):
             for entry in polled[TP(TOPIC, lane)]:
@@ -109,5 +109,5 @@ async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int]:
     return await bus.feed({place: start}, lossy=True), end
 
 
-def _frame(line: Line) -> bytes:
+def _frame(line: LogLine) -> bytes:
     return b"event: line\ndata: %b\n\n" % msgspec.json.encode(line)

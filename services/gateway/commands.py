@@ -9,9 +9,9 @@ import msgspec
 from fastapi import Request, Response
 from pydantic import Field
 
-from services.gateway.outbox import Letter
-from services.gateway.parts import Gateway
-from services.gateway.problem import Refusal
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.problem import ApiError
+from services.gateway.wiring import Gateway
 from shared.contracts.base import Command, Model
 from shared.contracts.registry import Bearer
 from shared.telemetry.names import AttributeKey, SpanName
@@ -21,14 +21,14 @@ ACCESS_COMMANDS = "access.commands"
 LLM_REQUESTS = "llm.requests"
 
 
-class Ticket(Model):
+class CommandReceipt(Model):
     """The command is acknowledged by the broker; its owner will answer it."""
 
     command_id: str = Field(description="ask /v1/commands/{command_id} for the answer")
     trace_id: str = Field(description="of the trace that begins here")
 
 
-class Submitted(Ticket):
+class SubmissionReceipt(CommandReceipt):
     """The submission is acknowledged by the broker; admission will answer it."""
 
     job_id: str = Field(description="the job, or the stem of an array's jobs")
@@ -37,7 +37,7 @@ class Submitted(Ticket):
     pool: str = Field(description="where it goes")
 
 
-class KeyMade(Ticket):
+class KeyReceipt(CommandReceipt):
     """A new API key. It is shown this once: only its hash is kept."""
 
     key_id: str = Field(description="its public part")
@@ -48,26 +48,26 @@ def new_command_id() -> str:
     return str(uuid4())
 
 
-async def send(
+async def append_command(
     request: Request,
-    parts: Gateway,
+    gateway: Gateway,
     span_name: SpanName,
     topic: str,
     lane: int,
-    letter: Letter,
+    letter: OutgoingCommand,
     attributes: Mapping[AttributeKey, str],
-) -> Ticket:
+) -> CommandReceipt:
     """Appends the command within a span that begins, or goes on with, the sender's trace."""
     parent = request.headers.get("traceparent", "")
-    with parts.telemetry.spans.span(span_name, parent, attributes) as span:
-        await parts.outbox.put(topic, lane, letter.within(span.traceparent))
-    parts.telemetry.metrics.inputs.labels("http").inc()
-    return Ticket(command_id=letter.id, trace_id=span.traceparent.split("-")[1])
+    with gateway.telemetry.spans.span(span_name, parent, attributes) as span:
+        await gateway.outbox.put(topic, lane, letter.within(span.traceparent))
+    gateway.telemetry.metrics.inputs.labels("http").inc()
+    return CommandReceipt(command_id=letter.id, trace_id=span.traceparent.split("-")[1])
 
 
-async def order(
+async def send_command(
     request: Request,
-    parts: Gateway,
+    gateway: Gateway,
     bearer: Bearer,
     command: Command,
     *,
@@ -76,30 +76,30 @@ async def order(
     subject: str,
     span: SpanName,
     pool: str = "",
-) -> Ticket:
-    letter = Letter(
+) -> CommandReceipt:
+    letter = OutgoingCommand(
         new_command_id(),
         command,
         subject,
         bearer.tenant or "",
         pool,
         principal=bearer.principal,
-        access_next=parts.access.next,
+        access_next=gateway.access.next,
     )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
-    return await send(request, parts, span, topic, lane, letter, attributes)
+    return await append_command(request, gateway, span, topic, lane, letter, attributes)
 
 
-def accepted(message: Model) -> Response:
+def accepted_response(message: Model) -> Response:
     return Response(message.model_dump_json(), 202, media_type="application/json")
 
 
-def shown(found: object) -> Response:
+def json_response(found: object) -> Response:
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 
-def lane_of_pool(parts: Gateway, pool: str) -> int:
-    lane = parts.access.pools().get(pool)
+def lane_of_pool(gateway: Gateway, pool: str) -> int:
+    lane = gateway.access.pools().get(pool)
     if lane is None:
-        raise Refusal(422, "unknown_pool", f"no such pool: {pool}")
+        raise ApiError(422, "unknown_pool", f"no such pool: {pool}")
     return lane

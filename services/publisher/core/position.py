@@ -12,14 +12,14 @@ HEADER = "berth-cursor"
 
 
 @dataclass(slots=True)
-class Place:
+class LedgerPosition:
     """A reader's state in one ledger, and the pool or endpoint that this ledger last named."""
 
     cursor: Cursor = field(default_factory=Cursor)
     pool: str = ""
 
 
-Places = dict[str, Place]
+LanePositions = dict[str, LedgerPosition]
 """By ledger: all of one lane."""
 
 Wire = dict[str, tuple[int, int, str, int, int, str]]
@@ -31,17 +31,17 @@ def after(accepted: Accepted) -> Cursor:
     return Cursor(accepted.offset + 1, record.seq, record.id, accepted.offset, record.at)
 
 
-def encode(places: Places) -> bytes:
+def encode(positions: LanePositions) -> bytes:
     return msgspec.json.encode(
         {
-            ledger: (c.next, c.seq, c.id, c.offset, c.at, place.pool)
-            for ledger, place in places.items()
-            if (c := place.cursor).next
+            ledger: (c.next, c.seq, c.id, c.offset, c.at, position.pool)
+            for ledger, position in positions.items()
+            if (c := position.cursor).next
         }
     )
 
 
-def decode(value: bytes) -> Places:
+def decode(value: bytes) -> LanePositions:
     """Raises msgspec.MsgspecError for what no publisher wrote."""
     found = msgspec.json.decode(value, type=Wire)
-    return {ledger: Place(Cursor(*wire[:5]), wire[5]) for ledger, wire in found.items()}
+    return {ledger: LedgerPosition(Cursor(*wire[:5]), wire[5]) for ledger, wire in found.items()}

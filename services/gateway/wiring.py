@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from fastapi import Request
 
-from services.gateway.access import Access
-from services.gateway.attempts import Attempts
+from services.gateway.access import AccessDirectory
+from services.gateway.attempts import DeniedAttempts
 from services.gateway.core.claims import ClaimRules
-from services.gateway.core.rate import Buckets, Rate
+from services.gateway.core.rate import Rate, TokenBuckets
 from services.gateway.database import Database
-from services.gateway.hub import Hub
+from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
 from services.gateway.key_set import KeySet
 from services.gateway.outbox import Outbox
@@ -32,7 +32,7 @@ RING_SPANS = 100_000
 RECENT_JOBS = 100_000
 
 
-class Recent:
+class RecentJobs:
     """Lanes of the jobs that came through here: a cancel may come before Postgres knows them."""
 
     def __init__(self, most: int = RECENT_JOBS) -> None:
@@ -56,16 +56,16 @@ class Gateway:
 
     settings: GatewaySettings
     telemetry: Telemetry
-    access: Access
+    access: AccessDirectory
     outbox: Outbox
     ingress: Ingress
-    hub: Hub
+    hub: EventHub
     database: Database
-    attempts: Attempts
+    attempts: DeniedAttempts
     open_log: Callable[[], Log]
-    buckets: Buckets
+    buckets: TokenBuckets
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
-    recent: Recent = field(default_factory=Recent)
+    recent: RecentJobs = field(default_factory=RecentJobs)
     streams: int = 0
 
     @asynccontextmanager
@@ -88,14 +88,14 @@ class Gateway:
             await self.database.stop()
 
 
-def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
+def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
     """A gateway on a Kafka broker."""
 
     def open_log() -> Log:
         return KafkaLog(settings.connection, client="berth-gateway")
 
-    access = Access(open_log, tokens_of(settings))
-    recent = Recent()
+    access = AccessDirectory(open_log, tokens_of(settings))
+    recent = RecentJobs()
     rate = Rate(settings.tenant_rate, settings.tenant_burst)
     outbox = Outbox(settings.connection, linger_ms=settings.linger_ms)
     ingress = Ingress(
@@ -108,9 +108,9 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         rate,
         alone_with=0 if settings.idempotent else settings.partitions,
     )
-    hub = Hub(open_log, settings.partitions, settings.stream_queue)
+    hub = EventHub(open_log, settings.partitions, settings.stream_queue)
     database = Database(settings.postgres)
-    attempts = Attempts(outbox, settings.instance or "gateway")
+    attempts = DeniedAttempts(outbox, settings.instance or "gateway")
     return Gateway(
         settings,
         telemetry,
@@ -121,7 +121,7 @@ def wire(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
         database,
         attempts,
         open_log,
-        Buckets(rate),
+        TokenBuckets(rate),
         recent=recent,
     )
 
@@ -134,7 +134,7 @@ def tokens_of(settings: GatewaySettings) -> Tokens | None:
     return Tokens(rules, KeySet(settings.oidc_keys, settings.oidc_ca))
 
 
-def gateway(request: Request) -> Gateway:
+def gateway_of(request: Request) -> Gateway:
     """The parts behind this request."""
     found = request.app.state.gateway
     assert isinstance(found, Gateway)

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field, ValidationError
 from shared.contracts.base import Model
 
 LONGEST_VALUE = 64
-MOST_FAULTS = 20
+MAX_ERRORS = 20
 
 
-class Fault(Model):
+class FieldError(Model):
     """One rule that one field breaks."""
 
     field: str = Field(description="where, as a dotted path; empty: the body as a whole")
@@ -26,11 +26,11 @@ class Fault(Model):
         return f"{self.field or 'body'}{shown}: {self.rule}"
 
 
-class Invalid(Exception):
+class InvalidBody(Exception):
     """The body is JSON, but no message of the kind that was asked for."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults[:MOST_FAULTS])
+    def __init__(self, faults: Sequence[FieldError]) -> None:
+        self.faults = tuple(faults[:MAX_ERRORS])
         super().__init__("; ".join(map(str, self.faults)))
 
 
@@ -38,17 +38,21 @@ class NotJson(Exception):
     """The bytes are no JSON object."""
 
 
-def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+def field_errors_of(error: ValidationError, model: type[BaseModel]) -> list[FieldError]:
     return [
-        _fault(model, each["loc"], each["input"], each["msg"])
+        _field_error(model, each["loc"], each["input"], each["msg"])
         for each in error.errors(include_url=False, include_context=False)
     ]
 
 
-def _fault(model: type[BaseModel], path: Iterable[str | int], value: object, rule: str) -> Fault:
+def _field_error(
+    model: type[BaseModel], path: Iterable[str | int], value: object, rule: str
+) -> FieldError:
     steps = [str(step) for step in path]
     shown = None if is_private(model, steps) else plain(value)
-    return Fault(field=".".join(steps)[:256], value=shown, rule=rule.removeprefix("Value error, "))
+    return FieldError(
+        field=".".join(steps)[:256], value=shown, rule=rule.removeprefix("Value error, ")
+    )
 
 
 def plain(value: object) -> str | int | float | bool | None:

@@ -131,7 +131,7 @@ async def test_probes_and_documents_need_no_key(stack: Stack) -> None:
 async def test_openapi_describes_every_route_body_and_problem(stack: Stack) -> None:
     _, document, _ = await stack.call("GET", "/openapi.json", key="")
     schemas = document["components"]["schemas"]
-    assert {"Problem", "FlatJobBody", "JobBody", "Gang", "Submitted"} <= set(schemas)
+    assert {"Problem", "FlatJobBody", "JobBody", "Gang", "SubmissionReceipt"} <= set(schemas)
     for path, methods in document["paths"].items():
         for route in methods.values():
             assert route["description"], path
