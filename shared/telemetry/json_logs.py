@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import sys
 import threading
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
+
+from pythonjsonlogger.core import RESERVED_ATTRS, merge_record_extra
+from pythonjsonlogger.json import JsonFormatter
 
 from shared.telemetry.flood_gate import FloodGate
 
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+RESERVED = frozenset(RESERVED_ATTRS) | {"taskName"}
 HIDDEN = "***"
 SECRET_NAME = re.compile(
     r"secret|passw|token$|authorization|api_?key|credential|cookie|dsn", re.IGNORECASE
@@ -31,7 +33,7 @@ log = logging.getLogger(__name__)
 def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) -> None:
     """The root logger writes JSON from here on; `stream` is stderr unless given."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter(service))
+    handler.setFormatter(JsonLineFormatter(service))
     handler.addFilter(FloodGate())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -67,26 +69,29 @@ def _unraisable(told: sys.UnraisableHookArgs) -> None:
     log.error(message, exc_info=(told.exc_type, error, told.exc_traceback), extra=extra)
 
 
-class JsonFormatter(logging.Formatter):
-    """Whatever is passed as `extra` becomes a field: `log.info("fold", extra={"seq": 7})`."""
+class JsonLineFormatter(JsonFormatter):
+    """Writes whatever is passed as `extra` as fields: `log.info("fold", extra={"seq": 7})`."""
 
     def __init__(self, service: str) -> None:
-        super().__init__()
+        super().__init__(json_default=lambda value: _clean(str(value)))
         self._service = service
 
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+    def add_fields(
+        self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
+    ) -> None:
+        """Put the fields of every line first; an `extra` of the same name does not replace them."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        log_data |= {
+            "at": at.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "service": self._service,
             "logger": record.name,
             "message": _clean(record.getMessage()),
         }
-        fields = {k: v for k, v in vars(record).items() if k not in STANDARD and k not in line}
-        line |= {name: _field(name, value) for name, value in fields.items()}
-        if record.exc_info:
-            line["error"] = _clean(self.formatException(record.exc_info))
-        return json.dumps(line, default=lambda value: _clean(str(value)))
+        extra = merge_record_extra(record, {}, RESERVED | log_data.keys())
+        log_data |= {name: _field(name, value) for name, value in extra.items()}
+        if error := message_dict.get("exc_info"):
+            log_data["error"] = _clean(error)
 
 
 def _field(name: str, value: object) -> object:

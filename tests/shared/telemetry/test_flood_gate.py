@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaConnectionError
 
 from infra.machine.process import free_ports
 from shared.telemetry.flood_gate import EVERY_S, MOST_KINDS, FloodGate
-from shared.telemetry.json_logs import JsonFormatter
+from shared.telemetry.json_logs import JsonLineFormatter
 
 
 class Gated:
@@ -22,7 +22,7 @@ class Gated:
         self.now_s = 100.0
         self._stream = io.StringIO()
         self._handler = logging.StreamHandler(self._stream)
-        self._handler.setFormatter(JsonFormatter("placement"))
+        self._handler.setFormatter(JsonLineFormatter("placement"))
         self._handler.addFilter(FloodGate(now_s=lambda: self.now_s))
 
     def say(self, level: int, text: str, *args: object, by: str = "aiokafka") -> None:
