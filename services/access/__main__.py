@@ -1,4 +1,4 @@
-"""`python -m services.access`"""
+"""`python -m services.access`: run the access service."""
 
 from __future__ import annotations
 

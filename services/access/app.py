@@ -1,17 +1,17 @@
-"""Access's shell: the decider under the common host, with telemetry."""
+"""The shell of access: runs the decider in the common host, with telemetry."""
 
 from __future__ import annotations
 
 from services.access.core.decide import Access
 from services.access.settings import AccessSettings
 from shared.bus.host import run_service
-from shared.bus.probe import probe_lanes
+from shared.telemetry.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: AccessSettings) -> None:
-    """Serves until SIGTERM."""
+    """Serve until SIGTERM."""
     telemetry = start_telemetry("access", settings)
     serve_metrics(telemetry, settings, "access")
     try:

@@ -1,4 +1,4 @@
-"""What access is told at its start."""
+"""The settings of the access service."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from shared.settings import Settings
 
 
 class AccessSettings(Settings):
-    """Nothing of its own: `partitions` is also how many pools and endpoints there may be."""
+    """No settings of its own: `partitions` also bounds the pools and the endpoints."""

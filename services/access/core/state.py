@@ -1,4 +1,4 @@
-"""What access knows: the registry that everybody folds, and which commands it has answered."""
+"""The state of access: the registry that every service folds, and the commands answered."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from shared.ledger.answers import AnsweredCommands
 
 
 @dataclass(slots=True)
-class Installation:
-    """Only `evolve` changes it."""
+class AccessState:
+    """The state of the one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "access-1"
+    SCHEMA: ClassVar[str] = "access-2"
     view: AccessView = field(default_factory=AccessView)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)

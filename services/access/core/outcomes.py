@@ -1,0 +1,142 @@
+"""The outcome of each command of access: the event that grants it, or a denial."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from services.access.core.lanes import lowest_free
+from shared.contracts.access import (
+    AttemptsRefused,
+    ConfigureEndpoint,
+    ConfigurePool,
+    CreateKey,
+    EndpointConfigured,
+    KeyCreated,
+    KeyRevoked,
+    NoteAttempts,
+    PoolConfigured,
+    RegisterTenant,
+    RetireTenant,
+    RevokeKey,
+    TenantRegistered,
+    TenantRetired,
+)
+from shared.contracts.base import Command, Event
+from shared.contracts.registry import AccessView
+
+
+class Grant(NamedTuple):
+    """The event that a command leads to; None if it changes nothing."""
+
+    of: str
+    event: Event | None
+
+
+class Denial(NamedTuple):
+    """Why a command is refused: `reason` for machines, `detail` with field, value and rule."""
+
+    of: str
+    reason: str
+    detail: str
+
+
+Outcome = Grant | Denial
+
+
+def decide_outcome(view: AccessView, lanes: int, command: Command) -> Outcome:
+    match command:
+        case ConfigurePool():
+            return configure_pool(view, lanes, command)
+        case ConfigureEndpoint():
+            return configure_endpoint(view, lanes, command)
+        case RegisterTenant():
+            return register_tenant(view, command)
+        case RetireTenant():
+            return retire_tenant(view, command)
+        case CreateKey():
+            return create_key(view, command)
+        case RevokeKey():
+            return revoke_key(view, command)
+        case NoteAttempts():
+            event = AttemptsRefused(gateway=command.gateway, attempts=command.attempts)
+            return Grant(command.gateway, event)
+        case _:
+            return Denial("", "unknown_command", f"command: {command.TYPE}: not supported")
+
+
+def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outcome:
+    existing = view.pools.get(command.pool)
+    taken = (pool.partition for pool in view.pools.values())
+    lane = existing.partition if existing else lowest_free(taken, lanes)
+    if lane is None:
+        return deny_lane("pool", command.pool, lanes)
+    event = PoolConfigured(partition=lane, **command.model_dump())
+    return Grant(command.pool, None if event == existing else event)
+
+
+def configure_endpoint(view: AccessView, lanes: int, command: ConfigureEndpoint) -> Outcome:
+    existing = view.endpoints.get(command.endpoint)
+    taken = (endpoint.partition for endpoint in view.endpoints.values())
+    lane = existing.partition if existing else lowest_free(taken, lanes)
+    if lane is None:
+        return deny_lane("endpoint", command.endpoint, lanes)
+    event = EndpointConfigured(partition=lane, **command.model_dump())
+    return Grant(command.endpoint, None if event == existing else event)
+
+
+def register_tenant(view: AccessView, command: RegisterTenant) -> Outcome:
+    if command.default_pool not in view.pools:
+        detail = f"default_pool: {command.default_pool!r}: no such pool; configure it first"
+        return Denial(command.tenant, "unknown_pool", detail)
+    event = TenantRegistered(**command.model_dump())
+    same = event == view.tenants.get(command.tenant) and view.is_active(command.tenant)
+    return Grant(command.tenant, None if same else event)
+
+
+def retire_tenant(view: AccessView, command: RetireTenant) -> Outcome:
+    if command.tenant not in view.tenants:
+        return deny_tenant(command.tenant, command.tenant)
+    active = view.is_active(command.tenant)
+    return Grant(command.tenant, TenantRetired(tenant=command.tenant) if active else None)
+
+
+def create_key(view: AccessView, command: CreateKey) -> Outcome:
+    """A key id means one key for ever: it is never given another secret or another role."""
+    key_id = command.key_id
+    event = KeyCreated(**command.model_dump())
+    if key_id in view.revoked:
+        detail = f"key_id: {key_id!r}: key was revoked; use another id"
+        return Denial(key_id, "key_revoked", detail)
+    existing = view.keys.get(key_id)
+    if existing is not None and existing != event:
+        return Denial(key_id, "key_exists", f"key_id: {key_id!r}: key exists; use another id")
+    return check_key_tenant(view, command) or Grant(key_id, None if existing else event)
+
+
+def check_key_tenant(view: AccessView, command: CreateKey) -> Denial | None:
+    """Operators and admins serve all tenants, submitters exactly one, viewers either."""
+    if command.tenant is None:
+        if command.role == "submitter":
+            detail = "tenant: absent: a key of role submitter has one"
+            return Denial(command.key_id, "tenant_required", detail)
+        return None
+    if command.role in ("operator", "admin"):
+        detail = f"tenant: {command.tenant!r}: a key of role {command.role} has none"
+        return Denial(command.key_id, "tenant_not_allowed", detail)
+    known = command.tenant in view.tenants
+    return None if known else deny_tenant(command.key_id, command.tenant)
+
+
+def revoke_key(view: AccessView, command: RevokeKey) -> Outcome:
+    key_id = command.key_id
+    if key_id not in view.keys:
+        return Denial(key_id, "unknown_key", f"key_id: {key_id!r}: no such key")
+    return Grant(key_id, None if key_id in view.revoked else KeyRevoked(key_id=key_id))
+
+
+def deny_lane(kind: str, name: str, lanes: int) -> Denial:
+    return Denial(name, "no_lane_left", f"{kind}: {name!r}: {kind} limit ({lanes}) reached")
+
+
+def deny_tenant(of: str, tenant: str) -> Denial:
+    return Denial(of, "unknown_tenant", f"tenant: {tenant!r}: no such tenant")
