@@ -1,4 +1,4 @@
-"""`python -m services.admission`"""
+"""`python -m services.admission`: run the admission service."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""Admission's shell: the decider under the common host, with telemetry."""
+"""The shell of admission: runs the decider in the common host, with telemetry."""
 
 from __future__ import annotations
+
+from shared.telemetry.probe import probe_lanes
 
 from services.admission.core.decide import Admission
 from services.admission.figures import figures
 from services.admission.settings import AdmissionSettings
 from shared.bus.host import run_service
-from shared.bus.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: AdmissionSettings) -> None:
-    """Serves until SIGTERM."""
+    """Serve until SIGTERM."""
     telemetry = start_telemetry("admission", settings)
     serve_metrics(telemetry, settings, "admission")
     try:

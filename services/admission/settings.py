@@ -1,4 +1,4 @@
-"""What admission is told at its start."""
+"""The settings of the admission service."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from shared.settings import Settings
 
 
 class AdmissionSettings(Settings):
-    """Nothing of its own: quotas come by commands, pools and tenants from `access`."""
+    """No settings of its own: quotas come by commands, pools and tenants from `access`."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from services.admission.core.ended import Outcome
+from services.admission.core.ended_jobs import Outcome
 from shared.contracts.construct import construct
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
 
 
-def end_told(
+def answer_cancel(
     command_id: str, job_id: str, outcome: Outcome, tenant: str
 ) -> CommandAccepted | CommandRefused:
-    """Who asked for the end of a job or array hears of it; a finish that came first wins."""
+    """A job or array that ended before it could be cancelled makes its cancel refused."""
     if outcome == "cancelled":
         return construct(
             CommandAccepted,
@@ -25,5 +25,5 @@ def end_told(
         of=job_id,
         tenant=tenant,
         reason="already_finished",
-        detail=f"job_id: {job_id!r}: has {outcome}",
+        detail=f"job_id: {job_id!r}: already {outcome}",
     )

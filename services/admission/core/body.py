@@ -1,4 +1,4 @@
-"""One submitted body, in one spelling: its digest tells a repeated submit from a conflict."""
+"""The canonical form of a submitted body: its digest tells a repeated submit from a conflict."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from shared.contracts.jobs import JobSpec
 DIGEST_CHARS = 32
 
 
-def canonical(spec: JobSpec, array_size: int) -> bytes:
-    """Defaults are left out: a field that a later version adds changes no digest of today."""
+def canonical_body(spec: JobSpec, array_size: int) -> bytes:
+    """Encode without defaults: a field that a later version adds changes no digest of today."""
     pairs = {
         name: dict(sorted(value.items()))
         for name, value in (("env", spec.env), ("node_selector", spec.node_selector))
         if len(value) > 1
     }
-    tidy = spec.model_copy(update=pairs) if pairs else spec
-    return f"{array_size}\n{tidy.model_dump_json(exclude_defaults=True)}".encode()
+    sorted_spec = spec.model_copy(update=pairs) if pairs else spec
+    return f"{array_size}\n{sorted_spec.model_dump_json(exclude_defaults=True)}".encode()
 
 
 def digest_of(body: bytes) -> str:

@@ -1,85 +1,86 @@
-"""A cancel: admission ends what it has not let in; the rest placement ends, and is asked to.
+"""Cancels: admission ends a deferred job itself, and requests the end of others from placement.
 
-The jobs of a cancelled array are asked in turn, as many as a record holds (`settle.py`).
+The cancels of an array's jobs are requested in turn, as many as a record holds (`reconsider.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
-from services.admission.core.answers import end_told
-from services.admission.core.dependencies import standing
-from services.admission.core.state import Pool
+from services.admission.core.answers import answer_cancel
+from services.admission.core.dependencies import find_status
+from services.admission.core.state import AdmissionState
 from shared.contracts.jobs import ArrayCancelRequested, CancelJob, CancelRequested
 from shared.contracts.placement import JobCancelled
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
-ANSWERS_MOST = 200
+MAX_ANSWERS = 200
 """In one call: a record has its bounds, the next one goes on."""
 
 
-def cancel(state: Pool, item: Input, wish: CancelJob) -> Iterator[Decision]:
-    job_id = wish.job_id
-    found = standing(state, job_id)
-    if found is None or wish.tenant not in (None, found.tenant):
+def cancel_job(state: AdmissionState, item: Input, command: CancelJob) -> Iterator[Decision]:
+    job_id = command.job_id
+    status = find_status(state, job_id)
+    if status is None or command.tenant not in (None, status.tenant):
         yield refuse_command(item, job_id, "unknown_job", f"job_id: {job_id!r}: no such job")
         return
-    match found.phase:
+    match status.phase:
         case "deferred":
-            yield accept_command(item, job_id, tenant=found.tenant)
+            yield accept_command(item, job_id, tenant=status.tenant)
             yield item.leads_to(
-                JobCancelled(job_id=job_id, tenant=found.tenant, reason=wish.reason)
+                JobCancelled(job_id=job_id, tenant=status.tenant, reason=command.reason)
             )
         case "admitted":
             yield item.leads_to(
                 CancelRequested(
                     job_id=job_id,
-                    tenant=found.tenant,
+                    tenant=status.tenant,
                     command_id=item.id,
                     principal=item.principal or None,
-                    reason=wish.reason,
+                    reason=command.reason,
                 )
             )
         case "open":
             yield item.leads_to(
                 ArrayCancelRequested(
                     job_id=job_id,
-                    tenant=found.tenant,
+                    tenant=status.tenant,
                     command_id=item.id,
                     principal=item.principal or None,
-                    reason=wish.reason,
+                    reason=command.reason,
                 )
             )
         case outcome:
-            detail = f"job_id: {job_id!r}: has {outcome}"
-            yield refuse_command(item, job_id, "already_finished", detail, tenant=found.tenant)
+            detail = f"job_id: {job_id!r}: already {outcome}"
+            yield refuse_command(item, job_id, "already_finished", detail, tenant=status.tenant)
 
 
-def next_of_array(state: Pool) -> tuple[Decision, int]:
-    """The next job of a cancelled array, asked to end, and about how many bytes that takes.
+def cancel_next_array_job(state: AdmissionState) -> tuple[Decision, int]:
+    """Return the cancel of the next job of a cancelled array, and the bytes of its reason.
 
-    There is one: an array is in `cancelling` for as long as one of its jobs is to be asked.
+    There is one: an array is in `cancelling` as long as one of its jobs has no requested cancel.
     """
     array = state.arrays[next(iter(state.cancelling))]
-    job_id = f"{array.job_id}.{array.told}"
+    job_id = f"{array.job_id}.{array.cancel_index}"
     command_id, traceparent = array.cancels[0]
     event: CancelRequested | JobCancelled
     if job_id in state.deferred:
-        event = JobCancelled(job_id=job_id, tenant=array.tenant, reason=array.why)
+        event = JobCancelled(job_id=job_id, tenant=array.tenant, reason=array.cancel_reason)
     else:
         event = CancelRequested(
             job_id=job_id,
             tenant=array.tenant,
             command_id=command_id,
-            reason=array.why,
+            reason=array.cancel_reason,
             of_array=True,
         )
-    return Decision(event, command_id, traceparent), len(array.why.encode())
+    return Decision(event, command_id, traceparent), len(array.cancel_reason.encode())
 
 
-def answers_owed(state: Pool) -> Iterator[Decision]:
-    """Of arrays that are over; one whose jobs all ended by themselves was finished already."""
-    for command_id, owed in list(state.owed.items())[:ANSWERS_MOST]:
-        event = end_told(command_id, owed.array_id, owed.outcome, owed.tenant)
-        yield Decision(event, command_id, owed.traceparent)
+def answer_array_cancels(state: AdmissionState) -> Iterator[Decision]:
+    """Yield the pending answers of arrays that have ended, up to `MAX_ANSWERS`."""
+    for command_id, answer in list(islice(state.pending_answers.items(), MAX_ANSWERS)):
+        event = answer_cancel(command_id, answer.array_id, answer.outcome, answer.tenant)
+        yield Decision(event, command_id, answer.traceparent)

@@ -1,16 +1,16 @@
-"""Admission's decider: which job may enter its pool's queue, and what becomes of the others."""
+"""Admission's decider: admits, defers or rejects the jobs submitted to one pool."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.admission.core.cancel import cancel
+from services.admission.core.cancel import cancel_job
 from services.admission.core.evolve import evolve
-from services.admission.core.notes import note
-from services.admission.core.restate import restate
-from services.admission.core.settle import BUDGET_BYTES, due, settle
-from services.admission.core.state import Pool
-from services.admission.core.submit import submit
+from services.admission.core.reconsider import BUDGET_BYTES, next_due, reconsider
+from services.admission.core.restate_access import restate_access
+from services.admission.core.restate_placement import restate_placement
+from services.admission.core.state import AdmissionState
+from services.admission.core.submit import submit_job
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
@@ -20,79 +20,80 @@ from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
 class Admission:
-    """One pool's gate; see `Decider`.
+    """The admission of one pool; see `Decider`.
 
-    Between inputs of different topics there is no order. This is ours: who may do what, then what
-    placement freed, then who waited for it, and only then who comes anew.
+    Inputs of different topics have no order between them. This one is ours: permissions, then
+    what placement freed, then the jobs that waited for it, and only then new commands.
     """
 
     ledger = "admission"
     hears = CONSUMED_EVENTS["admission"]
 
-    def initial(self, partition: int) -> Pool:
-        return Pool(partition)
+    def initial(self, partition: int) -> AdmissionState:
+        return AdmissionState(partition)
 
-    def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-        yield from restate(state, [item for item in inputs if item.source == "access"])
-        yield from note(state, [item for item in inputs if item.source == "placement"], now)
-        spent = yield from settle(state, now, BUDGET_BYTES)
+    def decide(
+        self, state: AdmissionState, inputs: Sequence[Input], now: int
+    ) -> Iterator[Decision]:
+        yield from restate_access(state, [item for item in inputs if item.source == "access"])
+        placement = [item for item in inputs if item.source == "placement"]
+        yield from restate_placement(state, placement, now)
+        spent = yield from reconsider(state, now, BUDGET_BYTES)
         for item in inputs:
             match item.message:
-                case Command() as wish:
-                    yield from obey(state, item, wish, now)
-                case Undecodable() as bad:
-                    yield item.leads_to(bad.rejected())
-        yield from settle(state, now, BUDGET_BYTES - spent)
+                case Command() as command if state.answered.is_due(item, self.ledger):
+                    yield from execute(state, item, command, now)
+                case Undecodable() as undecodable:
+                    yield item.leads_to(undecodable.rejected())
+        yield from reconsider(state, now, BUDGET_BYTES - spent)
 
-    def evolve(self, state: Pool, fact: Fact) -> None:
+    def evolve(self, state: AdmissionState, fact: Fact) -> None:
         evolve(state, fact)
 
-    def next_wake(self, state: Pool) -> int | None:
-        return due(state)
+    def next_wake(self, state: AdmissionState) -> int | None:
+        return next_due(state)
 
 
-def obey(state: Pool, item: Input, wish: Command, now: int) -> Iterator[Decision]:
-    if not state.answered.is_due(item, "admission"):
-        return
-    match wish:
+def execute(state: AdmissionState, item: Input, command: Command, now: int) -> Iterator[Decision]:
+    match command:
         case SubmitJob():
-            yield from submit(state, item, wish, now)
+            yield from submit_job(state, item, command, now)
         case CancelJob():
-            yield from cancel(state, item, wish)
+            yield from cancel_job(state, item, command)
         case SetQuota():
-            yield from set_quota(state, item, wish)
+            yield from set_quota(state, item, command)
         case RejectSubmission():
-            yield from reject_submission(item, wish)
+            yield from reject_submission(item, command)
 
 
-def set_quota(state: Pool, item: Input, wish: SetQuota) -> Iterator[Decision]:
+def set_quota(state: AdmissionState, item: Input, command: SetQuota) -> Iterator[Decision]:
     """A tenant that is not known yet may have one: its registration may be on its way."""
     if state.pool is None:
         detail = f"partition: {state.partition}: belongs to no pool"
-        yield refuse_command(item, wish.tenant, "unknown_pool", detail)
+        yield refuse_command(item, command.tenant, "unknown_pool", detail)
         return
     event = QuotaChanged(
-        tenant=wish.tenant,
-        guaranteed_gpus=wish.guaranteed_gpus,
-        borrow_gpus=wish.borrow_gpus,
-        spot_gpus=wish.spot_gpus,
+        tenant=command.tenant,
+        guaranteed_gpus=command.guaranteed_gpus,
+        borrow_gpus=command.borrow_gpus,
+        spot_gpus=command.spot_gpus,
     )
-    same = event == state.quotas.get(wish.tenant)
-    yield accept_command(item, wish.tenant, duplicate=same)
-    if not same:
+    duplicate = event == state.quotas.get(command.tenant)
+    yield accept_command(item, command.tenant, duplicate=duplicate)
+    if not duplicate:
         yield item.leads_to(event)
 
 
-def reject_submission(item: Input, wish: RejectSubmission) -> Iterator[Decision]:
-    of = f"{wish.topic}/{wish.partition}/{wish.offset}"
-    yield accept_command(item, of, tenant=wish.tenant)
+def reject_submission(item: Input, command: RejectSubmission) -> Iterator[Decision]:
+    of = f"{command.topic}/{command.partition}/{command.offset}"
+    yield accept_command(item, of, tenant=command.tenant)
     yield item.leads_to(
         InputRejected(
-            topic=wish.topic,
-            partition=wish.partition,
-            offset=wish.offset,
-            reason=wish.reason,
-            sha256=wish.sha256,
-            tenant=wish.tenant,
+            topic=command.topic,
+            partition=command.partition,
+            offset=command.offset,
+            reason=command.reason,
+            sha256=command.sha256,
+            tenant=command.tenant,
         )
     )

@@ -1,16 +1,16 @@
-"""Jobs that must have succeeded first: a job can only name what was there before it."""
+"""Dependencies: a job may only name jobs and arrays that were submitted before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from services.admission.core.ended import Outcome
-from services.admission.core.state import Pool
+from services.admission.core.ended_jobs import Outcome
+from services.admission.core.state import AdmissionState
 
 
-class Standing(NamedTuple):
-    """Where a job or array stands, whose it is, and what was submitted."""
+class JobStatus(NamedTuple):
+    """The phase of a job or array, its tenant, and the digest of its submitted body."""
 
     phase: Literal["deferred", "admitted", "open"] | Outcome
     tenant: str
@@ -21,26 +21,26 @@ class Standing(NamedTuple):
         return self.phase not in ("deferred", "admitted", "open")
 
 
-def standing(state: Pool, job_id: str) -> Standing | None:
-    """None: never heard of it."""
+def find_status(state: AdmissionState, job_id: str) -> JobStatus | None:
+    """Return the status of a job or array; None if this pool never had it."""
     if job := state.deferred.get(job_id):
-        return Standing("deferred", job.tenant, job.digest)
+        return JobStatus("deferred", job.tenant, job.digest)
     if admitted := state.admitted.get(job_id):
-        return Standing("admitted", admitted.tenant, admitted.digest)
+        return JobStatus("admitted", admitted.tenant, admitted.digest)
     if array := state.arrays.get(job_id):
-        return Standing("open", array.tenant, array.digest)
+        return JobStatus("open", array.tenant, array.digest)
     ended = state.ended.get(job_id)
-    return Standing(*ended) if ended else None
+    return JobStatus(*ended) if ended else None
 
 
-def missing(state: Pool, depends_on: tuple[str, ...]) -> Iterator[str]:
-    """Those that have not ended."""
+def unfinished(state: AdmissionState, depends_on: tuple[str, ...]) -> Iterator[str]:
+    """Yield the dependencies that have not ended."""
     for job_id in depends_on:
-        found = standing(state, job_id)
-        if found is not None and not found.has_ended:
+        status = find_status(state, job_id)
+        if status is not None and not status.has_ended:
             yield job_id
 
 
 def is_own(dependency: str, job_id: str) -> bool:
-    """The job itself, or one of its own array."""
+    """Return whether the dependency is the job itself, or a job of the same array."""
     return dependency == job_id or dependency.startswith(f"{job_id}.")

@@ -1,43 +1,44 @@
-"""Would this gang ever run? Counted against the nodes as if they were all empty."""
+"""Feasibility: counts the workers of a gang that the nodes could hold if all were empty."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.admission.core.need import GPU, Need, Shape
+from services.admission.core.demand import GPU, Demand, NodeClass
 
 
-def fits(shapes: Mapping[Shape, int], need: Need) -> bool:
-    return most_workers(shapes, need) >= need.workers
+def fits(node_classes: Mapping[NodeClass, int], demand: Demand) -> bool:
+    return count_workers(node_classes, demand) >= demand.workers
 
 
-def most_workers(shapes: Mapping[Shape, int], need: Need) -> int:
-    """Workers that empty nodes could hold at once; no further counted than the gang needs."""
-    found = 0
-    for shape, nodes in shapes.items():
-        found += nodes * workers_on(shape, need)
-        if found >= need.workers:
+def count_workers(node_classes: Mapping[NodeClass, int], demand: Demand) -> int:
+    """Return how many workers empty nodes hold at once; counting stops when the gang fits."""
+    workers = 0
+    for node_class, nodes in node_classes.items():
+        workers += nodes * workers_per_node(node_class, demand)
+        if workers >= demand.workers:
             break
-    return found
+    return workers
 
 
-def workers_on(shape: Shape, need: Need) -> int:
-    if need.types and shape.gpu_type not in need.types:
+def workers_per_node(node_class: NodeClass, demand: Demand) -> int:
+    if demand.gpu_types and node_class.gpu_type not in demand.gpu_types:
         return 0
-    if need.selector and not need.selector.items() <= dict(shape.labels).items():
+    selector = demand.node_selector
+    if selector and not selector.items() <= dict(node_class.labels).items():
         return 0
-    room = need.workers
-    if need.gpu_milli:
-        room = min(room, by_gpus(shape.gpus, need.gpu_milli))
-    if need.cpu_milli:
-        room = min(room, shape.cpu_milli // need.cpu_milli)
-    if need.mem_mib:
-        room = min(room, shape.mem_mib // need.mem_mib)
-    return room
+    workers = demand.workers
+    if demand.gpu_milli:
+        workers = min(workers, workers_by_gpus(node_class.gpus, demand.gpu_milli))
+    if demand.cpu_milli:
+        workers = min(workers, node_class.cpu_milli // demand.cpu_milli)
+    if demand.mem_mib:
+        workers = min(workers, node_class.mem_mib // demand.mem_mib)
+    return workers
 
 
-def by_gpus(gpus: int, milli: int) -> int:
-    """A share lies on one GPU: what is left of each GPU is lost to others of its size."""
-    if milli < GPU:
-        return gpus * (GPU // milli)
-    return gpus // (milli // GPU)
+def workers_by_gpus(gpus: int, gpu_milli: int) -> int:
+    """A fraction lies on one GPU: the rest of that GPU is lost to workers of the same size."""
+    if gpu_milli < GPU:
+        return gpus * (GPU // gpu_milli)
+    return gpus // (gpu_milli // GPU)

@@ -1,18 +1,18 @@
-"""How many GPUs of the pool spot jobs may have: the seam for a forecast of what others leave."""
+"""The GPUs of the pool that spot jobs may use: the seam for a forecast of idle capacity."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from services.admission.core.state import Pool
+from services.admission.core.state import AdmissionState
 
-Forecast = Callable[[Pool], float | None]
-"""Reads the state alone; a learned forecast comes into it through an event. None: no bound."""
+Forecast = Callable[[AdmissionState], float | None]
+"""Reads the state alone; a learned forecast enters the state by an event. None: no bound."""
 
 
-def static(state: Pool) -> float | None:
-    """What the pool's settings say."""
+def static_forecast(state: AdmissionState) -> float | None:
+    """Return the bound of the pool's settings, in GPUs."""
     return state.pool.spot_gpus if state.pool else None
 
 
-spot_gpus: Forecast = static
+forecast_spot_gpus: Forecast = static_forecast

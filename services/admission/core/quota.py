@@ -1,71 +1,75 @@
-"""A tenant's shares: guaranteed first, borrowed above it, spot jobs by a quota of their own."""
+"""A tenant's quota: a guaranteed share, a borrowed one above it, and one for its spot jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.admission.core.forecast import spot_gpus
-from services.admission.core.need import GPU
-from services.admission.core.state import Job, Line, Pool
+from services.admission.core.demand import GPU
+from services.admission.core.forecast import forecast_spot_gpus
+from services.admission.core.state import AdmissionState, JobIds, PendingJob
 
 
-class Share(NamedTuple):
-    """Thousandths of GPUs; None is no bound."""
+class QuotaShare(NamedTuple):
+    """Used, guaranteed and bound, in thousandths of GPUs; None is no bound."""
 
     used: int
     guaranteed: int | None
     bound: int | None
 
-    def takes(self, milli: int) -> bool:
-        return self.bound is None or self.used + milli <= self.bound
+    def has_room(self, gpu_milli: int) -> bool:
+        return self.bound is None or self.used + gpu_milli <= self.bound
 
-    def could_ever_take(self, milli: int) -> bool:
-        return self.bound is None or milli <= self.bound
+    def fits_when_unused(self, gpu_milli: int) -> bool:
+        return self.bound is None or gpu_milli <= self.bound
 
-    def is_borrowed(self, milli: int) -> bool:
-        return self.guaranteed is not None and self.used + milli > self.guaranteed
+    def is_borrowed(self, gpu_milli: int) -> bool:
+        return self.guaranteed is not None and self.used + gpu_milli > self.guaranteed
 
 
-def share_of(state: Pool, tenant: str, spot: bool) -> Share:
+def share_of(state: AdmissionState, tenant: str, spot: bool) -> QuotaShare:
     return spot_share(state, tenant) if spot else regular_share(state, tenant)
 
 
-def regular_share(state: Pool, tenant: str) -> Share:
-    used = state.used.regular.get(tenant, 0)
+def regular_share(state: AdmissionState, tenant: str) -> QuotaShare:
+    used = state.quota_use.regular.get(tenant, 0)
     quota = state.quotas.get(tenant)
     if quota is None:
-        return Share(used, None, None)
+        return QuotaShare(used, None, None)
     guaranteed = round(quota.guaranteed_gpus * GPU)
     borrow = quota.borrow_gpus
-    return Share(used, guaranteed, None if borrow is None else guaranteed + round(borrow * GPU))
+    bound = None if borrow is None else guaranteed + round(borrow * GPU)
+    return QuotaShare(used, guaranteed, bound)
 
 
-def spot_share(state: Pool, tenant: str) -> Share:
-    """The tenant's own bound counts its own jobs, the pool's counts everybody's."""
+def spot_share(state: AdmissionState, tenant: str) -> QuotaShare:
+    """The tenant's own bound counts its own jobs, the pool's bound counts all spot jobs."""
     quota = state.quotas.get(tenant)
     if quota is not None and quota.spot_gpus is not None:
-        return Share(state.used.spot.get(tenant, 0), None, round(quota.spot_gpus * GPU))
-    pool = spot_gpus(state)
-    return Share(state.used.spot_total, None, None if pool is None else round(pool * GPU))
+        used = state.quota_use.spot.get(tenant, 0)
+        return QuotaShare(used, None, round(quota.spot_gpus * GPU))
+    bound_gpus = forecast_spot_gpus(state)
+    bound = None if bound_gpus is None else round(bound_gpus * GPU)
+    return QuotaShare(state.quota_use.spot_total, None, bound)
 
 
-def line_of(state: Pool, tenant: str, spot: bool) -> Line | None:
-    return (state.waits.spot_lines if spot else state.waits.lines).get(tenant)
+def quota_queue_of(state: AdmissionState, tenant: str, spot: bool) -> JobIds | None:
+    waiting = state.waiting
+    return (waiting.spot_queues if spot else waiting.quota_queues).get(tenant)
 
 
-def heads(state: Pool) -> Iterator[Job]:
-    """The first of each line."""
-    for lines in (state.waits.lines, state.waits.spot_lines):
-        for line in lines.values():
-            yield state.deferred[next(iter(line))]
+def queue_heads(state: AdmissionState) -> Iterator[PendingJob]:
+    """Yield the first job of each tenant's queues."""
+    for queues in (state.waiting.quota_queues, state.waiting.spot_queues):
+        for queue in queues.values():
+            yield state.deferred[next(iter(queue))]
 
 
-def next_in_line(state: Pool) -> Job | None:
-    """Of the heads that their share takes, the one that came first."""
-    ready = [
+def next_within_quota(state: AdmissionState) -> PendingJob | None:
+    """Return the oldest of the queue heads for which there is room, or None."""
+    jobs = [
         job
-        for job in heads(state)
-        if share_of(state, job.tenant, job.spec.spot).takes(job.need.gang_milli)
+        for job in queue_heads(state)
+        if share_of(state, job.tenant, job.spec.spot).has_room(job.demand.gang_milli)
     ]
-    return min(ready, key=lambda job: job.submitted_at) if ready else None
+    return min(jobs, key=lambda job: job.submitted_at) if jobs else None

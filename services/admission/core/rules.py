@@ -1,4 +1,4 @@
-"""What a well-formed job may still not ask for: rules between fields, each with field and value."""
+"""The rules between fields that a well-formed submission must keep besides its types."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from services.admission.core.verdict import Reject
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import JobSpec, SubmitJob
 
-LONGEST_ID = 64
-LARGEST_BODY_BYTES = 256 * 1024
+MAX_ID_CHARS = 64
+MAX_BODY_BYTES = 256 * 1024
 """Its events must fit a ledger's record, with room for their envelope."""
 
 Rule = Callable[[JobSpec, PoolConfigured], str | None]
+"""Returns what is wrong, as field, value and rule; None if the spec keeps the rule."""
 
 
-def workers_in_range(spec: JobSpec, pool: PoolConfigured) -> str | None:
+def check_workers(spec: JobSpec, pool: PoolConfigured) -> str | None:
     elastic, workers = spec.elastic, spec.gang.workers
     if elastic is None or elastic.min_workers <= workers <= elastic.max_workers:
         return None
@@ -23,34 +24,35 @@ def workers_in_range(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return f"gang.workers: {workers}: must lie in the elastic range {low}..{high}"
 
 
-def spot_yields(spec: JobSpec, pool: PoolConfigured) -> str | None:
+def check_spot(spec: JobSpec, pool: PoolConfigured) -> str | None:
     if spec.spot and not spec.preemptible:
-        return "preemptible: false: a spot job yields to any other"
+        return "preemptible: false: a spot job must be preemptible"
     if spec.spot and spec.guaranteed_s > 0:
-        return f"guaranteed_s: {spec.guaranteed_s:g}: a spot job has no guarantee"
+        return f"guaranteed_s: {spec.guaranteed_s:g}: must be 0 for a spot job"
     return None
 
 
-def has_program(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """An image alone runs on none of the backends there are."""
+def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """An image alone runs on none of the real backends."""
     if spec.command or "virtual" in pool.backends:
         return None
-    return f"command: (): pool {pool.pool} runs processes and needs one"
+    return f"command: (): required in pool {pool.pool}, which runs processes"
 
 
-RULES: tuple[Rule, ...] = (workers_in_range, spot_yields, has_program)
+RULES: tuple[Rule, ...] = (check_workers, check_spot, check_command)
 
 
-def broken_rule(pool: PoolConfigured, wish: SubmitJob, body_bytes: int) -> Reject | None:
-    if body_bytes > LARGEST_BODY_BYTES:
-        detail = f"spec: {body_bytes} bytes: at most {LARGEST_BODY_BYTES} are taken"
+def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Reject | None:
+    if body_bytes > MAX_BODY_BYTES:
+        detail = f"spec: {body_bytes} bytes: at most {MAX_BODY_BYTES} bytes are allowed"
         return Reject("too_large", detail)
-    last_id = wish.job_id if wish.array_size == 1 else f"{wish.job_id}.{wish.array_size - 1}"
-    if len(last_id) > LONGEST_ID:
-        detail = f"job_id: {last_id!r}: ids of an array's jobs have at most {LONGEST_ID} characters"
+    last_index = command.array_size - 1
+    last_id = f"{command.job_id}.{last_index}" if last_index else command.job_id
+    if len(last_id) > MAX_ID_CHARS:
+        detail = f"job_id: {last_id!r}: at most {MAX_ID_CHARS} characters, array index included"
         return Reject("invalid_spec", detail)
     for rule in RULES:
-        broken = rule(wish.spec, pool)
-        if broken is not None:
-            return Reject("invalid_spec", broken)
+        violation = rule(command.spec, pool)
+        if violation is not None:
+            return Reject("invalid_spec", violation)
     return None

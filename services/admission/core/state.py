@@ -1,4 +1,4 @@
-"""What admission knows of one pool: who may have how much, who waits for what, who is in."""
+"""The state of one pool's admission: settings, quotas, nodes, and jobs until they have ended."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from services.admission.core.ended import EndedJobs, Outcome
-from services.admission.core.need import Need, Shape
+from services.admission.core.demand import Demand, NodeClass
+from services.admission.core.ended_jobs import EndedJobs, Outcome
 from shared.contracts.access import PoolConfigured
 from shared.contracts.bookkeeping import NodeShape, TenantNoted
 from shared.contracts.jobs import DeferReason, JobSpec, QuotaChanged
 from shared.ledger.answers import AnsweredCommands
 
-Line = OrderedDict[str, None]
-"""Job ids, first come first; unlike a dict it gives its first one away in no time."""
+JobIds = OrderedDict[str, None]
+"""Job ids in order of arrival; unlike a dict it finds its first one in constant time."""
 
 
 @dataclass(slots=True)
-class Job:
-    """A job that is not admitted yet, with the trace and cause of its submission."""
+class PendingJob:
+    """A job that is not admitted yet, with the trace and the cause of its submission."""
 
     job_id: str
     tenant: str
     spec: JobSpec
-    need: Need
+    demand: Demand
     digest: str
     submitted_at: int
     array_index: int | None = None
@@ -32,12 +32,12 @@ class Job:
     traceparent: str = ""
     reason: DeferReason | None = None
     missing: set[str] = field(default_factory=set)
-    """Dependencies that have not ended; asked for membership only."""
+    """Dependencies that have not ended; used for membership only."""
 
 
 @dataclass(slots=True)
-class Admitted:
-    """A job that is in: what its quota, its retries and its cancels need, and no more."""
+class AdmittedJob:
+    """A job in the queue or running: only what its quota, its retries and its cancels need."""
 
     tenant: str
     gang_milli: int
@@ -49,11 +49,11 @@ class Admitted:
     avoid_failed_node: bool
     avoid_nodes: tuple[str, ...] = ()
     cancels: tuple[tuple[str, str], ...] = ()
-    """(command id, traceparent) of those who wait for its end."""
+    """(command id, traceparent) of the cancels that its end answers."""
 
 
 @dataclass(slots=True)
-class Array:
+class JobArray:
     """An array until the last of its jobs has ended; jobs before `next_index` exist."""
 
     job_id: str
@@ -64,21 +64,22 @@ class Array:
     submitted_at: int
     cause: str
     traceparent: str
-    left: int
+    remaining: int
+    """Jobs that have not ended, created or not."""
     next_index: int = 0
     all_succeeded: bool = True
     cancels: tuple[tuple[str, str], ...] = ()
-    """(command id, traceparent) of those who wait for its end."""
-    why: str = ""
-    """The reason that the first of them gave."""
-    told: int = 0
-    """Of a cancelled array: jobs before it were asked to end, or had ended."""
-    cut: int = 0
-    """Jobs that were cancelled since then, or were never made."""
+    """(command id, traceparent) of the cancels that its end answers."""
+    cancel_reason: str = ""
+    """The reason given by the first cancel."""
+    cancel_index: int = 0
+    """Jobs of a cancelled array before this index had their cancel requested, or had ended."""
+    cancelled_jobs: int = 0
+    """Jobs that were cancelled since the first cancel, or were never created."""
 
 
-class Owed(NamedTuple):
-    """A cancelled array is over: what its command is answered next."""
+class PendingAnswer(NamedTuple):
+    """The answer to the cancel of an array that has ended, not yet in the ledger."""
 
     traceparent: str
     array_id: str
@@ -96,7 +97,7 @@ class Backoff:
 
 
 @dataclass(slots=True)
-class Used:
+class QuotaUse:
     """Thousandths of GPUs that admitted jobs hold or wait for, by tenant."""
 
     regular: dict[str, int] = field(default_factory=dict)
@@ -105,56 +106,57 @@ class Used:
 
 
 @dataclass(slots=True)
-class Waits:
-    """Each deferred job stands in exactly one of these, or in `again`."""
+class WaitingJobs:
+    """The deferred jobs by what they wait for: each is in exactly one of these, or in `ready`."""
 
-    lines: dict[str, Line] = field(default_factory=dict)
-    """By tenant: behind its quota. Only the first is ever looked at."""
-    spot_lines: dict[str, Line] = field(default_factory=dict)
-    parked: dict[str, Line] = field(default_factory=dict)
-    """By tenant: larger than its whole bound, so they must not stand in anybody's way."""
-    nodeless: Line = field(default_factory=OrderedDict)
-    dependents: dict[str, Line] = field(default_factory=dict)
+    quota_queues: dict[str, JobIds] = field(default_factory=dict)
+    """By tenant: jobs beyond its quota. Only the first of a queue is ever considered."""
+    spot_queues: dict[str, JobIds] = field(default_factory=dict)
+    oversized: dict[str, JobIds] = field(default_factory=dict)
+    """By tenant: jobs larger than its whole bound, set aside so that they block no queue."""
+    awaiting_nodes: JobIds = field(default_factory=OrderedDict)
+    dependents: dict[str, JobIds] = field(default_factory=dict)
     """By the job that they depend on."""
-    again: Line = field(default_factory=OrderedDict)
-    """What they waited for has come: the next thing that `decide` looks at."""
+    ready: JobIds = field(default_factory=OrderedDict)
+    """Jobs whose wait is over: `decide` considers them next."""
 
 
 @dataclass(slots=True)
-class Pool:
-    """One lane; only `evolve` changes it."""
+class AdmissionState:
+    """The state of one lane, which belongs to one pool; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "admission-3"
+    SCHEMA: ClassVar[str] = "admission-4"
     partition: int
     pool: PoolConfigured | None = None
     tenants: dict[str, TenantNoted] = field(default_factory=dict)
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
     nodes: dict[str, NodeShape] = field(default_factory=dict)
-    """Nodes that are there, or were and may come back."""
-    shapes: dict[Shape, int] = field(default_factory=dict)
-    settled_at: int = 0
-    """ms: before it nodes still come and go, and nobody is told `never`."""
-    deferred: dict[str, Job] = field(default_factory=dict)
-    admitted: dict[str, Admitted] = field(default_factory=dict)
+    """Nodes that are present, or were lost and may come back."""
+    node_classes: dict[NodeClass, int] = field(default_factory=dict)
+    nodes_settled_at: int = 0
+    """ms: until then nodes still come and go, and no job is rejected as infeasible."""
+    deferred: dict[str, PendingJob] = field(default_factory=dict)
+    admitted: dict[str, AdmittedJob] = field(default_factory=dict)
     ended: EndedJobs = field(default_factory=EndedJobs)
-    arrays: dict[str, Array] = field(default_factory=dict)
-    folded: Line = field(default_factory=OrderedDict)
+    arrays: dict[str, JobArray] = field(default_factory=dict)
+    expanding: JobIds = field(default_factory=OrderedDict)
     """Arrays some of whose jobs do not exist yet."""
-    cancelling: Line = field(default_factory=OrderedDict)
-    """Cancelled arrays some of whose jobs were not asked to end yet."""
-    owed: dict[str, Owed] = field(default_factory=dict)
-    """Answers that are known, by command id."""
-    used: Used = field(default_factory=Used)
-    waits: Waits = field(default_factory=Waits)
+    cancelling: JobIds = field(default_factory=OrderedDict)
+    """Cancelled arrays some of whose jobs have no requested cancel yet."""
+    pending_answers: dict[str, PendingAnswer] = field(default_factory=dict)
+    """By command id."""
+    quota_use: QuotaUse = field(default_factory=QuotaUse)
+    waiting: WaitingJobs = field(default_factory=WaitingJobs)
     backoffs: dict[str, Backoff] = field(default_factory=dict)
-    alarms: list[tuple[int, str]] = field(default_factory=list)
-    """A heap of (ms, job id); its first is never out of date."""
+    retry_times: list[tuple[int, str]] = field(default_factory=list)
+    """A heap of (ms, job id); its first entry is never out of date."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
-    def name(self) -> str:
+    def pool_name(self) -> str:
         return self.pool.pool if self.pool else ""
 
     def is_active(self, tenant: str) -> bool:
-        found = self.tenants.get(tenant)
-        return found is not None and found.active
+        """Return whether the tenant may submit."""
+        noted = self.tenants.get(tenant)
+        return noted is not None and noted.active

@@ -1,32 +1,32 @@
-"""Admit, defer or reject: everything that stands between a job and the queue, in order."""
+"""The verdict on a job: admit, defer or reject, by dependencies, nodes and quota in this order."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from services.admission.core.dependencies import is_own, standing
-from services.admission.core.feasibility import most_workers
-from services.admission.core.need import GPU, MIB
-from services.admission.core.quota import line_of, share_of
-from services.admission.core.state import Job, Pool
+from services.admission.core.demand import GPU, MIB
+from services.admission.core.dependencies import find_status, is_own
+from services.admission.core.feasibility import count_workers
+from services.admission.core.quota import quota_queue_of, share_of
+from services.admission.core.state import AdmissionState, PendingJob
 from shared.contracts.jobs import DeferReason
 
 
 class Admit(NamedTuple):
-    """In; beyond its tenant's guaranteed share or within it."""
+    """The job may enter the queue, beyond its tenant's guaranteed share or within it."""
 
     borrowed: bool
 
 
 class Defer(NamedTuple):
-    """Not yet, with the numbers."""
+    """The job may not enter yet; `detail` holds the numbers."""
 
     reason: DeferReason
     detail: dict[str, float | str]
 
 
 class Reject(NamedTuple):
-    """Never; `detail` says field, value and rule."""
+    """The job can never run; `detail` names field, value and rule."""
 
     reason: str
     detail: str
@@ -35,71 +35,71 @@ class Reject(NamedTuple):
 Verdict = Admit | Defer | Reject
 
 
-def verdict(state: Pool, job: Job, now: int) -> Verdict:
-    return by_dependencies(state, job) or by_nodes(state, job, now) or by_quota(state, job)
+def judge(state: AdmissionState, job: PendingJob, now: int) -> Verdict:
+    return check_dependencies(state, job) or check_nodes(state, job, now) or check_quota(state, job)
 
 
-def by_dependencies(state: Pool, job: Job) -> Defer | Reject | None:
-    waits_for: list[str] = []
+def check_dependencies(state: AdmissionState, job: PendingJob) -> Defer | Reject | None:
+    missing: list[str] = []
     for dependency in job.spec.depends_on:
-        found = None if is_own(dependency, job.job_id) else standing(state, dependency)
-        if found is None or found.tenant != job.tenant:
-            return no_such(dependency, job)
-        if not found.has_ended:
-            waits_for.append(dependency)
-        elif found.phase != "succeeded":
-            detail = f"depends_on: {dependency!r}: has {found.phase}"
+        status = None if is_own(dependency, job.job_id) else find_status(state, dependency)
+        if status is None or status.tenant != job.tenant:
+            return reject_dependency(dependency, job)
+        if not status.has_ended:
+            missing.append(dependency)
+        elif status.phase != "succeeded":
+            detail = f"depends_on: {dependency!r}: already {status.phase}"
             return Reject("dependency_failed", detail)
-    if not waits_for:
+    if not missing:
         return None
-    return Defer("dependency", {"missing": len(waits_for), "first": waits_for[0]})
+    return Defer("dependency", {"missing": len(missing), "first": missing[0]})
 
 
-def no_such(dependency: str, job: Job) -> Reject:
-    """A job of another tenant or another pool is as unknown as one that never was."""
+def reject_dependency(dependency: str, job: PendingJob) -> Reject:
+    """A job of another tenant or another pool is reported as unknown."""
     if is_own(dependency, job.job_id):
         return Reject("dependency_cycle", f"depends_on: {dependency!r}: is the job itself")
     detail = f"depends_on: {dependency!r}: no such job of {job.tenant} in this pool"
     return Reject("dependency_missing", detail)
 
 
-def by_nodes(state: Pool, job: Job, now: int) -> Defer | Reject | None:
-    if not state.shapes:
+def check_nodes(state: AdmissionState, job: PendingJob, now: int) -> Defer | Reject | None:
+    if not state.node_classes:
         return Defer("no_nodes", {"nodes": 0})
-    need = job.need
-    most = most_workers(state.shapes, need)
-    if most >= need.workers:
+    demand = job.demand
+    workers = count_workers(state.node_classes, demand)
+    if workers >= demand.workers:
         return None
-    if now < state.settled_at:
+    if now < state.nodes_settled_at:
         numbers: dict[str, float | str] = {
             "nodes": len(state.nodes),
-            "workers": need.workers,
-            "fit": most,
+            "workers": demand.workers,
+            "fit": workers,
         }
         return Defer("no_nodes", numbers)
-    return Reject("infeasible", too_much(state, job, most))
+    return Reject("infeasible", describe_infeasible(state, job, workers))
 
 
-def too_much(state: Pool, job: Job, most: int) -> str:
-    need = job.need
-    where = "/".join(need.types) or "any GPU type"
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(need.selector.items()))
+def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) -> str:
+    demand = job.demand
+    gpu_types = "/".join(demand.gpu_types) or "any GPU type"
+    labels = ", ".join(f"{key}={value}" for key, value in sorted(demand.node_selector.items()))
     return (
-        f"gang.workers: {need.workers}: the pool's {len(state.nodes)} nodes could hold {most}"
-        f" of {need.gpu_milli / GPU:g} GPUs ({where}), {need.cpu_milli / 1000:g} cores,"
-        f" {need.mem_mib / MIB:g} GiB" + (f" on nodes with {labels}" if labels else "")
+        f"gang.workers: {demand.workers}: the pool's {len(state.nodes)} nodes could hold {workers}"
+        f" of {demand.gpu_milli / GPU:g} GPUs ({gpu_types}), {demand.cpu_milli / 1000:g} cores,"
+        f" {demand.mem_mib / MIB:g} GiB" + (f" on nodes with {labels}" if labels else "")
     )
 
 
-def by_quota(state: Pool, job: Job) -> Admit | Defer:
-    spot, milli = job.spec.spot, job.need.gang_milli
+def check_quota(state: AdmissionState, job: PendingJob) -> Admit | Defer:
+    spot, gpu_milli = job.spec.spot, job.demand.gang_milli
     share = share_of(state, job.tenant, spot)
-    line = line_of(state, job.tenant, spot)
-    ahead = len(line) if line and next(iter(line)) != job.job_id else 0
-    if share.takes(milli) and not ahead:
-        return Admit(not spot and share.is_borrowed(milli))
+    queue = quota_queue_of(state, job.tenant, spot)
+    ahead = len(queue) if queue and next(iter(queue)) != job.job_id else 0
+    if share.has_room(gpu_milli) and not ahead:
+        return Admit(not spot and share.is_borrowed(gpu_milli))
     detail: dict[str, float | str] = {
-        "asked_gpus": milli / GPU,
+        "asked_gpus": gpu_milli / GPU,
         "used_gpus": share.used / GPU,
         "ahead": ahead,
     }

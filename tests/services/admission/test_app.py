@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shared.bus.connection import Connection
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
-from shared.connection import Connection
 from shared.contracts.access import ConfigurePool, RegisterTenant
 from shared.contracts.base import Command, Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.codec import encode
 from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob
 from shared.ledger import cloudevents
-from tests.services.admission.core.cases import told
+from tests.services.admission.core.cases import summarize
 
 ROOT = Path(__file__).parents[3]
 LANES = 4
@@ -70,9 +70,14 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         broker.stop()
 
 
-def wire(wish: Command, id_: str) -> bytes:
+def wire(submission: Command, id_: str) -> bytes:
     return cloudevents.encode(
-        id=id_, source="/test", type=wish.TYPE, data=encode(wish), at_ms=NOW, tenant="acme"
+        id=id_,
+        source="/test",
+        type=submission.TYPE,
+        data=encode(submission),
+        at_ms=NOW,
+        tenant="acme",
     )
 
 
@@ -87,10 +92,10 @@ async def until(tail: LedgerTail, kind: type[Event], timeout_s: float = 45) -> l
 
 
 def submit(job_id: str) -> bytes:
-    wish = SubmitJob(
+    submission = SubmitJob(
         job_id=job_id, tenant="acme", pool="main", idempotency_key=job_id, spec=JobSpec(name="x")
     )
-    return wire(wish, f"c-{job_id}")
+    return wire(submission, f"c-{job_id}")
 
 
 async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) -> None:
@@ -106,13 +111,13 @@ async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) 
         await producer.send("access.commands", 0, wire(tenant, "c2"))
         await until(tail, TenantNoted)
         await producer.send("commands", 0, submit("j1"))
-        said = told(await until(tail, JobDeferred))
+        said = summarize(await until(tail, JobDeferred))
         assert said[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
         admission.process.kill()
         admission.process.wait(10)
         await producer.send("commands", 0, submit("j1"))
         await producer.send("commands", 0, submit("j2"))
         stage.start("admission", "0,1,2,3")
-        said = told(await until(tail, JobDeferred))
+        said = summarize(await until(tail, JobDeferred))
         assert said == ["command.accepted c-j2", "job.deferred j2 no_nodes"]
         await tail.stop()

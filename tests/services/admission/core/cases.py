@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from services.admission.core.decide import Admission
-from services.admission.core.evolve import SETTLE_MS
-from services.admission.core.state import Pool
+from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from services.admission.core.state import AdmissionState
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.bookkeeping import CapacityNoted, NodeShape, TenantNoted
@@ -17,7 +17,7 @@ from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, given, run
 
 ADMISSION = Admission()
-NOW = AT + SETTLE_MS
+NOW = AT + NODE_SETTLE_MS
 POOL = PoolConfigured(partition=0, pool="main")
 ACME = TenantNoted(tenant="acme")
 _ids = count(1)
@@ -31,7 +31,7 @@ def shape(name: str, gpus: int = 8, **more: Any) -> NodeShape:
 NODES = CapacityNoted(pool="main", joined=(shape("n1"), shape("n2")))
 
 
-def pool(*history: Event) -> Pool:
+def pool(*history: Event) -> AdmissionState:
     return given(ADMISSION, POOL, ACME, TenantNoted(tenant="beta"), NODES, *history)
 
 
@@ -43,7 +43,7 @@ def quota(guaranteed: float, borrow: float | None = 0, spot: float | None = None
 
 def submit(job_id: str, tenant: str = "acme", size: int = 1, **spec: Any) -> Input:
     gang = {"workers": spec.pop("workers", 1), "gpus_per_worker": spec.pop("gpus", 1.0)}
-    wish = SubmitJob(
+    submission = SubmitJob(
         job_id=job_id,
         tenant=tenant,
         pool=spec.pop("pool", "main"),
@@ -51,11 +51,11 @@ def submit(job_id: str, tenant: str = "acme", size: int = 1, **spec: Any) -> Inp
         array_size=size,
         spec=JobSpec.model_validate({"name": job_id, "gang": gang} | spec),
     )
-    return command(wish, f"submit-{job_id}-{next(_ids)}")
+    return command(submission, f"submit-{job_id}-{next(_ids)}")
 
 
-def command(wish: Model, id_: str = "") -> Input:
-    return an_input(wish, id=id_ or f"c{next(_ids)}", traceparent="00-aa-bb-01")
+def command(submission: Model, id_: str = "") -> Input:
+    return an_input(submission, id=id_ or f"c{next(_ids)}", traceparent="00-aa-bb-01")
 
 
 def cancel(job_id: str, tenant: str | None = "acme", id_: str = "") -> Input:
@@ -91,11 +91,11 @@ def lost(name: str, reason: Any = "left") -> Input:
     return placed(NodeLost(node_id=name, incarnation="i", reason=reason))
 
 
-def when(state: Pool, *inputs: Input, now: int = NOW) -> list[Event]:
+def when(state: AdmissionState, *inputs: Input, now: int = NOW) -> list[Event]:
     return run(ADMISSION, state, inputs, now)
 
 
-def told(events: list[Event]) -> list[str]:
+def summarize(events: list[Event]) -> list[str]:
     """Events in short: `job.deferred acme-1 quota`."""
     return [" ".join(filter(None, (e.TYPE[:-3], e.subject, _why(e)))) for e in events]
 
@@ -104,6 +104,6 @@ def _why(event: Event) -> str:
     return str(getattr(event, "reason", "") or "")
 
 
-def jobs_told(events: list[Event]) -> list[str]:
-    """As `told`, of jobs alone."""
-    return [line for line in told(events) if line.startswith("job.")]
+def summarize_jobs(events: list[Event]) -> list[str]:
+    """As `summarize`, of jobs alone."""
+    return [line for line in summarize(events) if line.startswith("job.")]

@@ -40,7 +40,7 @@ class Account:
     """Cancelled arrays: what was over before the first cancel."""
     was_cancelled: set[str] = field(default_factory=set)
 
-    def hear(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         match event:
             case CommandAccepted() | CommandRefused():
                 self.answers[event.command_id] += 1

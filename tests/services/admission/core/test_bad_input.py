@@ -16,10 +16,10 @@ def test_bytes_of_no_message_are_rejected_where_they_lie() -> None:
 
 
 def test_a_submission_that_the_gateway_could_not_read_is_rejected_for_good() -> None:
-    wish = RejectSubmission(
+    submission = RejectSubmission(
         tenant="acme", topic="submissions.acme", partition=2, offset=5, reason="bad", sha256="ab"
     )
-    state, item = pool(), command(wish, "c9")
+    state, item = pool(), command(submission, "c9")
     answer, rejected = when(state, item)
     assert isinstance(answer, CommandAccepted)
     assert (answer.command_id, answer.of) == ("c9", "submissions.acme/2/5")

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from services.admission.core.settle import BUDGET_BYTES
-from services.admission.core.state import Pool
+from services.admission.core.reconsider import BUDGET_BYTES
+from services.admission.core.state import AdmissionState
 from shared.contracts.base import Event
 from shared.contracts.codec import encode_event
 from shared.contracts.jobs import (
@@ -21,13 +21,13 @@ from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,
     cancel,
-    jobs_told,
     placed,
     pool,
     quota,
     set_quota,
     submit,
-    told,
+    summarize,
+    summarize_jobs,
     when,
 )
 
@@ -39,7 +39,7 @@ def ended(job_id: str, how: str = "cancelled") -> Event:
     return kind(job_id=job_id, tenant="acme", attempt=1)
 
 
-def awake(state: Pool) -> list[list[Event]]:
+def awake(state: AdmissionState) -> list[list[Event]]:
     """What is said in each record until nothing is due."""
     records: list[list[Event]] = []
     while (due := ADMISSION.next_wake(state)) is not None and due <= NOW:
@@ -56,7 +56,7 @@ def test_one_command_ends_those_that_wait_and_asks_those_that_run() -> None:
     state = pool(quota(2))
     when(state, submit("a", size=4))
     found = when(state, cancel("a", id_="c"))
-    assert told(found) == [
+    assert summarize(found) == [
         "array.cancel-requested a",
         "job.cancel-requested a.0",
         "job.cancel-requested a.1",
@@ -74,7 +74,7 @@ def test_it_is_answered_once_when_the_last_of_its_jobs_has_ended() -> None:
     (answer,) = answers(when(state, placed(ended("a.1"))))
     assert isinstance(answer, CommandAccepted)
     assert (answer.command_id, answer.of, answer.tenant) == ("c", "a", "acme")
-    assert not state.owed
+    assert not state.pending_answers
 
 
 @pytest.mark.parametrize("finish", ["succeeded", "failed"])
@@ -82,7 +82,7 @@ def test_members_that_had_finished_are_fine(finish: str) -> None:
     state = pool()
     when(state, submit("a", size=2))
     when(state, placed(ended("a.0", finish)))
-    assert jobs_told(when(state, cancel("a")))[-1:] == ["job.cancel-requested a.1"]
+    assert summarize_jobs(when(state, cancel("a")))[-1:] == ["job.cancel-requested a.1"]
     (answer,) = answers(when(state, placed(ended("a.1"))))
     assert isinstance(answer, CommandAccepted)
 
@@ -93,7 +93,7 @@ def test_if_all_that_were_left_finish_by_themselves_nothing_was_cancelled() -> N
     when(state, placed(ended("a.0")), cancel("a"))
     (answer,) = answers(when(state, placed(ended("a.1", "succeeded"))))
     assert isinstance(answer, CommandRefused)
-    assert (answer.reason, answer.detail) == ("already_finished", "job_id: 'a': has failed")
+    assert (answer.reason, answer.detail) == ("already_finished", "job_id: 'a': already failed")
 
 
 @pytest.mark.parametrize("how", ["succeeded", "failed", "cancelled"])
@@ -109,7 +109,7 @@ def test_an_array_with_nothing_left_is_finished_already(how: str) -> None:
 def test_jobs_that_are_not_made_yet_are_never_made() -> None:
     """Cancelled in the batch that submits it, none of them is."""
     state = pool()
-    found = told(when(state, submit("a", size=500), cancel("a", id_="c")))
+    found = summarize(when(state, submit("a", size=500), cancel("a", id_="c")))
     assert found[1:3] == ["array.accepted a", "array.cancel-requested a"]
     assert found[3].startswith("command.accepted")
     assert len(found) == 4
@@ -150,7 +150,7 @@ def test_others_are_admitted_while_the_sweep_goes_on() -> None:
     awake(state)
     when(state, cancel("a"))
     assert state.cancelling
-    assert "job.admitted b" in told(when(state, submit("b")))
+    assert "job.admitted b" in summarize(when(state, submit("b")))
 
 
 def test_what_is_freed_goes_to_others_and_never_back_to_the_array() -> None:
@@ -158,7 +158,7 @@ def test_what_is_freed_goes_to_others_and_never_back_to_the_array() -> None:
     when(state, submit("a", size=3))
     when(state, submit("b"))
     when(state, cancel("a"))
-    assert jobs_told(when(state, placed(ended("a.0")))) == ["job.admitted b"]
+    assert summarize_jobs(when(state, placed(ended("a.0")))) == ["job.admitted b"]
 
 
 def test_each_of_many_cancels_has_its_own_answer() -> None:
@@ -166,7 +166,7 @@ def test_each_of_many_cancels_has_its_own_answer() -> None:
     when(state, submit("a", size=2))
     first, second = cancel("a", id_="c1"), cancel("a", id_="c2")
     assert len(when(state, first)) == 3
-    assert told(when(state, second)) == ["array.cancel-requested a"]
+    assert summarize(when(state, second)) == ["array.cancel-requested a"]
     assert when(state, first, second) == []
     found = answers(when(state, placed(ended("a.0")), placed(ended("a.1"))))
     assert [a.command_id for a in found if isinstance(a, CommandAccepted)] == ["c1", "c2"]
@@ -184,7 +184,7 @@ def test_a_single_job_of_it_may_be_cancelled_as_well() -> None:
 def test_a_finish_in_the_same_batch_as_the_cancel_is_folded_first() -> None:
     state = pool()
     when(state, submit("a", size=2))
-    found = told(when(state, cancel("a"), placed(ended("a.0", "succeeded"))))
+    found = summarize(when(state, cancel("a"), placed(ended("a.0", "succeeded"))))
     assert found == ["jobs.released main", "array.cancel-requested a", "job.cancel-requested a.1"]
 
 
@@ -202,7 +202,7 @@ def test_jobs_that_depend_on_it_hear_that_it_was_cancelled() -> None:
     when(state, submit("a", size=2), submit("b", depends_on=("a",)))
     when(state, cancel("a"))
     found = when(state, placed(ended("a.0")), placed(ended("a.1", "succeeded")))
-    assert "job.rejected b dependency_failed" in told(found)
+    assert "job.rejected b dependency_failed" in summarize(found)
 
 
 def test_its_cause_and_trace_are_those_of_the_command() -> None:
@@ -227,7 +227,7 @@ def test_a_restart_in_the_middle_goes_on_where_it_stopped(records: int) -> None:
     for _ in range(records - 1):
         facts += run_facts(ADMISSION, state, [], NOW)
     assert state.cancelling
-    again: Pool = pickle.loads(before)
+    again: AdmissionState = pickle.loads(before)
     for fact in facts:
         ADMISSION.evolve(again, fact)
     assert again == pickle.loads(pickle.dumps(state))
@@ -239,7 +239,7 @@ def test_a_restart_in_the_middle_goes_on_where_it_stopped(records: int) -> None:
 def test_a_bound_that_changes_meanwhile_changes_nothing() -> None:
     state = pool(quota(1))
     when(state, submit("a", size=3))
-    found = told(when(state, cancel("a"), set_quota(8)))
+    found = summarize(when(state, cancel("a"), set_quota(8)))
     assert not any(line.startswith("job.admitted") for line in found)
 
 

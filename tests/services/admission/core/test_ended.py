@@ -2,27 +2,27 @@ from __future__ import annotations
 
 import pickle
 
-from services.admission.core.ended import OUTCOMES, Ended, EndedJobs
+from services.admission.core.ended_jobs import OUTCOMES, EndedJob, EndedJobs
 
 
 def test_an_ended_job_is_found_again() -> None:
     jobs = EndedJobs()
     for n in range(3000):
-        jobs.add(f"j{n}", Ended(OUTCOMES[n % 4], f"t{n % 7}", f"{n:010x}ffff"))
+        jobs.add(f"j{n}", EndedJob(OUTCOMES[n % 4], f"t{n % 7}", f"{n:010x}ffff"))
     assert len(jobs) == 3000
     for n in range(3000):
-        assert jobs.get(f"j{n}") == Ended(OUTCOMES[n % 4], f"t{n % 7}", f"{n:010x}")
+        assert jobs.get(f"j{n}") == EndedJob(OUTCOMES[n % 4], f"t{n % 7}", f"{n:010x}")
     assert jobs.get("ghost") is None
 
 
 def test_a_job_without_a_digest_is_kept_too() -> None:
     jobs = EndedJobs()
-    jobs.add("j", Ended("rejected", "acme", ""))
-    assert jobs.get("j") == Ended("rejected", "acme", "0" * 10)
+    jobs.add("j", EndedJob("rejected", "acme", ""))
+    assert jobs.get("j") == EndedJob("rejected", "acme", "0" * 10)
 
 
 def test_a_hundred_thousand_take_a_few_megabytes() -> None:
     jobs = EndedJobs()
     for n in range(100_000):
-        jobs.add(f"j{n}", Ended("succeeded", "acme", "0123456789"))
+        jobs.add(f"j{n}", EndedJob("succeeded", "acme", "0123456789"))
     assert len(pickle.dumps(jobs)) < 5_000_000

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from services.admission.core.evolve import SETTLE_MS
+from services.admission.core.evolve_pool import NODE_SETTLE_MS
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.jobs import CancelJob, QuotaChanged, SetQuota
@@ -60,7 +60,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         for item in inputs:
             if item.source == "commands":
                 self.commands[item.id] = item
-        self.hear(run_facts(ADMISSION, self.state, inputs, self.now))
+        self.apply(run_facts(ADMISSION, self.state, inputs, self.now))
         self.drain()
 
     def drain(self) -> None:
@@ -68,12 +68,12 @@ class AdmissionMachine(RuleBasedStateMachine):
         while (due := ADMISSION.next_wake(self.state)) is not None and due <= self.now:
             facts = run_facts(ADMISSION, self.state, [], self.now)
             assert facts
-            self.hear(facts)
+            self.apply(facts)
 
-    def hear(self, facts: list[Fact]) -> None:
+    def apply(self, facts: list[Fact]) -> None:
         self.facts += facts
         for fact in facts:
-            self.account.hear(fact.event)
+            self.account.apply(fact.event)
 
     def pick(self, data: st.DataObject, phase: str) -> str | None:
         found = [job_id for job_id, p in self.account.phase.items() if p == phase]
@@ -131,17 +131,17 @@ class AdmissionMachine(RuleBasedStateMachine):
     ) -> None:
         """Ten of these jobs fill a record; the cancel comes before, among or after them."""
         name = f"j{next(self.names)}"
-        wish = submit(name, size=size, env={"filler": "x" * 8000}, gpus=0.25)
+        submission = submit(name, size=size, env={"filler": "x" * 8000}, gpus=0.25)
         if records:
-            self.commands[wish.id] = wish
-            self.hear(run_facts(ADMISSION, self.state, [wish], self.now))
+            self.commands[submission.id] = submission
+            self.apply(run_facts(ADMISSION, self.state, [submission], self.now))
             for _ in range(records - 1):
-                self.hear(run_facts(ADMISSION, self.state, [], self.now))
+                self.apply(run_facts(ADMISSION, self.state, [], self.now))
             wishes = [cancel(name, None), *([cancel(name, None)] if twice else [])]
             ends = [placed(JobSucceeded(job_id=f"{name}.0", tenant="acme", attempt=1), self.now)]
             self.feed(*wishes, *(ends if end else []))
         else:
-            self.feed(wish, cancel(name, None))
+            self.feed(submission, cancel(name, None))
 
     @rule(data=st.data(), workers=st.integers(1, 4))
     def resized(self, data: Any, workers: int) -> None:
@@ -187,10 +187,10 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @rule(tenant=TENANTS, guaranteed=BOUND, borrow=st.none() | BOUND, spot=st.none() | BOUND)
     def quota_set(self, tenant: str, guaranteed: float, borrow: Any, spot: Any) -> None:
-        wish = SetQuota(
+        submission = SetQuota(
             tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot
         )
-        self.feed(command(wish))
+        self.feed(command(submission))
 
     @rule(spot=st.none() | BOUND)
     def pool_configured(self, spot: float | None) -> None:
@@ -209,7 +209,7 @@ class AdmissionMachine(RuleBasedStateMachine):
     def node_lost(self, name: str, reason: str) -> None:
         self.feed(lost(name, reason))
 
-    @rule(ms=st.sampled_from([1, 1000, SETTLE_MS]))
+    @rule(ms=st.sampled_from([1, 1000, NODE_SETTLE_MS]))
     def time_passed(self, ms: int) -> None:
         self.now += ms
         self.drain()
@@ -217,19 +217,23 @@ class AdmissionMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_is_lost(self) -> None:
         """In exactly one place each: deferred in one line, admitted, or over."""
-        state, waits = self.state, self.state.waits
+        state, waits = self.state, self.state.waiting
         phases = self.account.phase
         assert set(state.deferred) == {j for j, p in phases.items() if p == "deferred"}
         assert set(state.admitted) == {j for j, p in phases.items() if p == "admitted"}
         assert all(state.ended.get(j) for j, p in phases.items() if p == "over")
-        lines = (*waits.lines.values(), *waits.spot_lines.values(), *waits.parked.values())
-        stand = [j for line in (*lines, waits.nodeless, waits.again) for j in line]
+        lines = (
+            *waits.quota_queues.values(),
+            *waits.spot_queues.values(),
+            *waits.oversized.values(),
+        )
+        stand = [j for line in (*lines, waits.awaiting_nodes, waits.ready) for j in line]
         stand += {j for line in waits.dependents.values() for j in line}
         assert sorted(stand) == sorted(state.deferred)
-        assert not waits.again
-        assert not state.folded
+        assert not waits.ready
+        assert not state.expanding
         assert not state.cancelling
-        assert not state.owed
+        assert not state.pending_answers
 
     @invariant()
     def each_command_has_one_answer_or_waits_for_an_end(self) -> None:
@@ -245,9 +249,12 @@ class AdmissionMachine(RuleBasedStateMachine):
     @invariant()
     def what_is_used_is_what_is_in(self) -> None:
         for tenant in ("acme", "beta"):
-            for spot, used in ((False, self.state.used.regular), (True, self.state.used.spot)):
+            for spot, used in (
+                (False, self.state.quota_use.regular),
+                (True, self.state.quota_use.spot),
+            ):
                 assert used.get(tenant, 0) == round(1000 * self.account.used(tenant, spot))
-        assert self.state.used.spot_total == sum(self.state.used.spot.values())
+        assert self.state.quota_use.spot_total == sum(self.state.quota_use.spot.values())
 
     def teardown(self) -> None:
         """A replay of the facts is the state; so is a snapshot."""
@@ -270,14 +277,14 @@ TestAdmissionMachine = AdmissionMachine.TestCase
 def test_the_account_notices_a_broken_bound() -> None:
     """The check itself is checked."""
     account = Account()
-    account.hear(QuotaChanged(tenant="acme", guaranteed_gpus=1, borrow_gpus=0))
+    account.apply(QuotaChanged(tenant="acme", guaranteed_gpus=1, borrow_gpus=0))
     state = ADMISSION.initial(0)
     for event in (POOL, ACME, NODES):
         ADMISSION.evolve(state, Fact(event, "admission", 0, 1, 0, NOW))
-    facts = run_facts(ADMISSION, state, [submit("j1", gpus=2)], NOW + SETTLE_MS)
+    facts = run_facts(ADMISSION, state, [submit("j1", gpus=2)], NOW + NODE_SETTLE_MS)
     try:
         for fact in facts:
-            account.hear(fact.event)
+            account.apply(fact.event)
     except AssertionError:
         return
     raise AssertionError("a job above its bound went unnoticed")

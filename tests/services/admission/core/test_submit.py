@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.admission.core.rules import LARGEST_BODY_BYTES
+from services.admission.core.rules import MAX_BODY_BYTES
 from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
 from shared.contracts.jobs import (
     CommandAccepted,
@@ -18,12 +18,12 @@ from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,
     POOL,
-    jobs_told,
     pool,
     quota,
     shape,
     submit,
-    told,
+    summarize,
+    summarize_jobs,
     when,
 )
 
@@ -127,11 +127,13 @@ def test_fields_that_contradict_each_other_are_named(spec: dict[str, Any], field
 def test_a_pool_of_processes_wants_a_command() -> None:
     processes = POOL.model_copy(update={"backends": ("process",)})
     assert refusal(when(pool(processes), submit("j1"))).detail.startswith("command: ()")
-    assert jobs_told(when(pool(processes), submit("j1", command=("true",)))) == ["job.admitted j1"]
+    assert summarize_jobs(when(pool(processes), submit("j1", command=("true",)))) == [
+        "job.admitted j1"
+    ]
 
 
 def test_a_body_too_large_for_a_ledger_is_refused() -> None:
-    args = ("x" * 8000,) * (LARGEST_BODY_BYTES // 8000 + 1)
+    args = ("x" * 8000,) * (MAX_BODY_BYTES // 8000 + 1)
     assert refusal(when(pool(), submit("j1", command=args))).reason == "too_large"
 
 
@@ -169,14 +171,14 @@ def test_a_job_that_can_never_fit_is_rejected_with_its_numbers(
     ],
 )
 def test_a_job_that_fits_an_empty_pool_is_admitted(spec: dict[str, Any]) -> None:
-    assert jobs_told(when(pool(), submit("j1", **spec))) == ["job.admitted j1"]
+    assert summarize_jobs(when(pool(), submit("j1", **spec))) == ["job.admitted j1"]
 
 
 def test_a_selector_is_met_by_labels() -> None:
     state = pool(CapacityNoted(joined=(shape("n3", labels={"rack": "r9", "zone": "a"}),)))
     later = NOW + 1
     found = when(state, submit("j1", node_selector={"rack": "r9"}), now=later)
-    assert jobs_told(found) == ["job.admitted j1"]
+    assert summarize_jobs(found) == ["job.admitted j1"]
 
 
 def test_above_its_guaranteed_share_a_job_borrows() -> None:
@@ -184,7 +186,7 @@ def test_above_its_guaranteed_share_a_job_borrows() -> None:
     events = when(state, *(submit(f"j{n}") for n in range(4)))
     admitted = [e.borrowed for e in events if isinstance(e, JobAdmitted)]
     assert admitted == [False, False, True]
-    assert told(events)[-1] == "job.deferred j3 quota"
+    assert summarize(events)[-1] == "job.deferred j3 quota"
 
 
 def test_a_deferral_says_the_numbers_and_keeps_the_spec() -> None:
@@ -203,13 +205,13 @@ def test_a_deferral_says_the_numbers_and_keeps_the_spec() -> None:
 def test_spot_jobs_count_against_the_spot_quota_alone() -> None:
     state = pool(quota(0, spot=1))
     found = when(state, submit("j1", spot=True), submit("j2", spot=True))
-    assert jobs_told(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
+    assert summarize_jobs(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
 
 
 def test_without_a_spot_quota_of_its_own_a_tenant_shares_the_pools() -> None:
     state = pool(POOL.model_copy(update={"spot_gpus": 1.0}))
     found = when(state, submit("j1", "beta", spot=True), submit("j2", spot=True))
-    assert jobs_told(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
+    assert summarize_jobs(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
 
 
 def test_the_state_is_the_fold_of_its_own_events() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.admission.core.evolve import SETTLE_MS
-from services.admission.core.state import Pool
+from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from services.admission.core.state import AdmissionState
 from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -22,7 +22,6 @@ from tests.services.admission.core.cases import (
     NOW,
     POOL,
     cancel,
-    jobs_told,
     joined,
     lost,
     placed,
@@ -30,7 +29,8 @@ from tests.services.admission.core.cases import (
     quota,
     set_quota,
     submit,
-    told,
+    summarize,
+    summarize_jobs,
     when,
 )
 
@@ -47,7 +47,7 @@ def cancelled(job_id: str) -> JobCancelled:
     return JobCancelled(job_id=job_id, tenant="acme")
 
 
-def drain(state: Pool, now: int = NOW) -> list[Event]:
+def drain(state: AdmissionState, now: int = NOW) -> list[Event]:
     """All wakes that are due, as the shell would do them one after another."""
     found: list[Event] = []
     while events := wake(ADMISSION, state, now):
@@ -63,7 +63,10 @@ def drain(state: Pool, now: int = NOW) -> list[Event]:
 def test_a_deferred_job_is_admitted_once_its_quota_is_free() -> None:
     state = pool(quota(1))
     when(state, submit("j1"), submit("j2"), submit("j3"))
-    assert told(when(state, placed(succeeded("j1")))) == ["jobs.released main", "job.admitted j2"]
+    assert summarize(when(state, placed(succeeded("j1")))) == [
+        "jobs.released main",
+        "job.admitted j2",
+    ]
 
 
 def test_it_keeps_the_trace_and_the_time_of_its_submission() -> None:
@@ -79,20 +82,23 @@ def test_it_keeps_the_trace_and_the_time_of_its_submission() -> None:
 def test_nobody_overtakes_the_first_in_its_tenants_line() -> None:
     state = pool(quota(4))
     when(state, submit("j1", gpus=3), submit("j2", gpus=2))
-    assert jobs_told(when(state, submit("j3", gpus=1))) == ["job.deferred j3 quota"]
-    assert jobs_told(when(state, placed(succeeded("j1")))) == ["job.admitted j2", "job.admitted j3"]
+    assert summarize_jobs(when(state, submit("j3", gpus=1))) == ["job.deferred j3 quota"]
+    assert summarize_jobs(when(state, placed(succeeded("j1")))) == [
+        "job.admitted j2",
+        "job.admitted j3",
+    ]
 
 
 def test_a_job_larger_than_the_whole_bound_stands_in_nobodys_way() -> None:
     state = pool(quota(4))
     found = when(state, submit("j1", gpus=5), submit("j2", gpus=4))
-    assert jobs_told(found) == ["job.deferred j1 quota", "job.admitted j2"]
+    assert summarize_jobs(found) == ["job.deferred j1 quota", "job.admitted j2"]
 
 
 def test_a_larger_quota_lets_those_in_that_wait() -> None:
     state = pool(quota(1))
     when(state, submit("j1"), submit("j2"), submit("j3", gpus=4))
-    assert told(when(state, set_quota(6)))[1:] == [
+    assert summarize(when(state, set_quota(6)))[1:] == [
         "quota.changed acme",
         "job.admitted j2",
         "job.admitted j3",
@@ -103,16 +109,16 @@ def test_a_smaller_quota_takes_nothing_back() -> None:
     state = pool(quota(2))
     when(state, submit("j1"), submit("j2"))
     assert len(when(state, set_quota(1))) == 2
-    assert jobs_told(when(state, submit("j3"))) == ["job.deferred j3 quota"]
-    assert jobs_told(when(state, placed(succeeded("j1")))) == []
-    assert jobs_told(when(state, placed(succeeded("j2")))) == ["job.admitted j3"]
+    assert summarize_jobs(when(state, submit("j3"))) == ["job.deferred j3 quota"]
+    assert summarize_jobs(when(state, placed(succeeded("j1")))) == []
+    assert summarize_jobs(when(state, placed(succeeded("j2")))) == ["job.admitted j3"]
 
 
 def test_one_that_a_smaller_quota_can_never_take_no_longer_blocks_the_line() -> None:
     state = pool(quota(4))
     when(state, submit("j1", gpus=4), submit("j2", gpus=4), submit("j3", gpus=1))
     when(state, set_quota(2))
-    assert jobs_told(when(state, placed(succeeded("j1")))) == ["job.admitted j3"]
+    assert summarize_jobs(when(state, placed(succeeded("j1")))) == ["job.admitted j3"]
 
 
 def test_a_quota_as_it_is_already_is_a_duplicate_wish() -> None:
@@ -131,7 +137,7 @@ def test_a_larger_spot_quota_of_the_pool_lets_those_in_that_wait() -> None:
     state = pool(POOL.model_copy(update={"spot_gpus": 0.0}))
     when(state, submit("j1", spot=True))
     more = an_input(POOL.model_copy(update={"spot_gpus": 8.0}), "access")
-    assert told(when(state, more)) == ["pool.configured main", "job.admitted j1"]
+    assert summarize(when(state, more)) == ["pool.configured main", "job.admitted j1"]
 
 
 def test_a_freed_spot_gpu_goes_to_whoever_came_first() -> None:
@@ -140,14 +146,14 @@ def test_a_freed_spot_gpu_goes_to_whoever_came_first() -> None:
     when(state, submit("j2", "beta", spot=True), now=NOW + 1)
     when(state, submit("j3", spot=True), now=NOW + 2)
     found = when(state, placed(succeeded("j1")), now=NOW + 3)
-    assert jobs_told(found) == ["job.admitted j2"]
+    assert summarize_jobs(found) == ["job.admitted j2"]
 
 
 def test_ten_thousand_that_may_go_at_once_go_in_many_small_records() -> None:
     state = pool(quota(0))
     for start in range(0, 1000, 100):
         when(state, *(submit(f"j{start + n}") for n in range(100)))
-    first = jobs_told(when(state, set_quota(2000)))
+    first = summarize_jobs(when(state, set_quota(2000)))
     assert 0 < len(first) < 200
     assert len(first) + len(drain(state)) == 1000
 
@@ -157,30 +163,30 @@ def test_ten_thousand_that_may_go_at_once_go_in_many_small_records() -> None:
 
 def test_a_job_waits_while_no_node_is_known() -> None:
     state = given(ADMISSION, POOL, ACME)
-    assert jobs_told(when(state, submit("j1"))) == ["job.deferred j1 no_nodes"]
-    assert told(when(state, joined("n1"))) == ["capacity.noted main", "job.admitted j1"]
+    assert summarize_jobs(when(state, submit("j1"))) == ["job.deferred j1 no_nodes"]
+    assert summarize(when(state, joined("n1"))) == ["capacity.noted main", "job.admitted j1"]
 
 
 def test_never_is_said_only_when_no_node_has_come_for_a_while() -> None:
     state = given(ADMISSION, POOL, ACME)
     found = when(state, submit("j1", gpus=8, workers=2), joined("n1"))
-    assert jobs_told(found) == ["job.deferred j1 no_nodes"]
-    assert ADMISSION.next_wake(state) == NOW + SETTLE_MS
-    assert drain(state, NOW + SETTLE_MS - 1) == []
-    assert jobs_told(when(state, joined("n2"), now=NOW + 1)) == ["job.admitted j1"]
+    assert summarize_jobs(found) == ["job.deferred j1 no_nodes"]
+    assert ADMISSION.next_wake(state) == NOW + NODE_SETTLE_MS
+    assert drain(state, NOW + NODE_SETTLE_MS - 1) == []
+    assert summarize_jobs(when(state, joined("n2"), now=NOW + 1)) == ["job.admitted j1"]
 
 
 def test_what_does_not_fit_once_nodes_have_settled_is_rejected() -> None:
     state = given(ADMISSION, POOL, ACME)
     when(state, submit("j1", gpus=8, workers=2), joined("n1"))
-    assert jobs_told(drain(state, NOW + SETTLE_MS)) == ["job.rejected j1 infeasible"]
+    assert summarize_jobs(drain(state, NOW + NODE_SETTLE_MS)) == ["job.rejected j1 infeasible"]
 
 
 def test_a_silent_node_still_counts_and_one_that_left_does_not() -> None:
     state = pool()
     assert when(state, lost("n1", "silent")) == []
-    assert told(when(state, lost("n1"), lost("n2"))) == ["capacity.noted main"]
-    assert jobs_told(when(state, submit("j1"))) == ["job.deferred j1 no_nodes"]
+    assert summarize(when(state, lost("n1"), lost("n2"))) == ["capacity.noted main"]
+    assert summarize_jobs(when(state, submit("j1"))) == ["job.deferred j1 no_nodes"]
 
 
 def test_a_node_that_comes_back_as_it_was_is_no_news() -> None:
@@ -190,9 +196,9 @@ def test_a_node_that_comes_back_as_it_was_is_no_news() -> None:
 def test_a_deferral_is_said_again_only_with_another_reason() -> None:
     state = given(ADMISSION, POOL, ACME, quota(0))
     when(state, submit("j1", gpus=8, workers=2))
-    assert jobs_told(when(state, joined("n1"))) == []
-    assert jobs_told(when(state, joined("n2"))) == ["job.deferred j1 quota"]
-    assert jobs_told(when(state, set_quota(16))) == ["job.admitted j1"]
+    assert summarize_jobs(when(state, joined("n1"))) == []
+    assert summarize_jobs(when(state, joined("n2"))) == ["job.deferred j1 quota"]
+    assert summarize_jobs(when(state, set_quota(16))) == ["job.admitted j1"]
 
 
 # ---- dependencies --------------------------------------------------------------------------
@@ -202,16 +208,16 @@ def test_a_job_waits_for_all_that_it_depends_on() -> None:
     state = pool()
     when(state, submit("a"), submit("b"))
     found = when(state, submit("c", depends_on=("a", "b")))
-    assert jobs_told(found) == ["job.deferred c dependency"]
-    assert jobs_told(when(state, placed(succeeded("a")))) == []
-    assert jobs_told(when(state, placed(succeeded("b")))) == ["job.admitted c"]
+    assert summarize_jobs(found) == ["job.deferred c dependency"]
+    assert summarize_jobs(when(state, placed(succeeded("a")))) == []
+    assert summarize_jobs(when(state, placed(succeeded("b")))) == ["job.admitted c"]
 
 
 def test_a_dependency_that_has_succeeded_is_no_wait() -> None:
     state = pool()
     when(state, submit("a"))
     when(state, placed(succeeded("a")))
-    assert jobs_told(when(state, submit("b", depends_on=("a",)))) == ["job.admitted b"]
+    assert summarize_jobs(when(state, submit("b", depends_on=("a",)))) == ["job.admitted b"]
 
 
 @pytest.mark.parametrize("end", [failed("a"), cancelled("a")])
@@ -219,11 +225,11 @@ def test_a_dependency_that_fails_takes_those_behind_it_along(end: Event) -> None
     state = pool()
     when(state, submit("a"))
     when(state, submit("b", depends_on=("a",)), submit("c", depends_on=("b",)))
-    assert jobs_told(when(state, placed(end))) == [
+    assert summarize_jobs(when(state, placed(end))) == [
         "job.rejected b dependency_failed",
         "job.rejected c dependency_failed",
     ]
-    assert jobs_told(when(state, submit("d", depends_on=("a",)))) == [
+    assert summarize_jobs(when(state, submit("d", depends_on=("a",)))) == [
         "job.rejected d dependency_failed"
     ]
 
@@ -235,20 +241,20 @@ def test_a_dependency_that_fails_takes_those_behind_it_along(end: Event) -> None
 def test_a_dependency_that_can_never_be_met_is_refused(dependency: str, reason: str) -> None:
     state = pool()
     when(state, submit("theirs", "beta"))
-    found = told(when(state, submit("me", depends_on=(dependency,))))
+    found = summarize(when(state, submit("me", depends_on=(dependency,))))
     assert found[1] == f"job.rejected me {reason}"
 
 
 def test_an_array_may_not_wait_for_one_of_its_own_jobs() -> None:
     found = when(pool(), submit("me", size=3, depends_on=("me.0",)))
-    assert jobs_told(found) == ["job.rejected me dependency_cycle"]
+    assert summarize_jobs(found) == ["job.rejected me dependency_cycle"]
 
 
 # ---- arrays --------------------------------------------------------------------------------
 
 
 def test_an_array_is_as_many_jobs() -> None:
-    found = told(when(pool(), submit("a", size=3)))
+    found = summarize(when(pool(), submit("a", size=3)))
     assert found[1:] == ["array.accepted a", *(f"job.admitted a.{n}" for n in range(3))]
 
 
@@ -262,15 +268,17 @@ def test_a_large_array_comes_in_many_records_and_loses_nobody() -> None:
 def test_an_array_can_be_depended_on_as_a_whole() -> None:
     state = pool()
     when(state, submit("a", size=2))
-    assert jobs_told(when(state, submit("b", depends_on=("a",)))) == ["job.deferred b dependency"]
+    assert summarize_jobs(when(state, submit("b", depends_on=("a",)))) == [
+        "job.deferred b dependency"
+    ]
     when(state, placed(succeeded("a.0")))
-    assert jobs_told(when(state, placed(succeeded("a.1")))) == ["job.admitted b"]
+    assert summarize_jobs(when(state, placed(succeeded("a.1")))) == ["job.admitted b"]
 
 
 def test_an_array_with_one_failure_has_failed() -> None:
     state = pool()
     when(state, submit("a", size=2), submit("b", depends_on=("a",)))
-    found = jobs_told(when(state, placed(failed("a.0")), placed(succeeded("a.1"))))
+    found = summarize_jobs(when(state, placed(failed("a.0")), placed(succeeded("a.1"))))
     assert found == ["job.rejected b dependency_failed"]
 
 
@@ -291,9 +299,12 @@ def test_an_array_submitted_again_is_a_duplicate_while_it_runs_and_after() -> No
 def test_a_job_that_is_not_in_yet_is_cancelled_at_once() -> None:
     state = pool(quota(0))
     when(state, submit("j1"))
-    assert told(when(state, cancel("j1", id_="c9"))) == ["command.accepted c9", "job.cancelled j1"]
+    assert summarize(when(state, cancel("j1", id_="c9"))) == [
+        "command.accepted c9",
+        "job.cancelled j1",
+    ]
     assert state.deferred == {}
-    assert jobs_told(when(state, set_quota(8))) == []
+    assert summarize_jobs(when(state, set_quota(8))) == []
 
 
 def test_a_cancel_of_an_admitted_job_is_answered_when_its_end_is_known() -> None:
@@ -304,7 +315,7 @@ def test_a_cancel_of_an_admitted_job_is_answered_when_its_end_is_known() -> None
     assert asked == CancelRequested(job_id="j1", tenant="acme", command_id="c9")
     assert when(state, item) == []
     end = placed(cancelled("j1"))
-    assert told(when(state, end)) == ["jobs.released main", "command.accepted c9"]
+    assert summarize(when(state, end)) == ["jobs.released main", "command.accepted c9"]
     assert when(state, item) == []
 
 
@@ -314,7 +325,7 @@ def test_a_finish_that_comes_before_the_cancel_wins(end: Event) -> None:
     when(state, submit("j1"))
     when(state, cancel("j1", id_="c8"), cancel("j1", None, id_="c9"))
     _, *answers = when(state, placed(end))
-    assert told(answers) == [
+    assert summarize(answers) == [
         "command.refused c8 already_finished",
         "command.refused c9 already_finished",
     ]
@@ -323,7 +334,7 @@ def test_a_finish_that_comes_before_the_cancel_wins(end: Event) -> None:
 def test_a_finish_and_a_cancel_in_one_batch_end_the_job_once() -> None:
     state = pool()
     when(state, submit("j1"))
-    found = told(when(state, cancel("j1", id_="c9"), placed(succeeded("j1"))))
+    found = summarize(when(state, cancel("j1", id_="c9"), placed(succeeded("j1"))))
     assert found == ["jobs.released main", "command.refused c9 already_finished"]
 
 
@@ -367,7 +378,7 @@ def attempt_failed(attempt: int, node: str) -> JobAttemptFailed:
 def test_a_failed_attempt_is_tried_again_after_its_backoff() -> None:
     state = pool(POOL.model_copy(update={"time_scale": 10.0}))
     when(state, submit("j1", retry={"max_attempts": 3, "backoff_s": 20}))
-    assert told(when(state, placed(attempt_failed(1, "n1")))) == ["attempt.noted j1"]
+    assert summarize(when(state, placed(attempt_failed(1, "n1")))) == ["attempt.noted j1"]
     assert ADMISSION.next_wake(state) == NOW + 2000
     assert drain(state, NOW + 1999) == []
     (again,) = drain(state, NOW + 2000)
@@ -405,7 +416,7 @@ def test_a_job_that_is_cancelled_while_it_backs_off_is_not_tried_again() -> None
 def test_a_job_that_backs_off_keeps_its_quota() -> None:
     state = pool(quota(1))
     when(state, submit("j1", retry={"max_attempts": 3}), submit("j2"))
-    assert jobs_told(when(state, placed(attempt_failed(1, "n1")))) == []
+    assert summarize_jobs(when(state, placed(attempt_failed(1, "n1")))) == []
 
 
 # ---- what access says ----------------------------------------------------------------------
@@ -427,7 +438,7 @@ def test_a_retired_tenants_jobs_go_on() -> None:
     when(state, submit("j1"), submit("j2"))
     gone = an_input(TenantRetired(tenant="acme"), "access")
     assert when(state, gone) == [TenantNoted(tenant="acme", active=False)]
-    assert jobs_told(when(state, placed(succeeded("j1")))) == ["job.admitted j2"]
+    assert summarize_jobs(when(state, placed(succeeded("j1")))) == ["job.admitted j2"]
 
 
 def test_history_told_again_changes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What a gang asks of nodes, in whole numbers so that sums are exact."""
+"""What a gang requests of nodes and what nodes offer, in whole numbers so that sums are exact."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from shared.contracts.jobs import JobSpec
 GPU = 1000
 """Thousandths of one device."""
 MIB = 1024
+"""MiB of one GiB."""
 
 
-class Need(NamedTuple):
-    """One worker's need, where it may run, and the fewest workers the gang starts with."""
+class Demand(NamedTuple):
+    """The request of one worker, the nodes it allows, and the fewest workers of the gang."""
 
     gpu_milli: int
     cpu_milli: int
     mem_mib: int
-    types: tuple[str, ...]
-    selector: dict[str, str]
+    gpu_types: tuple[str, ...]
+    node_selector: dict[str, str]
     workers: int
     gang_milli: int
-    """GPUs of the gang as asked for: what its tenant's quota is charged."""
+    """Thousandths of GPUs of the gang as submitted: the charge on its tenant's quota."""
 
 
-class Shape(NamedTuple):
-    """One kind of node; nodes of one kind are counted, not listed."""
+class NodeClass(NamedTuple):
+    """What several nodes offer alike; nodes of one class are counted, not listed."""
 
     gpu_type: str
     gpus: int
@@ -35,26 +36,26 @@ class Shape(NamedTuple):
     labels: tuple[tuple[str, str], ...]
 
 
-def need_of(spec: JobSpec) -> Need:
+def demand_of(spec: JobSpec) -> Demand:
     gang = spec.gang
-    milli = round(gang.gpus_per_worker * GPU)
-    return Need(
-        milli,
+    gpu_milli = round(gang.gpus_per_worker * GPU)
+    return Demand(
+        gpu_milli,
         round(gang.cpus_per_worker * 1000),
         round(gang.mem_gib_per_worker * MIB),
         spec.gpu_types,
         spec.node_selector,
         spec.elastic.min_workers if spec.elastic else gang.workers,
-        gang.workers * milli,
+        gang.workers * gpu_milli,
     )
 
 
-def gang_milli(spec: JobSpec) -> int:
+def gang_milli_of(spec: JobSpec) -> int:
     return spec.gang.workers * round(spec.gang.gpus_per_worker * GPU)
 
 
-def shape_of(node: NodeShape) -> Shape:
-    return Shape(
+def node_class_of(node: NodeShape) -> NodeClass:
+    return NodeClass(
         node.gpu_type,
         node.gpus,
         round(node.cpus * 1000),

@@ -1,8 +1,8 @@
-"""A verdict on a job, said as an event with the cause and the trace of its submission."""
+"""Turns a verdict on a job into an event with the cause and the trace of its submission."""
 
 from __future__ import annotations
 
-from services.admission.core.state import Job
+from services.admission.core.state import PendingJob
 from services.admission.core.verdict import Admit, Defer, Reject, Verdict
 from shared.contracts.base import Event
 from shared.contracts.construct import construct
@@ -10,14 +10,14 @@ from shared.contracts.jobs import JobAdmitted, JobDeferred, JobRejected
 from shared.ledger.decider import Decision
 
 
-def say(job: Job, found: Verdict) -> Decision:
-    return Decision(event_of(job, found), job.cause, job.traceparent)
+def verdict_decision(job: PendingJob, verdict: Verdict) -> Decision:
+    return Decision(verdict_event(job, verdict), job.cause, job.traceparent)
 
 
-def event_of(job: Job, found: Verdict) -> Event:
-    match found:
+def verdict_event(job: PendingJob, verdict: Verdict) -> Event:
+    match verdict:
         case Admit(borrowed):
-            return admitted(job, borrowed)
+            return admitted_event(job, borrowed)
         case Defer(reason, detail):
             first = job.reason is None
             return JobDeferred(
@@ -41,7 +41,7 @@ def event_of(job: Job, found: Verdict) -> Event:
             )
 
 
-def admitted(job: Job, borrowed: bool) -> JobAdmitted:
+def admitted_event(job: PendingJob, borrowed: bool) -> JobAdmitted:
     return construct(
         JobAdmitted,
         job_id=job.job_id,

@@ -1,0 +1,32 @@
+"""Folds the events of an array as a whole."""
+
+from __future__ import annotations
+
+from services.admission.core import arrays
+from services.admission.core.evolve_jobs import end_array
+from services.admission.core.state import AdmissionState, JobArray
+from shared.contracts.jobs import ArrayAccepted, ArrayCancelRequested
+from shared.ledger.decider import Fact
+
+
+def accept(state: AdmissionState, fact: Fact, event: ArrayAccepted) -> None:
+    state.arrays[event.job_id] = JobArray(
+        event.job_id,
+        event.tenant,
+        event.spec,
+        event.array_size,
+        event.digest,
+        fact.at,
+        fact.cause,
+        fact.traceparent,
+        remaining=event.array_size,
+    )
+    state.expanding[event.job_id] = None
+
+
+def request_cancel(state: AdmissionState, fact: Fact, event: ArrayCancelRequested) -> None:
+    state.answered.add(event.command_id)
+    array = state.arrays[event.job_id]
+    arrays.start_cancel(state, array, event.command_id, fact.traceparent, event.reason)
+    if array.remaining == 0:
+        end_array(state, array)

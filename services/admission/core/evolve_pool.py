@@ -1,0 +1,47 @@
+"""Folds the events of the pool: its settings, its nodes and its tenants' quotas."""
+
+from __future__ import annotations
+
+from services.admission.core import waiting
+from services.admission.core.demand import node_class_of
+from services.admission.core.state import AdmissionState
+from shared.contracts.access import PoolConfigured
+from shared.contracts.bookkeeping import CapacityNoted
+from shared.contracts.jobs import QuotaChanged
+from shared.ledger.decider import Fact
+
+NODE_SETTLE_MS = 5_000
+"""Nodes of a starting or restarting executor join one after another: for this long after the last
+change of capacity, in wall ms, a gang that does not fit is deferred instead of rejected."""
+
+
+def configure(state: AdmissionState, event: PoolConfigured) -> None:
+    state.pool = event
+    waiting.requeue_by_quota(state, waiting.waiting_tenants(state))
+
+
+def change_quota(state: AdmissionState, event: QuotaChanged) -> None:
+    state.quotas[event.tenant] = event
+    waiting.requeue_by_quota(state, [event.tenant])
+
+
+def change_nodes(state: AdmissionState, fact: Fact, event: CapacityNoted) -> None:
+    for node_id in event.left:
+        remove_node(state, node_id)
+    for node in event.joined:
+        remove_node(state, node.node_id)
+        state.nodes[node.node_id] = node
+        node_class = node_class_of(node)
+        state.node_classes[node_class] = state.node_classes.get(node_class, 0) + 1
+    state.nodes_settled_at = fact.at + NODE_SETTLE_MS
+    waiting.requeue_by_nodes(state)
+
+
+def remove_node(state: AdmissionState, node_id: str) -> None:
+    node = state.nodes.pop(node_id, None)
+    if node is None:
+        return
+    node_class = node_class_of(node)
+    state.node_classes[node_class] -= 1
+    if not state.node_classes[node_class]:
+        del state.node_classes[node_class]

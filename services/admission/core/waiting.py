@@ -1,0 +1,101 @@
+"""Moves deferred jobs between the sets of `WaitingJobs`; called by `evolve` alone."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from services.admission.core.dependencies import unfinished
+from services.admission.core.feasibility import fits
+from services.admission.core.quota import share_of
+from services.admission.core.state import AdmissionState, JobIds, PendingJob
+
+
+def add_to(queues: dict[str, JobIds], key: str, job_id: str) -> None:
+    queues.setdefault(key, OrderedDict())[job_id] = None
+
+
+def remove_from(queues: dict[str, JobIds], key: str, job_id: str) -> None:
+    """Remove a job from its queue, and the queue itself when it is empty."""
+    queue = queues.get(key)
+    if queue is None:
+        return
+    queue.pop(job_id, None)
+    if not queue:
+        del queues[key]
+
+
+def start_waiting(state: AdmissionState, job: PendingJob) -> None:
+    """Put the job where its defer reason says."""
+    match job.reason:
+        case "quota" | "spot_quota":
+            join_quota_queue(state, job)
+        case "dependency":
+            job.missing = set(unfinished(state, job.spec.depends_on))
+            for dependency in job.spec.depends_on:
+                if dependency in job.missing:
+                    add_to(state.waiting.dependents, dependency, job.job_id)
+        case _:
+            state.waiting.awaiting_nodes[job.job_id] = None
+
+
+def join_quota_queue(state: AdmissionState, job: PendingJob) -> None:
+    waiting, spot = state.waiting, job.spec.spot
+    if not share_of(state, job.tenant, spot).fits_when_unused(job.demand.gang_milli):
+        add_to(waiting.oversized, job.tenant, job.job_id)
+    else:
+        queues = waiting.spot_queues if spot else waiting.quota_queues
+        add_to(queues, job.tenant, job.job_id)
+
+
+def stop_waiting(state: AdmissionState, job: PendingJob) -> None:
+    """Remove the job from all that it waits in."""
+    waiting, job_id = state.waiting, job.job_id
+    waiting.ready.pop(job_id, None)
+    waiting.awaiting_nodes.pop(job_id, None)
+    if job.reason in ("quota", "spot_quota"):
+        for queues in (waiting.quota_queues, waiting.spot_queues, waiting.oversized):
+            remove_from(queues, job.tenant, job_id)
+    for dependency in job.spec.depends_on:
+        if dependency in job.missing:
+            remove_from(waiting.dependents, dependency, job_id)
+    job.missing.clear()
+
+
+def wake_dependents(state: AdmissionState, ended_id: str, succeeded: bool) -> None:
+    """Make dependents ready: one failure is enough, of successes it takes all."""
+    for job_id in state.waiting.dependents.pop(ended_id, ()):
+        job = state.deferred[job_id]
+        job.missing.discard(ended_id)
+        if not succeeded or not job.missing:
+            state.waiting.ready[job_id] = None
+
+
+def requeue_by_nodes(state: AdmissionState) -> None:
+    """After nodes came or went: jobs that fit now become ready, the others wait on."""
+    waiting = state.waiting
+    ready = [job_id for job_id in waiting.ready if state.deferred[job_id].reason == "no_nodes"]
+    for job_id in (*ready, *waiting.awaiting_nodes):
+        if fits(state.node_classes, state.deferred[job_id].demand):
+            waiting.awaiting_nodes.pop(job_id, None)
+            waiting.ready[job_id] = None
+        else:
+            waiting.ready.pop(job_id, None)
+            waiting.awaiting_nodes[job_id] = None
+
+
+def requeue_by_quota(state: AdmissionState, tenants: list[str]) -> None:
+    """After bounds changed: set aside the jobs above them, and queue the rest by submission."""
+    waiting = state.waiting
+    for tenant in tenants:
+        job_ids: dict[str, None] = {}
+        for queues in (waiting.quota_queues, waiting.spot_queues, waiting.oversized):
+            job_ids |= queues.pop(tenant, {})
+        jobs = [state.deferred[job_id] for job_id in job_ids]
+        for job in sorted(jobs, key=lambda job: job.submitted_at):
+            join_quota_queue(state, job)
+
+
+def waiting_tenants(state: AdmissionState) -> list[str]:
+    """Return the tenants with a job that waits for quota, without repeats."""
+    waiting = state.waiting
+    return list(dict.fromkeys((*waiting.quota_queues, *waiting.spot_queues, *waiting.oversized)))
