@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from shared.telemetry.probe import probe_lanes
-
 from services.admission.core.decide import Admission
 from services.admission.figures import figures
 from services.admission.settings import AdmissionSettings
 from shared.bus.host import run_service
+from shared.bus.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

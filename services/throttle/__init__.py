@@ -1,1 +1,1 @@
-"""Throttle: whose LLM request is served next."""
+"""Throttle: decides the order in which an endpoint serves LLM requests."""

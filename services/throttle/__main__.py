@@ -1,4 +1,4 @@
-"""`python -m services.throttle`"""
+"""`python -m services.throttle`: run the throttle service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throttle's shell: the emulated engine of each lane, the fold of `access`, the proxy."""
+"""The shell of the throttle: one emulated engine per lane, the fold of `access`, the proxy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from aiohttp import web
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
+from services.throttle.core.state import EndpointState
 from services.throttle.engine import EmulatedEngine
 from services.throttle.figures import figures
-from services.throttle.followers import Followers
-from services.throttle.proxy import Proxy
+from services.throttle.followers import RequestFollowers
+from services.throttle.proxy import OpenAiProxy
 from services.throttle.settings import ThrottleSettings
 from shared.bus.access import AccessFollower
 from shared.bus.domain import Domain
@@ -33,21 +33,21 @@ from shared.listening import server_tls
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
-IDLE_LOOK_S = 5.0
+IDLE_POLL_S = 5.0
 DRAIN_S = 0.5
 
 log = logging.getLogger(__name__)
 
 
 def run(settings: ThrottleSettings) -> None:
-    """Serves until SIGTERM."""
+    """Serve until SIGTERM."""
     telemetry = start_telemetry("throttle", settings)
-    shell = Shell(
+    shell = ThrottleShell(
         settings, lambda: KafkaLog(settings.connection, client="berth-throttle"), telemetry
     )
     serve_metrics(telemetry, settings, "throttle")
 
-    async def beside(lanes: Lanes[Any]) -> None:
+    async def run_beside(lanes: Lanes[Any]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(shell.serve(lanes))
             group.create_task(probe_lanes(lanes, telemetry.metrics, figures))
@@ -57,23 +57,23 @@ def run(settings: ThrottleSettings) -> None:
             Throttle(settings.line),
             settings=settings,
             decode=requests_only,
-            on_accepted=shell.accepted,
-            on_lane=shell.drive,
-            background=beside,
+            on_accepted=shell.on_accepted,
+            on_lane=shell.drive_engine,
+            background=run_beside,
         )
     finally:
         telemetry.spans.shutdown()
 
 
 def requests_only(topic: str, type_: str, data: bytes) -> Model:
-    """What else lies on `llm.requests` is refused as unknown."""
+    """Decode a record of `llm.requests`; any other type than the request is unknown there."""
     if type_ != ServeLlmRequest.TYPE:
         raise UnknownType(type_)
     return decode_command(type_, data)
 
 
-class Shell:
-    """What the throttle does beside deciding."""
+class ThrottleShell:
+    """The parts of the throttle besides its decider: engines, followers and the proxy."""
 
     def __init__(
         self, settings: ThrottleSettings, connect: Callable[[], Log], telemetry: Telemetry
@@ -82,36 +82,36 @@ class Shell:
         self._connect = connect
         self._telemetry = telemetry
         self._observe = observer(telemetry)
-        self._followers = Followers()
+        self._followers = RequestFollowers()
         self._tls = server_tls(settings)
-        self._stirred: dict[int, asyncio.Event] = {}
+        self._started: dict[int, asyncio.Event] = {}
         self.port = 0
         self.serving = asyncio.Event()
 
-    def accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
+    def on_accepted(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
         self._observe(facts, parents, started_ns)
-        self._followers.accepted(facts)
+        self._followers.apply(facts)
         for fact in facts:
-            stirred = self._stirred.get(fact.partition)
-            if stirred is not None and isinstance(fact.event, LlmRequestStarted):
-                stirred.set()
+            started = self._started.get(fact.partition)
+            if started is not None and isinstance(fact.event, LlmRequestStarted):
+                started.set()
 
-    async def drive(self, domain: Domain[Lane]) -> None:
-        """One lane's emulated engine; it begins with what the ledger says is running."""
+    async def drive_engine(self, domain: Domain[EndpointState]) -> None:
+        """Run one lane's emulated engine, beginning with the requests that run by the ledger."""
         engine = EmulatedEngine(self._settings.seed, self._settings.prefill_tokens_per_s)
-        stirred = self._stirred[domain.partition] = asyncio.Event()
+        started = self._started[domain.partition] = asyncio.Event()
         try:
             while True:
                 engine.hold(domain.state.running)
                 if domain.state.running:
-                    await self._work(domain, engine)
-                await _set(stirred, IDLE_LOOK_S)
+                    await self._run_batch(domain, engine)
+                await _wait_and_clear(started, IDLE_POLL_S)
         finally:
-            self._stirred.pop(domain.partition, None)
-            self._followers.lane_lost(domain.partition)
+            self._started.pop(domain.partition, None)
+            self._followers.lose_lane(domain.partition)
 
-    async def _work(self, domain: Domain[Lane], engine: EmulatedEngine) -> None:
-        """Until nobody is running; the engine goes on while its progress is being appended."""
+    async def _run_batch(self, domain: Domain[EndpointState], engine: EmulatedEngine) -> None:
+        """Return when no request runs; the engine goes on while its progress is being appended."""
         at = time.monotonic()
         while domain.state.running:
             await asyncio.sleep(self._settings.tick_ms / 1000)
@@ -125,10 +125,14 @@ class Shell:
     async def serve(self, lanes: Lanes[Any]) -> None:
         await self.serve_domains(lambda: lanes.domains)
 
-    async def serve_domains(self, domains: Callable[[], Mapping[int, Domain[Lane]]]) -> None:
-        """The proxy, once it knows all keys that there were; and from then on what changes."""
+    async def serve_domains(
+        self, domains: Callable[[], Mapping[int, Domain[EndpointState]]]
+    ) -> None:
+        """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
-        proxy = Proxy(access, domains, self._followers, self._telemetry.spans, self._settings.line)
+        proxy = OpenAiProxy(
+            access, domains, self._followers, self._telemetry.spans, self._settings.line
+        )
         runner = web.AppRunner(proxy.app(), access_log=None, shutdown_timeout=DRAIN_S)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -144,11 +148,11 @@ class Shell:
         await web.TCPSite(runner, host, port, ssl_context=self._tls).start()
         self.port = runner.addresses[0][1]
         self.serving.set()
-        log.info("proxy listens", extra={"host": host, "port": self.port})
+        log.info("proxy listening", extra={"host": host, "port": self.port})
 
 
-async def _set(event: asyncio.Event, at_most_s: float) -> None:
+async def _wait_and_clear(event: asyncio.Event, timeout_s: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(at_most_s):
+        async with asyncio.timeout(timeout_s):
             await event.wait()
     event.clear()

@@ -1,4 +1,4 @@
-"""HTTP requests that wait for what the ledger says of them."""
+"""HTTP requests that wait for the events of an LLM request in the ledger."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.ledger.decider import Fact
 
 
 @dataclass(slots=True, eq=False)
-class Progress:
-    """Of one request, as accepted; `lost` says that this process will hear no more of it."""
+class RequestProgress:
+    """The accepted progress of one request; `lost` if this process no longer holds its lane."""
 
     lane: int
     waited_ms: int | None = None
-    made: int = 0
+    made_tokens: int = 0
     done: bool = False
     rejected: LlmRequestRejected | None = None
     lost: bool = False
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def ended(self) -> bool:
@@ -35,26 +35,26 @@ class Progress:
 
     async def until_started(self) -> None:
         while self.waited_ms is None and not self.ended:
-            await self._move()
+            await self._wait_for_change()
 
-    async def beyond(self, made: int) -> None:
-        while self.made <= made and not self.ended:
-            await self._move()
+    async def until_beyond(self, tokens: int) -> None:
+        while self.made_tokens <= tokens and not self.ended:
+            await self._wait_for_change()
 
-    async def _move(self) -> None:
-        self.moved.clear()
-        await self.moved.wait()
+    async def _wait_for_change(self) -> None:
+        self.changed.clear()
+        await self.changed.wait()
 
 
-class Followers:
-    """By request id; several HTTP requests may follow one."""
+class RequestFollowers:
+    """The progress that HTTP requests wait for, by request id; several may follow one request."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, list[Progress]] = {}
+        self._by_id: dict[str, list[RequestProgress]] = {}
 
     @contextmanager
-    def follow(self, request_id: str, lane: int) -> Iterator[Progress]:
-        progress = Progress(lane)
+    def follow(self, request_id: str, lane: int) -> Iterator[RequestProgress]:
+        progress = RequestProgress(lane)
         self._by_id.setdefault(request_id, []).append(progress)
         try:
             yield progress
@@ -64,34 +64,36 @@ class Followers:
             if not others:
                 del self._by_id[request_id]
 
-    def accepted(self, facts: Sequence[Fact]) -> None:
+    def apply(self, facts: Sequence[Fact]) -> None:
+        """Update the progress of the followed requests from accepted events."""
         for fact in facts:
             match fact.event:
                 case LlmRequestStarted(request_id=request_id, waited_ms=waited_ms):
-                    for each in self._of(request_id):
-                        each.waited_ms = waited_ms
+                    for progress in self._followers_of(request_id):
+                        progress.waited_ms = waited_ms
                 case TokensCharged(made=made):
-                    self._made(made)
+                    self._add_tokens(made)
                 case LlmRequestFinished(request_id=request_id, output_tokens=output_tokens):
-                    for each in self._of(request_id):
-                        each.made, each.done = output_tokens, True
+                    for progress in self._followers_of(request_id):
+                        progress.made_tokens, progress.done = output_tokens, True
                 case LlmRequestRejected(request_id=request_id) as rejected:
-                    for each in self._of(request_id):
-                        each.rejected = rejected
+                    for progress in self._followers_of(request_id):
+                        progress.rejected = rejected
 
-    def lane_lost(self, lane: int) -> None:
+    def lose_lane(self, lane: int) -> None:
+        """Mark the requests of a lane that this process gave up as lost."""
         for followers in self._by_id.values():
-            for each in followers:
-                if each.lane == lane:
-                    each.lost = True
-                    each.moved.set()
+            for progress in followers:
+                if progress.lane == lane:
+                    progress.lost = True
+                    progress.changed.set()
 
-    def _made(self, made: Sequence[TokensMade]) -> None:
+    def _add_tokens(self, made: Sequence[TokensMade]) -> None:
         for report in made:
-            for each in self._of(report.request_id):
-                each.made += report.tokens
+            for progress in self._followers_of(report.request_id):
+                progress.made_tokens += report.tokens
 
-    def _of(self, request_id: str) -> Iterator[Progress]:
-        for each in self._by_id.get(request_id, ()):
-            each.moved.set()
-            yield each
+    def _followers_of(self, request_id: str) -> Iterator[RequestProgress]:
+        for progress in self._by_id.get(request_id, ()):
+            progress.changed.set()
+            yield progress

@@ -1,4 +1,4 @@
-"""The shapes of the OpenAI API that the proxy speaks: what it reads, and what it answers.
+"""The requests and responses of the OpenAI API that the proxy supports.
 
 Answers are filler: the engine is emulated, no model runs, and every answer says so.
 """
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.contracts.base import Name
 
-WORDS = (
+FILLER_WORDS = (
     "[emulated]",
     "no",
     "model",
@@ -27,28 +27,28 @@ WORDS = (
     "answer.",
 )
 CHARACTERS_PER_TOKEN = 4
-"""The emulated tokenizer: nothing is known of the real one's."""
+"""The emulated tokenizer; a real one depends on the model."""
 DEFAULT_OUTPUT_TOKENS = 256
 FINGERPRINT = "berth-emulated-engine"
 
-Kind = Literal["chat", "text"]
-Tokens = Annotated[int, Field(ge=1, le=10_000_000)]
+CompletionKind = Literal["chat", "text"]
+TokenCount = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
-class Loose(BaseModel):
-    """Options that mean nothing to an emulated engine are passed over."""
+class LenientModel(BaseModel):
+    """Ignores the options that have no meaning for an emulated engine."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Part(Loose):
+class ContentPart(LenientModel):
     type: Literal["text"]
     text: str
 
 
-class Message(Loose):
+class ChatMessage(LenientModel):
     role: str
-    content: str | tuple[Part, ...] | None = None
+    content: str | tuple[ContentPart, ...] | None = None
 
     @property
     def characters(self) -> int:
@@ -57,15 +57,15 @@ class Message(Loose):
         return sum(len(part.text) for part in self.content or ())
 
 
-class StreamOptions(Loose):
+class StreamOptions(LenientModel):
     include_usage: bool = False
 
 
-class Common(Loose):
-    """Fields that both kinds of completion have; `model` names the endpoint."""
+class CompletionFields(LenientModel):
+    """The fields of both kinds of completion; `model` names the endpoint."""
 
     model: Name
-    max_tokens: Tokens | None = None
+    max_tokens: TokenCount | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] = 1
@@ -75,73 +75,79 @@ class Common(Loose):
         return self.stream_options is not None and self.stream_options.include_usage
 
 
-class AskChat(Common):
-    messages: tuple[Message, ...] = Field(min_length=1)
-    max_completion_tokens: Tokens | None = None
+class ChatCompletionRequest(CompletionFields):
+    messages: tuple[ChatMessage, ...] = Field(min_length=1)
+    max_completion_tokens: TokenCount | None = None
 
     @property
     def prompt_tokens(self) -> int:
-        return tokens_of(sum(message.characters for message in self.messages))
+        return count_tokens(sum(message.characters for message in self.messages))
 
     @property
     def output_tokens(self) -> int:
         return self.max_completion_tokens or self.max_tokens or DEFAULT_OUTPUT_TOKENS
 
 
-class AskText(Common):
+class TextCompletionRequest(CompletionFields):
     prompt: str
 
     @property
     def prompt_tokens(self) -> int:
-        return tokens_of(len(self.prompt))
+        return count_tokens(len(self.prompt))
 
     @property
     def output_tokens(self) -> int:
         return self.max_tokens or DEFAULT_OUTPUT_TOKENS
 
 
-Ask = AskChat | AskText
-ASKS: Mapping[Kind, type[AskChat] | type[AskText]] = {"chat": AskChat, "text": AskText}
+CompletionRequest = ChatCompletionRequest | TextCompletionRequest
+REQUEST_MODELS: Mapping[
+    CompletionKind, type[ChatCompletionRequest] | type[TextCompletionRequest]
+] = {"chat": ChatCompletionRequest, "text": TextCompletionRequest}
 
 
-class BadBody(ValueError):
-    """Says which field is wrong, never what stands there."""
+class InvalidCompletion(ValueError):
+    """The body is invalid; the text names the field and the rule, never the value."""
 
 
-def tokens_of(characters: int) -> int:
+def count_tokens(characters: int) -> int:
     return max(1, ceil(characters / CHARACTERS_PER_TOKEN))
 
 
-def read(kind: Kind, body: bytes) -> Ask:
+def parse_request(kind: CompletionKind, body: bytes) -> CompletionRequest:
     try:
-        return ASKS[kind].model_validate_json(body)
+        return REQUEST_MODELS[kind].model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadBody(f"{where}: {first['msg']}" if where else "the body is not JSON") from None
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidCompletion(
+            f"{field}: {first['msg']}" if field else "body: not valid JSON"
+        ) from None
 
 
 def filler(start: int, end: int) -> str:
-    """The text of tokens `start` to `end` of any answer."""
-    return "".join(f"{WORDS[n % len(WORDS)]} " for n in range(start, end))
+    """Return the text of tokens `start` to `end` of any answer."""
+    return "".join(f"{FILLER_WORDS[n % len(FILLER_WORDS)]} " for n in range(start, end))
 
 
-class Answer:
-    """One answer, whole or in pieces."""
+class CompletionResponse:
+    """One response, as a whole or as a stream of chunks."""
 
-    def __init__(self, kind: Kind, ask: Ask, answer_id: str, created: int) -> None:
+    def __init__(
+        self, kind: CompletionKind, request: CompletionRequest, response_id: str, created: int
+    ) -> None:
         self._kind = kind
-        self._ask = ask
+        self._request = request
         self._head = {
-            "id": f"{'chatcmpl' if kind == 'chat' else 'cmpl'}-{answer_id}",
+            "id": f"{'chatcmpl' if kind == 'chat' else 'cmpl'}-{response_id}",
             "created": created,
-            "model": ask.model,
+            "model": request.model,
             "system_fingerprint": FINGERPRINT,
         }
 
-    def whole(self, tokens: int) -> dict[str, object]:
+    def complete(self, tokens: int) -> dict[str, object]:
         text = filler(0, tokens)
-        choice: dict[str, object] = {"index": 0, "finish_reason": self._reason(tokens)}
+        choice: dict[str, object] = {"index": 0, "finish_reason": self._finish_reason(tokens)}
         if self._kind == "chat":
             choice["message"] = {"role": "assistant", "content": text}
         else:
@@ -149,29 +155,29 @@ class Answer:
         name = "chat.completion" if self._kind == "chat" else "text_completion"
         return {**self._head, "object": name, "choices": [choice], "usage": self._usage(tokens)}
 
-    def piece(self, start: int, end: int) -> dict[str, object]:
+    def chunk(self, start: int, end: int) -> dict[str, object]:
         text = filler(start, end)
         if self._kind == "chat":
             delta = {"content": text} if start else {"role": "assistant", "content": text}
-            return self._chunk([{"index": 0, "delta": delta, "finish_reason": None}])
-        return self._chunk([{"index": 0, "text": text, "finish_reason": None}])
+            return self._envelope([{"index": 0, "delta": delta, "finish_reason": None}])
+        return self._envelope([{"index": 0, "text": text, "finish_reason": None}])
 
-    def last(self, tokens: int) -> dict[str, object]:
+    def last_chunk(self, tokens: int) -> dict[str, object]:
         rest: dict[str, object] = {"delta": {}} if self._kind == "chat" else {"text": ""}
-        return self._chunk([{"index": 0, **rest, "finish_reason": self._reason(tokens)}])
+        return self._envelope([{"index": 0, **rest, "finish_reason": self._finish_reason(tokens)}])
 
-    def usage(self, tokens: int) -> dict[str, object]:
-        return {**self._chunk([]), "usage": self._usage(tokens)}
+    def usage_chunk(self, tokens: int) -> dict[str, object]:
+        return {**self._envelope([]), "usage": self._usage(tokens)}
 
-    def _chunk(self, choices: list[dict[str, object]]) -> dict[str, object]:
+    def _envelope(self, choices: list[dict[str, object]]) -> dict[str, object]:
         name = "chat.completion.chunk" if self._kind == "chat" else "text_completion"
         return {**self._head, "object": name, "choices": choices}
 
-    def _reason(self, tokens: int) -> str:
-        return "length" if tokens >= self._ask.output_tokens else "stop"
+    def _finish_reason(self, tokens: int) -> str:
+        return "length" if tokens >= self._request.output_tokens else "stop"
 
     def _usage(self, tokens: int) -> dict[str, int]:
-        prompt = self._ask.prompt_tokens
+        prompt = self._request.prompt_tokens
         return {
             "prompt_tokens": prompt,
             "completion_tokens": tokens,

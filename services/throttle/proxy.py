@@ -1,13 +1,12 @@
-"""An OpenAI-compatible endpoint: each HTTP request is a local input of the decider.
+"""An OpenAI-compatible HTTP endpoint: each request becomes a local input of the decider.
 
-It is answered only after its record is accepted. Prompts stay in this function's memory: counts
-alone go on, to the ledger and to spans.
+A request is answered only after its record is accepted. Prompts stay in memory for as long as
+their request: only counts go to the ledger and to spans.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -15,11 +14,18 @@ from uuid import uuid5
 
 from aiohttp import web
 
-from services.throttle.core.estimate import wait_of
-from services.throttle.core.state import Lane
-from services.throttle.followers import Followers, Progress
-from services.throttle.openai import Answer, Ask, BadBody, Kind, read
-from services.throttle.problem import Problem, elsewhere, of_rejection
+from services.throttle.core.estimate import estimate_wait
+from services.throttle.core.state import EndpointState
+from services.throttle.errors import OpenAiError, rejection_error, unavailable_error
+from services.throttle.followers import RequestFollowers, RequestProgress
+from services.throttle.openai import (
+    CompletionKind,
+    CompletionRequest,
+    CompletionResponse,
+    InvalidCompletion,
+    parse_request,
+)
+from services.throttle.streaming import complete_response, stream_response
 from shared.bus.access import CATCH_UP_S, AccessFollower
 from shared.bus.domain import Domain
 from shared.bus.ids import new_id
@@ -30,226 +36,209 @@ from shared.ledger.decider import Fact, Input
 from shared.ledger.errors import Busy, LaneLost
 from shared.telemetry.spans import OpenSpan, Spans
 
-LONGEST_BODY = 16 * 1024 * 1024
-LONGEST_ID = 256
-LOOK_S = 0.02
+MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_ID_CHARS = 256
+POLL_S = 0.02
 
 
-class Proxy:
-    """`domains` tells the lanes held now; `access` is read on by somebody else."""
+class OpenAiProxy:
+    """The HTTP handlers; `domains` returns the lanes held now, `access` is polled elsewhere."""
 
     def __init__(
         self,
         access: AccessFollower,
-        domains: Callable[[], Mapping[int, Domain[Lane]]],
-        followers: Followers,
+        domains: Callable[[], Mapping[int, Domain[EndpointState]]],
+        followers: RequestFollowers,
         spans: Spans,
-        line: int,
+        queue_limit: int,
     ) -> None:
         self._access = access
         self._domains = domains
         self._followers = followers
         self._spans = spans
-        self._line = line
+        self._queue_limit = queue_limit
 
     def app(self) -> web.Application:
-        app = web.Application(client_max_size=LONGEST_BODY)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/completions", self._text)
-        app.router.add_get("/v1/models", self._models)
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.router.add_post("/v1/chat/completions", self._complete_chat)
+        app.router.add_post("/v1/completions", self._complete_text)
+        app.router.add_get("/v1/models", self._list_models)
         return app
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "chat")
+    async def _complete_chat(self, request: web.Request) -> web.StreamResponse:
+        return await self._respond(request, "chat")
 
-    async def _text(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "text")
+    async def _complete_text(self, request: web.Request) -> web.StreamResponse:
+        return await self._respond(request, "text")
 
-    async def _models(self, request: web.Request) -> web.Response:
+    async def _list_models(self, request: web.Request) -> web.Response:
         try:
-            await self._tenant(request)
-        except Problem as problem:
-            return problem.response()
-        found = [{"id": name, "object": "model"} for name in sorted(self._access.view.endpoints)]
-        return web.json_response({"object": "list", "data": found})
+            await self._authenticate(request)
+        except OpenAiError as error:
+            return error.response()
+        models = [{"id": name, "object": "model"} for name in sorted(self._access.view.endpoints)]
+        return web.json_response({"object": "list", "data": models})
 
-    async def _answer(self, request: web.Request, kind: Kind) -> web.StreamResponse:
+    async def _respond(self, request: web.Request, kind: CompletionKind) -> web.StreamResponse:
         parent = request.headers.get("traceparent", "")
         with self._spans.span("llm", parent, {"http.request.method": "POST"}) as span:
             try:
-                response = await self._served(request, kind, span)
-            except Problem as problem:
-                response = problem.response()
+                response = await self._serve(request, kind, span)
+            except OpenAiError as error:
+                response = error.response()
             span.set("http.response.status_code", response.status)
             return response
 
-    async def _served(self, request: web.Request, kind: Kind, span: OpenSpan) -> web.StreamResponse:
-        tenant = await self._tenant(request)
+    async def _serve(
+        self, request: web.Request, kind: CompletionKind, span: OpenSpan
+    ) -> web.StreamResponse:
+        tenant = await self._authenticate(request)
         span.set("tenant.id", tenant)
-        try:
-            ask = read(kind, await request.read())
-        except BadBody as error:
-            raise Problem(400, "invalid_body", str(error)) from None
-        except web.HTTPRequestEntityTooLarge:
-            raise Problem(413, "body_too_large", f"at most {LONGEST_BODY} bytes") from None
-        endpoint = await self._endpoint(ask)
-        request_id = self._request_id(request, tenant, endpoint)
-        async with self._joined(request_id, tenant, endpoint, ask, span) as (progress, headers):
+        completion = await _parse_body(request, kind)
+        endpoint = await self._find_endpoint(completion)
+        request_id = _scoped_request_id(request, tenant, endpoint)
+        async with self._enqueued(request_id, tenant, endpoint, completion, span) as entry:
+            progress, headers = entry
             await progress.until_started()
             if progress.lost:
-                raise elsewhere()
+                raise unavailable_error()
             if progress.rejected is not None:
-                raise of_rejection(progress.rejected, headers)
+                raise rejection_error(progress.rejected, headers)
             headers |= {"x-berth-queue-wait-ms": str(progress.waited_ms)}
-            answer = Answer(kind, ask, request_id, int(time.time()))
-            if ask.stream:
-                return await _stream(request, ask, answer, progress, headers)
-            return await _whole(answer, progress, headers)
+            response = CompletionResponse(kind, completion, request_id, int(time.time()))
+            if completion.stream:
+                return await stream_response(request, completion, response, progress, headers)
+            return await complete_response(response, progress, headers)
 
-    async def _tenant(self, request: web.Request) -> str:
+    async def _authenticate(self, request: web.Request) -> str:
+        """Return the tenant of the request's key."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         key = key.strip() if scheme.lower() == "bearer" else ""
         bearer = await self._access.authenticate(key)
         if bearer is None:
-            raise Problem(401, "invalid_api_key", "no such key", {"www-authenticate": "Bearer"})
+            headers = {"www-authenticate": "Bearer"}
+            raise OpenAiError(401, "invalid_api_key", "invalid API key", headers)
         if bearer.tenant is None or not bearer.has_role("submitter"):
-            raise Problem(403, "not_allowed", "the key may not ask in a tenant's name")
+            text = "role submitter of a tenant is required"
+            raise OpenAiError(403, "not_allowed", text)
         return bearer.tenant
 
-    async def _endpoint(self, ask: Ask) -> EndpointConfigured:
-        endpoint = self._access.view.endpoint(ask.model)
+    async def _find_endpoint(self, completion: CompletionRequest) -> EndpointConfigured:
+        endpoint = self._access.view.endpoint(completion.model)
         if endpoint is None:
             await self._access.catch_up()
-            endpoint = self._access.view.endpoint(ask.model)
+            endpoint = self._access.view.endpoint(completion.model)
         if endpoint is None:
-            raise Problem(404, "model_not_found", "model: no endpoint of that name")
+            raise OpenAiError(404, "model_not_found", "model: no endpoint of this name")
         return endpoint
 
-    def _request_id(self, request: web.Request, tenant: str, endpoint: EndpointConfigured) -> str:
-        """A client's own id counts for its tenant alone, so that nobody can take another's."""
-        given = request.headers.get("x-request-id", "") or new_id()
-        if len(given) > LONGEST_ID or not given.isascii():
-            text = f"x-request-id: has at most {LONGEST_ID} characters, all of them ASCII"
-            raise Problem(400, "invalid_request_id", text)
-        return str(uuid5(uuid5(uuid5(BERTH, tenant), endpoint.endpoint), given))
-
     @asynccontextmanager
-    async def _joined(
-        self, request_id: str, tenant: str, endpoint: EndpointConfigured, ask: Ask, span: OpenSpan
-    ) -> AsyncIterator[tuple[Progress, dict[str, str]]]:
-        """The request is in the ledger when the block begins."""
+    async def _enqueued(
+        self,
+        request_id: str,
+        tenant: str,
+        endpoint: EndpointConfigured,
+        completion: CompletionRequest,
+        span: OpenSpan,
+    ) -> AsyncIterator[tuple[RequestProgress, dict[str, str]]]:
+        """Offer the request to its lane; the block begins when it is in the ledger.
+
+        Yields its progress and the headers of its response.
+        """
         domain = self._domains().get(endpoint.partition)
         if domain is None:
-            raise elsewhere()
+            raise unavailable_error()
         if self._access.view.is_active(tenant):
-            await _heard(domain, endpoint, tenant)
-        wish = ServeLlmRequest(
+            await _until_lane_serves(domain, endpoint, tenant)
+        command = ServeLlmRequest(
             request_id=request_id,
             tenant=tenant,
             endpoint=endpoint.endpoint,
-            prompt_tokens=ask.prompt_tokens,
-            max_output_tokens=ask.output_tokens,
+            prompt_tokens=completion.prompt_tokens,
+            max_output_tokens=completion.output_tokens,
         )
-        given = Input("local", new_id(), wish, traceparent=span.traceparent, tenant=tenant)
+        item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=tenant)
         with self._followers.follow(request_id, endpoint.partition) as progress:
             try:
-                facts = await domain.offer(given)
+                facts = await domain.offer(item)
             except (Busy, LaneLost):
-                raise elsewhere() from None
-            headers = limits_of(domain.state, tenant, self._line, facts)
+                raise unavailable_error() from None
+            headers = limit_headers(domain.state, tenant, self._queue_limit)
             headers["x-request-id"] = request_id
-            if not _about(facts, request_id):
-                catch_up(progress, domain.state, request_id, tenant, headers)
+            if not _is_answered_by(facts, request_id):
+                resume(progress, domain.state, request_id, tenant, headers)
             yield progress, headers
 
 
-async def _heard(domain: Domain[Lane], endpoint: EndpointConfigured, tenant: str) -> None:
-    """Its lane reads `access` at a pace of its own, and refuses whom it has not heard of."""
+async def _parse_body(request: web.Request, kind: CompletionKind) -> CompletionRequest:
+    try:
+        return parse_request(kind, await request.read())
+    except InvalidCompletion as error:
+        raise OpenAiError(400, "invalid_body", str(error)) from None
+    except web.HTTPRequestEntityTooLarge:
+        text = f"body: too large; at most {MAX_BODY_BYTES} bytes are allowed"
+        raise OpenAiError(413, "body_too_large", text) from None
+
+
+def _scoped_request_id(request: web.Request, tenant: str, endpoint: EndpointConfigured) -> str:
+    """Return an id within tenant and endpoint, so that no tenant can take an id of another."""
+    client_id = request.headers.get("x-request-id", "") or new_id()
+    if len(client_id) > MAX_ID_CHARS or not client_id.isascii():
+        text = f"x-request-id: invalid; at most {MAX_ID_CHARS} ASCII characters are allowed"
+        raise OpenAiError(400, "invalid_request_id", text)
+    return str(uuid5(uuid5(uuid5(BERTH, tenant), endpoint.endpoint), client_id))
+
+
+async def _until_lane_serves(
+    domain: Domain[EndpointState], endpoint: EndpointConfigured, tenant: str
+) -> None:
+    """Wait until the lane, which reads `access` at its own pace, accepts the tenant."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CATCH_UP_S):
-            while not _knows(domain.state, endpoint, tenant):
-                await asyncio.sleep(LOOK_S)
+            while not _serves(domain.state, endpoint, tenant):
+                await asyncio.sleep(POLL_S)
 
 
-def _knows(lane: Lane, endpoint: EndpointConfigured, tenant: str) -> bool:
-    account = lane.accounts.get(tenant)
-    is_served = lane.endpoint is not None and lane.name == endpoint.endpoint
-    return is_served and account is not None and account.active
+def _serves(state: EndpointState, endpoint: EndpointConfigured, tenant: str) -> bool:
+    account = state.accounts.get(tenant)
+    same_endpoint = state.endpoint is not None and state.endpoint_name == endpoint.endpoint
+    return same_endpoint and account is not None and account.active
 
 
-def catch_up(
-    progress: Progress, lane: Lane, request_id: str, tenant: str, headers: Mapping[str, str]
+def resume(
+    progress: RequestProgress,
+    state: EndpointState,
+    request_id: str,
+    tenant: str,
+    headers: Mapping[str, str],
 ) -> None:
-    """The id was accepted before: follow what is under way. Answers are not kept."""
-    request = lane.request(request_id)
+    """Follow a request that was accepted before; one that has ended cannot be followed."""
+    request = state.find_request(request_id)
     if request is None or request.tenant != tenant:
-        text = "a request with this x-request-id was served; answers are not kept"
-        raise Problem(409, "already_served", text, headers)
-    if request_id in lane.running:
+        text = "x-request-id: already served; answers are not kept"
+        raise OpenAiError(409, "already_served", text, headers)
+    if request_id in state.running:
         progress.waited_ms = request.started_at - request.queued_at
-        progress.made = request.made
+        progress.made_tokens = request.made_tokens
 
 
-def limits_of(lane: Lane, tenant: str, line: int, facts: list[Fact]) -> dict[str, str]:
-    """How many more requests the tenant may have waiting, and when its line will be empty."""
-    account = lane.accounts.get(tenant)
-    waiting = len(account.line) if account else 0
+def limit_headers(state: EndpointState, tenant: str, queue_limit: int) -> dict[str, str]:
+    """Return how many more requests of the tenant may wait, and when its queue will be empty."""
+    account = state.accounts.get(tenant)
+    waiting = len(account.queue) if account else 0
     reset_s = 0.0
-    if account and account.line:
-        reset_s = wait_of(lane, lane.waiting[account.line[-1]]).wait_s
+    if account and account.queue:
+        reset_s = estimate_wait(state, state.waiting[account.queue[-1]]).wait_s
     return {
-        "x-ratelimit-limit-requests": str(line),
-        "x-ratelimit-remaining-requests": str(max(line - waiting, 0)),
+        "x-ratelimit-limit-requests": str(queue_limit),
+        "x-ratelimit-remaining-requests": str(max(queue_limit - waiting, 0)),
         "x-ratelimit-reset-requests": f"{reset_s:.3f}s",
     }
 
 
-def _about(facts: list[Fact], request_id: str) -> bool:
+def _is_answered_by(facts: list[Fact], request_id: str) -> bool:
     return any(
         isinstance(fact.event, LlmRequestQueued | LlmRequestRejected)
         and fact.event.request_id == request_id
         for fact in facts
     )
-
-
-async def _whole(answer: Answer, progress: Progress, headers: Mapping[str, str]) -> web.Response:
-    while not progress.ended:
-        await progress.beyond(progress.made)
-    if progress.lost:
-        raise elsewhere()
-    return web.json_response(answer.whole(progress.made), headers=headers)
-
-
-async def _stream(
-    request: web.Request, ask: Ask, answer: Answer, progress: Progress, headers: Mapping[str, str]
-) -> web.StreamResponse:
-    """Server-sent events; a client that hangs up is served all the same, and charged."""
-    response = web.StreamResponse(
-        headers={**headers, "content-type": "text/event-stream", "cache-control": "no-cache"}
-    )
-    try:
-        await response.prepare(request)
-        sent = 0
-        while not progress.ended or progress.made > sent:
-            await progress.beyond(sent)
-            if progress.made > sent:
-                await _send(response, answer.piece(sent, progress.made))
-                sent = progress.made
-        if progress.done:
-            await _finish(response, ask, answer, sent)
-    except ConnectionResetError:
-        return response
-    return response
-
-
-async def _finish(response: web.StreamResponse, ask: Ask, answer: Answer, tokens: int) -> None:
-    """A stream that ends without `[DONE]` was cut: its lane was lost."""
-    await _send(response, answer.last(tokens))
-    if ask.wants_usage:
-        await _send(response, answer.usage(tokens))
-    await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
-
-
-async def _send(response: web.StreamResponse, chunk: Mapping[str, object]) -> None:
-    await response.write(b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n")

@@ -30,7 +30,12 @@ from services.gateway.problem import problem_response, unauthenticated
 from services.gateway.tokens import BadToken, TokenRules, verify_token
 from services.placement.heartbeats import decoded as decode_heartbeat
 from services.publisher.core.position import decode as decode_place
-from services.throttle.openai import Answer, BadBody, Kind, read
+from services.throttle.openai import (
+    CompletionKind,
+    CompletionResponse,
+    InvalidCompletion,
+    parse_request,
+)
 from shared.bus.log import Entry
 from shared.contracts.access import KeyCreated
 from shared.contracts.codec import decode_command, encode
@@ -255,16 +260,16 @@ def otlp(data: bytes) -> None:
 
 def llm_body(data: bytes) -> None:
     """The body of an OpenAI client: a request with bounded counts, or a reason."""
-    kinds: tuple[Kind, ...] = ("chat", "text")
+    kinds: tuple[CompletionKind, ...] = ("chat", "text")
     for kind in kinds:
         try:
-            ask = read(kind, data)
-        except BadBody as error:
+            request = parse_request(kind, data)
+        except InvalidCompletion as error:
             str(error).encode()
             continue
-        assert ask.prompt_tokens >= 1
-        assert 1 <= ask.output_tokens <= 10_000_000
-        json.dumps(Answer(kind, ask, "id", 1).whole(3)).encode()
+        assert request.prompt_tokens >= 1
+        assert 1 <= request.output_tokens <= 10_000_000
+        json.dumps(CompletionResponse(kind, request, "id", 1).complete(3)).encode()
 
 
 def report(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""How long a request will wait: from what the engine was seen to do, not from a constant."""
+"""Estimates how long a request will wait, from the measured speed of the engine."""
 
 from __future__ import annotations
 
@@ -6,89 +6,98 @@ import heapq
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from services.throttle.core.state import INPUT_PRICE, OUTPUT_PRICE, Lane, Request
+from services.throttle.core.state import INPUT_PRICE, OUTPUT_PRICE, EndpointState, LlmRequest
 from services.throttle.core.vtc import fits, joining_counter
 
-LOOKED_AT = 32
-"""Starts that are gone through one by one; those behind them are taken to go at the same pace."""
+MAX_STARTS = 32
+"""Starts that are simulated one by one; those behind them are taken to go at the same pace."""
 
 
-class Wait(NamedTuple):
-    """Requests served before, and estimated wall seconds until the start."""
+class WaitEstimate(NamedTuple):
+    """Requests served before this one, and the estimated wall seconds until its start."""
 
     ahead: int
     wait_s: float
 
 
 @dataclass(slots=True)
-class Expected:
-    """A request in the batch of a moment to come; it is done when `left` is used up."""
+class ExpectedRequest:
+    """A request in a future batch; it is complete when `expected_tokens` are used up."""
 
-    held: float
-    remaining: float
-    left: float
+    held_tokens: float
+    remaining_tokens: float
+    expected_tokens: float
 
     @classmethod
-    def of(cls, request: Request, share: float) -> Expected:
-        return cls(request.held, request.remaining, max(share * request.remaining, 1.0))
+    def of(cls, request: LlmRequest, output_share: float) -> ExpectedRequest:
+        remaining = request.remaining_tokens
+        return cls(request.held_tokens, remaining, max(output_share * remaining, 1.0))
+
+    def after(self, tokens: float) -> ExpectedRequest:
+        """Return the request as it is when this many more tokens of it are made."""
+        return ExpectedRequest(
+            self.held_tokens + tokens, self.remaining_tokens - tokens, self.expected_tokens - tokens
+        )
 
 
-def wait_of(lane: Lane, last: Request) -> Wait:
-    """Goes through the starts before it as the engine would, at its measured pace."""
-    line = those_ahead(lane, last)
-    ahead = len(line)
-    if lane.endpoint is None or (not ahead and fits(lane.running.values(), last, lane.room_tokens)):
-        return Wait(ahead, 0.0)
-    looked_at = [*line, last][:LOOKED_AT]
-    tokens = tokens_until_started(lane, looked_at) * (ahead + 1) / len(looked_at)
-    return Wait(ahead, tokens / lane.speed.tokens_per_s(lane.endpoint.tokens_per_s))
+def estimate_wait(state: EndpointState, request: LlmRequest) -> WaitEstimate:
+    """Simulate the starts before this request, at the engine's measured speed."""
+    queue = requests_ahead(state, request)
+    ahead = len(queue)
+    starts_now = not ahead and fits(state.running.values(), request, state.batch_tokens)
+    if state.endpoint is None or starts_now:
+        return WaitEstimate(ahead, 0.0)
+    simulated = [*queue, request][:MAX_STARTS]
+    tokens = tokens_until_started(state, simulated) * (ahead + 1) / len(simulated)
+    return WaitEstimate(ahead, tokens / state.speed.tokens_per_s(state.endpoint.tokens_per_s))
 
 
-def tokens_until_started(lane: Lane, line: list[Request]) -> float:
-    """Output tokens that the engine makes until the last of the line is in the batch."""
-    share = lane.speed.output_share
-    batch = [Expected.of(request, share) for request in lane.running.values()]
+def tokens_until_started(state: EndpointState, queue: list[LlmRequest]) -> float:
+    """Return the output tokens that the engine makes until the last of the queue starts."""
+    share = state.speed.output_share
+    batch = [ExpectedRequest.of(request, share) for request in state.running.values()]
     tokens = 0.0
-    for request in line:
-        more = Expected.of(request, share)
-        while batch and not fits(batch, more, lane.room_tokens):
-            step = min(each.left for each in batch)
+    for request in queue:
+        candidate = ExpectedRequest.of(request, share)
+        while batch and not fits(batch, candidate, state.batch_tokens):
+            step = min(running.expected_tokens for running in batch)
             tokens += step * len(batch)
-            batch = [after(each, step) for each in batch if each.left > step]
-        batch.append(more)
+            batch = [running.after(step) for running in batch if running.expected_tokens > step]
+        batch.append(candidate)
     return tokens
 
 
-def after(each: Expected, step: float) -> Expected:
-    return Expected(each.held + step, each.remaining - step, each.left - step)
+def requests_ahead(state: EndpointState, last: LlmRequest) -> list[LlmRequest]:
+    """Return the requests served before `last`, if every answer is as long as expected.
 
-
-def those_ahead(lane: Lane, last: Request) -> list[Request]:
-    """Who is served before `last`, if every answer is as long as expected.
-
-    `last` may be waiting already, or be about to join the end of its tenant's line.
+    `last` may be waiting already, or be about to join the end of its tenant's queue.
     """
-    share = lane.speed.output_share
-    lines = {t: [lane.waiting[r] for r in a.line] for t, a in lane.accounts.items() if a.line}
-    counters = {tenant: lane.accounts[tenant].counter for tenant in lines}
-    if last.request_id not in lane.waiting:
-        counters[last.tenant] = joining_counter(lane, last.tenant)
-        lines.setdefault(last.tenant, []).append(last)
-    heap = [(counters[tenant], line[0].queued_at, tenant, 0) for tenant, line in lines.items()]
+    share = state.speed.output_share
+    queues = {
+        tenant: [state.waiting[request_id] for request_id in account.queue]
+        for tenant, account in state.accounts.items()
+        if account.queue
+    }
+    counters = {tenant: state.accounts[tenant].counter for tenant in queues}
+    if last.request_id not in state.waiting:
+        counters[last.tenant] = joining_counter(state, last.tenant)
+        queues.setdefault(last.tenant, []).append(last)
+    heap = [(counters[tenant], queue[0].queued_at, tenant, 0) for tenant, queue in queues.items()]
     heapq.heapify(heap)
-    ahead: list[Request] = []
+    ahead: list[LlmRequest] = []
     while heap:
-        counter, _, tenant, place = heapq.heappop(heap)
-        request = lines[tenant][place]
+        counter, _, tenant, position = heapq.heappop(heap)
+        request = queues[tenant][position]
         if request.request_id == last.request_id:
             return ahead
         ahead.append(request)
-        if place + 1 < len(lines[tenant]):
-            counter += cost(request, share) / lane.accounts[tenant].weight
-            following = lines[tenant][place + 1]
-            heapq.heappush(heap, (counter, following.queued_at, tenant, place + 1))
+        if position + 1 < len(queues[tenant]):
+            counter += expected_cost(request, share) / state.accounts[tenant].weight
+            following = queues[tenant][position + 1]
+            heapq.heappush(heap, (counter, following.queued_at, tenant, position + 1))
     return ahead
 
 
-def cost(request: Request, share: float) -> float:
-    return INPUT_PRICE * request.prompt_tokens + OUTPUT_PRICE * share * request.max_output_tokens
+def expected_cost(request: LlmRequest, output_share: float) -> float:
+    output_tokens = output_share * request.max_output_tokens
+    return INPUT_PRICE * request.prompt_tokens + OUTPUT_PRICE * output_tokens

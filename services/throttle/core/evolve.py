@@ -1,8 +1,8 @@
-"""What each fact does to a lane."""
+"""Folds the events of the throttle ledger into the state of an endpoint."""
 
 from __future__ import annotations
 
-from services.throttle.core.state import Account, Lane, Request
+from services.throttle.core.state import EndpointState, LlmRequest, TenantAccount
 from services.throttle.core.vtc import joining_counter, output_charge
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.bookkeeping import TenantNoted
@@ -14,36 +14,42 @@ from shared.contracts.llm import (
     LlmRequestStarted,
     TokensCharged,
 )
+from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Fact
 
 
-def evolve(lane: Lane, fact: Fact) -> None:
+def evolve(state: EndpointState, fact: Fact) -> None:
+    """Fold one event of the throttle's own ledger; raises on a type that it does not write."""
     match fact.event:
         case LlmRequestQueued() as event:
-            queued(lane, event, fact)
+            queue_request(state, event, fact)
         case LlmRequestStarted() as event:
-            started(lane, event, fact.at)
+            start_request(state, event, fact.at)
         case TokensCharged() as event:
-            charged(lane, event, fact.at)
+            charge_tokens(state, event, fact.at)
         case LlmRequestFinished() as event:
-            finished(lane, event)
+            finish_request(state, event)
         case LlmRequestRejected(request_id=request_id):
-            leave_line(lane, request_id)
+            leave_queue(state, request_id)
         case CommandAccepted() | CommandRefused() as answer:
-            lane.answered.apply(answer)
+            state.answered.apply(answer)
         case TenantNoted() as tenant:
-            account = lane.accounts.setdefault(tenant.tenant, Account())
+            account = state.accounts.setdefault(tenant.tenant, TenantAccount())
             account.weight, account.active = tenant.weight, tenant.active
         case EndpointConfigured() as endpoint:
-            lane.endpoint = endpoint
+            state.endpoint = endpoint
+        case InputRejected():
+            pass
+        case event:
+            raise TypeError(f"event of an unknown type in the throttle ledger: {event.TYPE}")
 
 
-def queued(lane: Lane, event: LlmRequestQueued, fact: Fact) -> None:
-    account = lane.accounts.setdefault(event.tenant, Account())
-    account.counter = joining_counter(lane, event.tenant)
-    account.line.append(event.request_id)
-    lane.known.add(known_as(event.tenant, event.request_id))
-    lane.waiting[event.request_id] = Request(
+def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> None:
+    account = state.accounts.setdefault(event.tenant, TenantAccount())
+    account.counter = joining_counter(state, event.tenant)
+    account.queue.append(event.request_id)
+    state.accepted_ids.add(scoped_id(event.tenant, event.request_id))
+    state.waiting[event.request_id] = LlmRequest(
         event.request_id,
         event.tenant,
         event.prompt_tokens,
@@ -53,47 +59,47 @@ def queued(lane: Lane, event: LlmRequestQueued, fact: Fact) -> None:
     )
 
 
-def started(lane: Lane, event: LlmRequestStarted, at: int) -> None:
-    """The counter is taken from the fact: it was charged when the fact was written."""
-    if not lane.running:
-        lane.speed.began(at)
-    request = leave_line(lane, event.request_id)
+def start_request(state: EndpointState, event: LlmRequestStarted, at: int) -> None:
+    """Move a request into the batch; the event carries the counter after the prompt's charge."""
+    if not state.running:
+        state.speed.start(at)
+    request = leave_queue(state, event.request_id)
     if request is not None:
         request.started_at = at
-        lane.accounts[request.tenant].counter = event.counter
-        lane.running[request.request_id] = request
+        state.accounts[request.tenant].counter = event.counter
+        state.running[request.request_id] = request
 
 
-def charged(lane: Lane, event: TokensCharged, at: int) -> None:
+def charge_tokens(state: EndpointState, event: TokensCharged, at: int) -> None:
     tokens = 0
-    for each in event.made:
-        request = lane.running.get(each.request_id)
+    for progress in event.made:
+        request = state.running.get(progress.request_id)
         if request is None:
             continue
-        request.made += each.tokens
-        tokens += each.tokens
-        account = lane.accounts[request.tenant]
-        account.counter += output_charge(lane, request.tenant, each.tokens)
-    lane.speed.made(tokens, at)
+        request.made_tokens += progress.tokens
+        tokens += progress.tokens
+        account = state.accounts[request.tenant]
+        account.counter += output_charge(state, request.tenant, progress.tokens)
+    state.speed.add_tokens(tokens, at)
 
 
-def finished(lane: Lane, event: LlmRequestFinished) -> None:
-    request = lane.running.pop(event.request_id, None)
+def finish_request(state: EndpointState, event: LlmRequestFinished) -> None:
+    request = state.running.pop(event.request_id, None)
     if request is not None:
-        lane.speed.finished(request.made / request.max_output_tokens)
+        state.speed.add_answer(request.made_tokens / request.max_output_tokens)
 
 
-def leave_line(lane: Lane, request_id: str) -> Request | None:
-    request = lane.waiting.pop(request_id, None)
+def leave_queue(state: EndpointState, request_id: str) -> LlmRequest | None:
+    request = state.waiting.pop(request_id, None)
     if request is None:
         return None
-    line = lane.accounts[request.tenant].line
-    line.remove(request_id)
-    if not line:
-        lane.last_left = request.tenant
+    queue = state.accounts[request.tenant].queue
+    queue.remove(request_id)
+    if not queue:
+        state.last_emptied = request.tenant
     return request
 
 
-def known_as(tenant: str, request_id: str) -> str:
-    """Two tenants may use the same id one after the other."""
+def scoped_id(tenant: str, request_id: str) -> str:
+    """Return the id within its tenant: two tenants may use the same id one after the other."""
     return f"{tenant}/{request_id}"

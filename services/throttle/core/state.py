@@ -1,4 +1,4 @@
-"""What the throttle knows of one endpoint: who waits, who is served, and what each was charged."""
+"""The state of one endpoint: waiting and running requests, and the charges on each tenant."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from shared.ledger.recent_ids import RecentIds
 
 INPUT_PRICE = 1.0
 OUTPUT_PRICE = 2.0
-"""`w_p` and `w_q` of the VTC paper: what a token of a prompt and of an answer costs."""
+"""`w_p` and `w_q` of the VTC paper: the price of a token of a prompt and of an answer."""
 
 HALF_LIFE_MS = 10_000
-"""In which a measurement of the engine's speed counts half."""
+"""Time in which the weight of a measurement of the engine's speed halves."""
 
 SHARE_MEMORY = 0.9
-"""How much of the expected share of `max_output_tokens` stays when one more answer is complete."""
+"""Part of the expected share of `max_output_tokens` that one more complete answer leaves."""
 
 
 @dataclass(slots=True)
-class Request:
-    """A request from its acceptance to its end; `made` output tokens are charged."""
+class LlmRequest:
+    """A request from its acceptance to its end; `made_tokens` output tokens are charged."""
 
     request_id: str
     tenant: str
@@ -32,87 +32,88 @@ class Request:
     queued_at: int
     traceparent: str = ""
     started_at: int = 0
-    made: int = 0
+    made_tokens: int = 0
 
     @property
-    def remaining(self) -> int:
-        return self.max_output_tokens - self.made
+    def remaining_tokens(self) -> int:
+        return self.max_output_tokens - self.made_tokens
 
     @property
-    def held(self) -> int:
+    def held_tokens(self) -> int:
         """Tokens that it occupies in the running batch now."""
-        return self.prompt_tokens + self.made
+        return self.prompt_tokens + self.made_tokens
 
     @property
-    def reserved(self) -> int:
+    def peak_tokens(self) -> int:
         """Tokens that it occupies at most."""
         return self.prompt_tokens + self.max_output_tokens
 
 
 @dataclass(slots=True)
-class Account:
-    """A tenant on this endpoint: its virtual token counter and its own line."""
+class TenantAccount:
+    """A tenant on this endpoint: its virtual token counter and the ids in its queue."""
 
     weight: float = 1.0
     active: bool = False
     counter: float = 0.0
-    line: deque[str] = field(default_factory=deque)
+    queue: deque[str] = field(default_factory=deque)
 
 
 @dataclass(slots=True)
-class Speed:
-    """Output tokens per busy time, both decaying: what the engine really does."""
+class EngineSpeed:
+    """The measured speed of the engine: output tokens per busy time, both decaying."""
 
     tokens: float = 0.0
     busy_ms: float = 0.0
-    at: int = 0
+    measured_at: int = 0
     output_share: float = 1.0
+    """Expected length of an answer as a part of its `max_output_tokens`."""
 
-    def began(self, at: int) -> None:
-        """The batch was empty until now: that time tells nothing of the engine."""
-        self.at = at
+    def start(self, at: int) -> None:
+        """Begin a measurement at `at`: until then the batch was empty."""
+        self.measured_at = at
 
-    def made(self, tokens: int, at: int) -> None:
-        passed_ms = max(0, at - self.at)
-        kept = 0.5 ** (passed_ms / HALF_LIFE_MS)
-        self.tokens = self.tokens * kept + tokens
-        self.busy_ms = self.busy_ms * kept + passed_ms
-        self.at = max(self.at, at)
+    def add_tokens(self, tokens: int, at: int) -> None:
+        passed_ms = max(0, at - self.measured_at)
+        decay = 0.5 ** (passed_ms / HALF_LIFE_MS)
+        self.tokens = self.tokens * decay + tokens
+        self.busy_ms = self.busy_ms * decay + passed_ms
+        self.measured_at = max(self.measured_at, at)
 
-    def finished(self, share: float) -> None:
+    def add_answer(self, share: float) -> None:
         self.output_share += (1 - SHARE_MEMORY) * (share - self.output_share)
 
     def tokens_per_s(self, configured: float) -> float:
-        """As measured; as configured until a second of work was seen."""
+        """Return the measured speed; the configured one until a second of work was measured."""
         if self.busy_ms < 1000 or self.tokens <= 0:
             return configured
         return 1000 * self.tokens / self.busy_ms
 
 
 @dataclass(slots=True)
-class Lane:
-    """One endpoint's lane; only `evolve` changes it."""
+class EndpointState:
+    """The state of one lane, which belongs to one endpoint; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "throttle-1"
+    SCHEMA: ClassVar[str] = "throttle-2"
     partition: int
     endpoint: EndpointConfigured | None = None
-    accounts: dict[str, Account] = field(default_factory=dict)
-    waiting: dict[str, Request] = field(default_factory=dict)
-    running: dict[str, Request] = field(default_factory=dict)
-    last_left: str = ""
-    """The tenant whose line became empty last."""
-    speed: Speed = field(default_factory=Speed)
-    known: RecentIds = field(default_factory=RecentIds)
-    """Requests that were accepted, also those that are done."""
+    accounts: dict[str, TenantAccount] = field(default_factory=dict)
+    waiting: dict[str, LlmRequest] = field(default_factory=dict)
+    running: dict[str, LlmRequest] = field(default_factory=dict)
+    last_emptied: str = ""
+    """The tenant whose queue became empty last."""
+    speed: EngineSpeed = field(default_factory=EngineSpeed)
+    accepted_ids: RecentIds = field(default_factory=RecentIds)
+    """Requests that were accepted, also those that are complete."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
-    def name(self) -> str:
+    def endpoint_name(self) -> str:
         return self.endpoint.endpoint if self.endpoint else ""
 
     @property
-    def room_tokens(self) -> int:
+    def batch_tokens(self) -> int:
         return self.endpoint.batch_tokens if self.endpoint else 0
 
-    def request(self, request_id: str) -> Request | None:
+    def find_request(self, request_id: str) -> LlmRequest | None:
         return self.waiting.get(request_id) or self.running.get(request_id)

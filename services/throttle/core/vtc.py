@@ -9,68 +9,70 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from services.throttle.core.state import INPUT_PRICE, OUTPUT_PRICE, Lane, Request
+from services.throttle.core.state import INPUT_PRICE, OUTPUT_PRICE, EndpointState, LlmRequest
 
 
 class InBatch(Protocol):
-    """What a batch has to know of one of its requests, in tokens."""
+    """The tokens that a request of a batch holds, and may still add."""
 
     @property
-    def held(self) -> float: ...
+    def held_tokens(self) -> float: ...
 
     @property
-    def remaining(self) -> float: ...
+    def remaining_tokens(self) -> float: ...
 
 
-def next_up(lane: Lane) -> Request | None:
-    """The first request of the waiting tenant with the smallest counter; ties by who came first,
-    then by name."""
+def next_request(state: EndpointState) -> LlmRequest | None:
+    """Return the first request of the waiting tenant with the smallest counter, or None.
+
+    Ties are broken by arrival, then by the tenant's name.
+    """
     first = min(
         (
-            (account.counter, lane.waiting[account.line[0]].queued_at, tenant)
-            for tenant, account in lane.accounts.items()
-            if account.line
+            (account.counter, state.waiting[account.queue[0]].queued_at, tenant)
+            for tenant, account in state.accounts.items()
+            if account.queue
         ),
         default=None,
     )
-    return lane.waiting[lane.accounts[first[2]].line[0]] if first else None
+    return state.waiting[state.accounts[first[2]].queue[0]] if first else None
 
 
-def fits(running: Iterable[InBatch], more: InBatch, room_tokens: int) -> bool:
-    """Would the batch with one more stay within its room, however long the answers get?
+def fits(running: Iterable[InBatch], candidate: InBatch, batch_tokens: int) -> bool:
+    """Return whether the batch with one more stays in bounds, however long the answers get.
 
     All decode in step, so the batch is largest just before one of them ends: with those sorted by
-    what is left, longest first, the peak before the i-th ends is what the first i hold then.
+    remaining tokens, longest first, the peak before the i-th ends is what the first i hold then.
     """
-    batch = sorted((*running, more), key=lambda request: -request.remaining)
-    held = 0.0
+    batch = sorted((*running, candidate), key=lambda request: -request.remaining_tokens)
+    held_tokens = 0.0
     for count, request in enumerate(batch, start=1):
-        held += request.held
-        if held + count * request.remaining > room_tokens:
+        held_tokens += request.held_tokens
+        if held_tokens + count * request.remaining_tokens > batch_tokens:
             return False
     return True
 
 
-def joining_counter(lane: Lane, tenant: str) -> float:
-    """The counter with which a tenant's next request joins: lifted if its line was empty.
+def joining_counter(state: EndpointState, tenant: str) -> float:
+    """Return the counter with which a tenant's next request joins: lifted if its queue is empty.
 
-    No credit for idle time: at least the smallest counter of those who wait, or, when nobody
-    does, that of the tenant whose line became empty last (the branch of the paper's algorithm 2
-    that its published code leaves out).
+    There is no credit for idle time: the counter is at least the smallest of the waiting tenants,
+    or, when no tenant waits, that of the tenant whose queue became empty last (the branch of the
+    paper's algorithm 2 that its published code leaves out).
     """
-    own = lane.accounts[tenant]
-    if own.line:
+    own = state.accounts[tenant]
+    if own.queue:
         return own.counter
-    waiting = [account.counter for account in lane.accounts.values() if account.line]
-    if waiting:
-        return max(own.counter, min(waiting))
-    last = lane.accounts.get(lane.last_left)
+    counters = [account.counter for account in state.accounts.values() if account.queue]
+    if counters:
+        return max(own.counter, min(counters))
+    last = state.accounts.get(state.last_emptied)
     return max(own.counter, last.counter) if last else own.counter
 
 
-def prompt_charge(lane: Lane, request: Request) -> float:
-    return INPUT_PRICE * request.prompt_tokens / lane.accounts[request.tenant].weight
+def prompt_charge(state: EndpointState, request: LlmRequest) -> float:
+    return INPUT_PRICE * request.prompt_tokens / state.accounts[request.tenant].weight
 
 
-def output_charge(lane: Lane, tenant: str, tokens: float) -> float:
-    return OUTPUT_PRICE * tokens / lane.accounts[tenant].weight
+def output_charge(state: EndpointState, tenant: str, tokens: float) -> float:
+    return OUTPUT_PRICE * tokens / state.accounts[tenant].weight

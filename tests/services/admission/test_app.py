@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shared.bus.connection import Connection
 
 from infra.broker import tansu, topics
 from infra.machine.process import Running, free_ports, spawn
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.bus.tail import LedgerTail
+from shared.connection import Connection
 from shared.contracts.access import ConfigurePool, RegisterTenant
 from shared.contracts.base import Command, Event
 from shared.contracts.bookkeeping import TenantNoted

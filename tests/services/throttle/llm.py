@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
+from services.throttle.core.state import EndpointState
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -20,7 +20,7 @@ ENDPOINT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=100.0, 
 
 def lane(
     *events: Event, tenants: Sequence[str] = ("a", "b"), throttle: Throttle | None = None
-) -> Lane:
+) -> EndpointState:
     known = [TenantNoted(tenant=tenant) for tenant in tenants]
     return given(throttle or Throttle(), ENDPOINT, *known, *events)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import aiohttp
 
-from services.throttle.app import Shell, requests_only
+from services.throttle.app import ThrottleShell, requests_only
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
+from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
 from shared.bus.domain import Domain, DomainSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -45,7 +45,7 @@ class Stack:
         self.broker = MemoryBroker()
         self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path, tick_ms=5, **settings)
         self.pen = LedgerPen(self.broker, "access")
-        self.domain: Domain[Lane]
+        self.domain: Domain[EndpointState]
         self.url = ""
         self.access(
             EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=400, batch_tokens=1000),
@@ -71,7 +71,7 @@ class Stack:
     async def running(self) -> AsyncIterator[aiohttp.ClientSession]:
         metrics = Metrics("throttle")
         telemetry = Telemetry(Spans("throttle", "", ""), metrics)
-        shell = Shell(self.settings, lambda: MemoryLog(self.broker), telemetry)
+        shell = ThrottleShell(self.settings, lambda: MemoryLog(self.broker), telemetry)
         self.domain = Domain(
             Throttle(self.settings.line),
             0,
@@ -79,12 +79,12 @@ class Stack:
             inputs=[TP("access", 0), REQUESTS],
             decoder=InputDecoder("throttle", requests_only),
             settings=DomainSettings(window_ms=1),
-            on_accepted=shell.accepted,
+            on_accepted=shell.on_accepted,
         )
         await self.domain.open()
         tasks = [
             asyncio.create_task(self.domain.run()),
-            asyncio.create_task(shell.drive(self.domain)),
+            asyncio.create_task(shell.drive_engine(self.domain)),
             asyncio.create_task(shell.serve_domains(lambda: {0: self.domain})),
         ]
         await self.feed()

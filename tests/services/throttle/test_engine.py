@@ -3,17 +3,17 @@ from __future__ import annotations
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from services.throttle.core.state import Request
+from services.throttle.core.state import LlmRequest
 from services.throttle.engine import EmulatedEngine, answer_tokens
 
 FAST = 1e9
 
 
-def request(name: str, prompt: int = 10, most: int = 100, made: int = 0) -> Request:
-    return Request(name, "a", prompt, most, queued_at=0, made=made)
+def request(name: str, prompt: int = 10, most: int = 100, made: int = 0) -> LlmRequest:
+    return LlmRequest(name, "a", prompt, most, queued_at=0, made_tokens=made)
 
 
-def engine_with(*requests: Request, prefill: float = FAST) -> EmulatedEngine:
+def engine_with(*requests: LlmRequest, prefill: float = FAST) -> EmulatedEngine:
     engine = EmulatedEngine(0, prefill)
     engine.hold({each.request_id: each for each in requests})
     return engine

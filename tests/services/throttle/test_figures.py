@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
+from services.throttle.core.state import EndpointState
 from services.throttle.figures import figures
 from shared.testing.decider import AT, run
 from tests.services.throttle.llm import BATCH, asked, lane
@@ -27,4 +27,4 @@ def test_waiting_and_running_requests_and_how_full_the_batch_is() -> None:
 
 
 def test_a_lane_without_an_endpoint_says_nothing() -> None:
-    assert list(figures(Lane(0), AT)) == []
+    assert list(figures(EndpointState(0), AT)) == []

@@ -251,12 +251,12 @@ async def test_a_client_that_hangs_up_is_served_and_charged(stack: Stack) -> Non
 async def test_after_a_restart_the_engine_goes_on_where_it_was_charged(stack: Stack) -> None:
     async with stack.running() as client:
         asking = asyncio.create_task(post(client, chat(900), x_request_id="long"))
-        await until(lambda: any(r.made > 5 for r in stack.domain.state.running.values()))
+        await until(lambda: any(r.made_tokens > 5 for r in stack.domain.state.running.values()))
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
     async with stack.running() as client:
         (request_id,) = stack.domain.state.running
-        begun = stack.domain.state.running[request_id].made
+        begun = stack.domain.state.running[request_id].made_tokens
         assert begun > 5
         status, body, _ = await post(client, chat(900), x_request_id="long")
         assert status == 200

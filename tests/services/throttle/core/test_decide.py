@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
+from services.throttle.core.state import EndpointState
 from shared.contracts.access import TenantRegistered, TenantRetired
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -30,7 +30,7 @@ def names(events: list[Event]) -> list[str]:
     return [event.TYPE.removesuffix(".v1") for event in events]
 
 
-def say(state: Lane, *inputs: Input, now: int = AT) -> list[Event]:
+def say(state: EndpointState, *inputs: Input, now: int = AT) -> list[Event]:
     return run(THROTTLE, state, inputs, now)
 
 
@@ -61,7 +61,7 @@ def test_the_prompt_is_charged_at_the_start_and_the_output_as_it_is_made() -> No
     assert state.accounts["a"].counter == 30
     say(state, made(r1=7))
     assert state.accounts["a"].counter == 30 + 2 * 7
-    assert state.running["r1"].made == 7
+    assert state.running["r1"].made_tokens == 7
 
 
 def test_a_weight_divides_every_charge() -> None:
@@ -148,7 +148,7 @@ def test_a_request_that_can_never_fit_is_refused(ask: Callable[..., Input]) -> N
     *_, event = say(lane(), ask("r1", prompt=600, most=500))
     assert isinstance(event, LlmRequestRejected)
     assert (event.reason, event.retry_after_s) == ("too_large", None)
-    assert "1100 tokens, the batch holds 1000" in event.detail
+    assert "tokens: 1100: the batch holds 1000" in event.detail
 
 
 def test_an_unknown_tenant_or_endpoint_is_refused_and_answered() -> None:
@@ -188,7 +188,7 @@ def test_nobody_can_take_the_id_of_anothers_request() -> None:
 
 
 def test_a_full_line_says_when_it_will_have_room() -> None:
-    throttle = Throttle(line=2)
+    throttle = Throttle(queue_limit=2)
     state = lane(throttle=throttle)
     waiting = [asked(name, prompt=600) for name in ("r1", "r2")]
     run(throttle, state, [asked("r0", prompt=500, most=500), *waiting])
@@ -200,7 +200,7 @@ def test_a_full_line_says_when_it_will_have_room() -> None:
 
 
 def test_a_rejected_request_may_be_tried_again_under_its_id() -> None:
-    throttle = Throttle(line=1)
+    throttle = Throttle(queue_limit=1)
     state = lane(throttle=throttle)
     run(throttle, state, [asked("r0", prompt=990), asked("r1"), asked("r2")])
     run(throttle, state, [made(r0=-1)])

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from services.throttle.core.decide import Throttle
-from services.throttle.core.state import Lane
-from services.throttle.core.vtc import fits, next_up
+from services.throttle.core.state import EndpointState
+from services.throttle.core.vtc import fits, next_request
 from services.throttle.engine import EmulatedEngine
 from shared.contracts.base import Event
 from shared.contracts.llm import EngineAdvanced, LlmRequestQueued, LlmRequestStarted, TokensCharged
@@ -30,8 +30,8 @@ class World:
     """The decider, the engine, and a clock that jumps."""
 
     def __init__(self, tenants: tuple[str, ...], seed: int = 0) -> None:
-        self.throttle = Throttle(line=10_000)
-        self.lane: Lane = lane(tenants=tenants, throttle=self.throttle)
+        self.throttle = Throttle(queue_limit=10_000)
+        self.lane: EndpointState = lane(tenants=tenants, throttle=self.throttle)
         self.engine = EmulatedEngine(seed, prefill_tokens_per_s=20_000)
         self.now = AT
         self.service: dict[str, float] = defaultdict(float)
@@ -52,11 +52,11 @@ class World:
             self.events.append((self.now, event))
             self._count(event)
         self.engine.hold(self.lane.running)
-        first = next_up(self.lane)
+        first = next_request(self.lane)
         assert first is None or not fits(self.lane.running.values(), first, BATCH), (
             "work conservation: whoever is first and fits is served"
         )
-        assert sum(request.held for request in self.lane.running.values()) <= BATCH
+        assert sum(request.held_tokens for request in self.lane.running.values()) <= BATCH
 
     def _count(self, event: Event) -> None:
         match event:
@@ -85,7 +85,7 @@ def test_two_backlogged_tenants_never_drift_apart_beyond_the_bound(
     ]
     world.ask(*backlog)
     start = dict(world.service)
-    while all(account.line for account in world.lane.accounts.values()):
+    while all(account.queue for account in world.lane.accounts.values()):
         world.tick()
         gap = (world.service["a"] - start.get("a", 0.0)) - (
             world.service["b"] - start.get("b", 0.0)

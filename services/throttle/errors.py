@@ -1,4 +1,4 @@
-"""Every way in which the proxy says no, in the shape of the OpenAI API."""
+"""The error responses of the proxy, in the format of the OpenAI API."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aiohttp import web
 from shared.contracts.llm import LlmRequestRejected
 
 STATUS = {"queue_full": 429, "too_large": 400, "unknown_endpoint": 404, "unknown_tenant": 403}
-"""Of the decider's reasons."""
+"""HTTP status by reason of the decider."""
 
 
-class Problem(Exception):
-    """Ends the request with this answer; the text never quotes what the client sent."""
+class OpenAiError(Exception):
+    """Ends the request with this response; the text never quotes the client's body."""
 
     def __init__(
         self, status: int, code: str, text: str, headers: Mapping[str, str] | None = None
@@ -33,19 +33,20 @@ class Problem(Exception):
         return web.json_response({"error": error}, status=self.status, headers=self.headers)
 
 
-def of_rejection(rejected: LlmRequestRejected, headers: Mapping[str, str]) -> Problem:
-    """`retry-after` is the decider's estimate: when the tenant's line will have room again."""
-    found = dict(headers)
+def rejection_error(rejected: LlmRequestRejected, headers: Mapping[str, str]) -> OpenAiError:
+    """`retry-after` is the decider's estimate of when the tenant's queue has room again."""
+    all_headers = dict(headers)
     if rejected.retry_after_s is not None:
-        found |= retry_after(rejected.retry_after_s)
+        all_headers |= retry_after(rejected.retry_after_s)
     status = STATUS.get(rejected.reason, 400)
-    return Problem(status, rejected.reason, rejected.detail, found)
+    return OpenAiError(status, rejected.reason, rejected.detail, all_headers)
 
 
 def retry_after(wait_s: float) -> dict[str, str]:
     return {"retry-after": str(max(1, ceil(wait_s))), "retry-after-ms": str(ceil(1000 * wait_s))}
 
 
-def elsewhere() -> Problem:
-    """Another process has the lane, or will have it in a moment."""
-    return Problem(503, "endpoint_unavailable", "the endpoint is not served here", retry_after(1))
+def unavailable_error() -> OpenAiError:
+    """Return the error of an endpoint whose lane another process holds, or will hold soon."""
+    text = "endpoint not served by this process; retry"
+    return OpenAiError(503, "endpoint_unavailable", text, retry_after(1))
