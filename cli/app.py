@@ -1,4 +1,4 @@
-"""The application object: Typer, with every failure as one line and an exit code."""
+"""The application object: Typer, with every failure reported as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CLIENTS = ("aiokafka", "kafka", "asyncpg")
 
 
 class BerthApp(typer.Typer):
-    """Never a traceback to the user, unless they ask for it with BERTH_DEBUG=1."""
+    """The command line; an error is one line on stderr, with a traceback if BERTH_DEBUG=1."""
 
     def __call__(self, *args: object, **options: object) -> object:
-        # Libraries log what they meet; what matters of it is in the one line that we print.
+        # Logs of libraries would repeat the error line.
         logging.getLogger().addHandler(logging.NullHandler())
         try:
             return super().__call__(*args, **options)
         except CliError as error:
             _end(str(error), error.code)
         except BrokenPipeError:
-            # The reader of our output left, as `head` does; nothing more can be said to it.
+            # The reader of stdout has closed it, as `head` does.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(FAILED) from None
         except KeyboardInterrupt:
@@ -39,11 +39,11 @@ class BerthApp(typer.Typer):
         except Exception as error:
             if os.environ.get(DEBUG):
                 raise
-            _end(_said(error), _code(error))
+            _end(_message(error), _code(error))
 
 
-def _said(error: Exception) -> str:
-    """Our own errors speak for themselves."""
+def _message(error: Exception) -> str:
+    """Return the message of an error; errors of libraries are prefixed with their class."""
     return str(error) if _origin(error) in OURS else f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, spelled the same everywhere."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Tls = Annotated[
-    bool, typer.Option("--tls", help="The APIs speak TLS, by a certificate of the stack's own CA.")
+    bool,
+    typer.Option("--tls", help="Serve the APIs over TLS with a certificate of the stack's own CA."),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder of the stack; default: the one that runs here."),
+    typer.Option("--data", help="Data directory of the stack; defaults to the running one."),
 ]

@@ -1,4 +1,4 @@
-"""`berth audit`: who did what, and who was turned away."""
+"""`berth audit`: the audit log of commands and refused requests."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from cli.times import clock
 
 
 def audit(
-    principal: Annotated[str | None, typer.Option(help="Such as key:NAME or oidc:SUB.")] = None,
-    action: Annotated[str | None, typer.Option(help="Such as key.create.v1.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="accepted, refused or requested")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    principal: Annotated[
+        str | None, typer.Option(help="Filter by principal, such as key:NAME or oidc:SUB.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Filter by command type, such as key.create.v1.")
+    ] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="Filter by outcome: accepted, refused or requested.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Who did what, and who was turned away, the youngest first."""
+    """List audited commands and refused requests, newest first."""
     query = {"principal": principal, "action": action, "outcome": outcome}
     rows = pages(api(data), "/v1/audit", query, limit)
     if as_json:
         emit(rows)
         return
     names = ("principal", "action", "object", "whose", "outcome", "reason", "requests")
-    found = ((clock(row["at"]), *(row[name] for name in names)) for row in rows)
-    table(("AT", *(name.upper() for name in names)), found, "nothing was done")
+    cells = ((clock(row["at"]), *(row[name] for name in names)) for row in rows)
+    table(("AT", *(name.upper() for name in names)), cells, "no audit entries")

@@ -1,4 +1,4 @@
-"""`berth backup`, `berth restore`: the log of a stack, copied away and put back."""
+"""`berth backup`, `berth restore`: save the log of a stack and restore it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ QUIET_S = 0.5
 
 
 def backup(
-    folder: Annotated[Path, typer.Argument(help="New or empty; one backup each.")],
+    folder: Annotated[Path, typer.Argument(help="New or empty directory.")],
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Copy ledgers, inputs and submissions while everything runs."""
+    """Back up ledgers, inputs and submissions of a running stack."""
     from infra.supervisor.running import load
     from shared.backup.files import BadBackup
 
@@ -36,20 +36,20 @@ def backup(
         made = asyncio.run(_save(load(data_dir(data)), folder))
     except BadBackup as error:
         raise Refused(str(error)) from None
-    told = {"folder": str(folder), "records": made.records, "partitions": len(made.parts)}
-    report(as_json, told, f"{made.records} records of {len(made.parts)} partitions in {folder}")
+    result = {"folder": str(folder), "records": made.records, "partitions": len(made.parts)}
+    report(as_json, result, f"{made.records} records of {len(made.parts)} partitions in {folder}")
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(help="Of a backup.")],
-    data: Annotated[Path, typer.Option(help="A new data folder; `berth up` goes on there.")],
+    folder: Annotated[Path, typer.Argument(help="Directory of a backup.")],
+    data: Annotated[Path, typer.Option(help="New data directory.")],
     as_json: AsJson = False,
 ) -> None:
-    """Put a backup into a new data folder with a Kafka of its own; then `berth up` there."""
+    """Restore a backup into a new data directory; start it with `berth up`."""
     from shared.backup.files import BadBackup, open_backup
 
     if data.exists() and any(data.iterdir()):
-        raise Refused(f"{data}: not empty; a backup goes into a new data folder")
+        raise Refused(f"{data}: directory is not empty; choose a new one")
     try:
         manifest = open_backup(folder)
     except BadBackup as error:
@@ -60,8 +60,8 @@ def restore(
         _restored(folder, data, manifest)
     except BadBackup as error:
         raise Refused(str(error)) from None
-    told = {"data": str(data), "records": manifest.records}
-    report(as_json, told, f"restored; go on with `berth up --broker kafka --data {data}`")
+    result = {"data": str(data), "records": manifest.records}
+    report(as_json, result, f"restored; start it with `berth up --broker kafka --data {data}`")
 
 
 async def _save(stack: RunningStack, folder: Path) -> Manifest:
@@ -74,7 +74,7 @@ async def _save(stack: RunningStack, folder: Path) -> Manifest:
 
 
 async def _tenants(stack: RunningStack) -> list[str]:
-    """All that were ever registered, as the ledger says: Postgres may be what is broken."""
+    """Return every tenant ever registered, from the ledger: Postgres may be unavailable."""
     from shared.bus.kafka import KafkaLog
     from shared.bus.tail import LedgerTail
     from shared.contracts.registry import AccessView
@@ -93,7 +93,7 @@ async def _tenants(stack: RunningStack) -> list[str]:
 
 
 def _restored(folder: Path, data: Path, manifest: Manifest) -> None:
-    """A broker with topics and nobody else, for as long as the copying takes."""
+    """Copy the records into a broker that runs without services."""
     from infra.supervisor import supervise
     from infra.supervisor.stack import STEPS
 

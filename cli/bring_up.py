@@ -1,4 +1,4 @@
-"""What a stack on this machine needs before it can be worked with: inventories, a key, pools."""
+"""First-time setup of a stack on this machine: inventories, the operator key, pools."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.commanding import ask_access
+from cli.commanding import send_to_access
 from cli.http_api import Api
-from cli.target import Target, keep_key, key_of
+from cli.target import Target, key_of, store_key
 from infra.broker.topics import create
 from infra.supervisor.running import RunningStack
 from shared.contracts.access import ConfigurePool, CreateKey, RegisterTenant
@@ -20,18 +20,18 @@ from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.topics import submissions, tenant_events
 
 if TYPE_CHECKING:
-    # Not for a container that only submits: it has no supervisor.
+    # Containers have no supervisor installed.
     from infra.supervisor.launch import StackOptions
 
 VIRTUAL, LOCAL = "executor-virtual", "executor-local"
 FIRST = ("access",)
-"""Whose answers the rest of a start needs; the others become ready meanwhile."""
+"""Services that must be ready before pools and keys can be created."""
 
 Inventories = Mapping[str, Mapping[str, object]]
 
 
 def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
-    """Write each executor's inventory beside the data, and tell it so."""
+    """Write the inventory of each executor to the data directory and point the executor to it."""
     folder = options.data_dir.resolve()
     folder.mkdir(parents=True, exist_ok=True, mode=0o711)
     env = {name: dict(values) for name, values in options.env.items()}
@@ -43,8 +43,8 @@ def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
 
 
 def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
-    """The key that opens the API, with pools and tenants made; the first pool is the default."""
-    # An embedded broker forgot the keys of its last life; a real one knows its pools as well.
+    """Create pools and tenants and return the operator key; the first pool is the default."""
+    # The embedded broker keeps no keys over a restart; a durable one keeps pools too.
     if stack.durable and (known := key_of(stack.data_dir)):
         return known
     made, command = new_key("operator")
@@ -52,18 +52,18 @@ def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequen
     registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
     commands: list[Command] = [command, *pools, *registered]
     make_topics(stack, tenants)
-    asyncio.run(ask_access(stack.connection("operator"), commands))
-    keep_key(stack.data_dir, made)
+    asyncio.run(send_to_access(stack.connection("operator"), commands))
+    store_key(stack.data_dir, made)
     return made
 
 
 def own_api(stack: RunningStack) -> Api:
-    """Its gateway, with the key that its operator was given, whatever the environment names."""
+    """Return a client of this stack's gateway, regardless of BERTH_URL and BERTH_KEY."""
     return Api(Target(stack.gateway, key_of(stack.data_dir), str(stack.ca or "")))
 
 
 def new_key(name: str) -> tuple[str, CreateKey]:
-    """An admin's key, and the command that makes it known by its hash."""
+    """Return a new admin key and the command that registers its hash."""
     key_id, secret = f"{name}-{secrets.token_hex(4)}", secrets.token_urlsafe(32)
     return format_key(key_id, secret), CreateKey(
         key_id=key_id, sha256=hash_secret(secret), role="admin"
@@ -71,7 +71,7 @@ def new_key(name: str) -> tuple[str, CreateKey]:
 
 
 def make_topics(stack: RunningStack, tenants: Sequence[str]) -> list[str]:
-    """Where tenants publish their jobs and read what became of them; those that were missing."""
+    """Create the missing submission and event topics of the tenants; return their names."""
     specs = [spec for name in tenants for spec in (submissions(name), tenant_events(name))]
     return (
         create(stack.connection("admin"), stack.partitions, stack.durable, specs) if specs else []

@@ -1,4 +1,4 @@
-"""What most commands do: ask the API, wait for a command's answer, print it one way or another."""
+"""Shared steps of the commands: call the API, wait for the answer, print it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cli.target import target
 ANSWER_S = 30.0
 LOOK_S = 0.1
 AWAY_S = 60.0
-"""So long whoever waits for something bears an API, or its Postgres, that is away."""
+"""How long a waiting command tolerates an unavailable API or database."""
 PAGE = 1000
 
 
@@ -24,26 +24,26 @@ def api(data: Path | None) -> Api:
 
 
 def pages(client: Api, path: str, query: Query, limit: int) -> list[Json]:
-    """At most `limit` rows of a list, over as many pages as that takes."""
+    """Return at most `limit` rows of a list, fetching as many pages as needed."""
     return [row for _, row in zip(range(limit), _rows(client, path, query, limit), strict=False)]
 
 
 def _rows(client: Api, path: str, query: Query, limit: int) -> Iterator[Json]:
     after: object | None = None
     while True:
-        found = client.get(path, {**query, "limit": min(limit, PAGE), "after": after})
-        yield from items(found)
-        after = found.get("next")
+        page = client.get(path, {**query, "limit": min(limit, PAGE), "after": after})
+        yield from items(page)
+        after = page.get("next")
         if not after:
             return
 
 
-def items(found: Json) -> list[Json]:
-    return cast("list[Json]", found["items"])
+def items(page: Json) -> list[Json]:
+    return cast("list[Json]", page["items"])
 
 
 class Watch:
-    """Asks again and again for what is not there yet, also while nobody can be asked."""
+    """Polls a resource that may not exist yet, through outages of the API."""
 
     def __init__(self, client: Api, away_s: float = AWAY_S) -> None:
         self._client = client
@@ -51,10 +51,10 @@ class Watch:
         self._heard_s = time.monotonic()
 
     def look(self, path: str) -> Json | None:
-        """What is there, if anything. Raises Unreachable after `away_s` without any answer."""
-        found: Json | None = None
+        """Return the resource, or None. Raises Unreachable after `away_s` without an answer."""
+        resource: Json | None = None
         try:
-            found = self._client.get(path)
+            resource = self._client.get(path)
         except NotFound:
             pass
         except Unreachable:
@@ -62,11 +62,11 @@ class Watch:
                 raise
             return None
         self._heard_s = time.monotonic()
-        return found
+        return resource
 
 
-def answered(client: Api, ticket: Json) -> Json:
-    """The answer of the command's owner. Raises Refused with its reason."""
+def await_answer(client: Api, ticket: Json) -> Json:
+    """Wait for the result of a command. Raises Refused with its reason."""
     command_id = str(ticket["command_id"])
     watch = Watch(client, ANSWER_S)
     ends_s = time.monotonic() + ANSWER_S
@@ -75,13 +75,13 @@ def answered(client: Api, ticket: Json) -> Json:
             raise Unreachable(f"command {command_id} has no answer after {ANSWER_S:g} s")
         time.sleep(LOOK_S)
     if not answer["accepted"]:
-        said = (answer["type"], answer["reason"], answer["detail"])
-        raise Refused(": ".join(str(each) for each in said if each))
+        parts = (answer["type"], answer["reason"], answer["detail"])
+        raise Refused(": ".join(str(text) for text in parts if text))
     return answer
 
 
 def report(as_json: bool, value: object, *texts: str) -> None:
-    """The same fact, for a program or for a person."""
+    """Print a result as JSON or as lines of text."""
     if as_json:
         emit(value)
     else:

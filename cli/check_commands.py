@@ -1,4 +1,4 @@
-"""`berth verify`, `projections status|rebuild`, `bench`: does it hold what it promises?"""
+"""`berth verify`, `berth projections` and `berth bench`: verification and measurement."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ projections = typer.Typer(no_args_is_help=True, help="Read models: status, rebui
 
 
 def verify(as_json: AsJson = False, data: Data = None) -> None:
-    """Read every ledger from its beginning and say whether every promise was kept."""
+    """Verify every ledger from its first record against the rules of the protocol."""
     from cli.verifying import verified
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))
     with working("verifying", as_json) as say:
-        found = verified(stack, say)
+        result = verified(stack, say)
     if as_json:
         emit(
             {
-                "verify": "failed" if found.violations else "ok",
-                "violations": found.violations,
-                "counts": found.counts,
-                "rules": found.rules,
+                "verify": "failed" if result.violations else "ok",
+                "violations": result.violations,
+                "counts": result.counts,
+                "rules": result.rules,
             }
         )
     else:
-        broken = {each.partition(":")[0] for each in found.violations}
-        table(("RULE", "HOLDS"), ((rule, rule not in broken) for rule in found.rules))
-        lines(found.violations[:SHOWN])
-        counted = ", ".join(f"{count} {name}" for name, count in sorted(found.counts.items()))
-        lines([f"{len(found.violations)} violations; {counted}"])
-    if found.violations:
+        broken = {violation.partition(":")[0] for violation in result.violations}
+        table(("RULE", "HOLDS"), ((rule, rule not in broken) for rule in result.rules))
+        lines(result.violations[:SHOWN])
+        counted = ", ".join(f"{count} {name}" for name, count in sorted(result.counts.items()))
+        lines([f"{len(result.violations)} violations; {counted}"])
+    if result.violations:
         raise typer.Exit(1)
 
 
 @projections.command()
 def status(as_json: AsJson = False, data: Data = None) -> None:
-    """How far the read models have come, ledger by ledger."""
+    """Show how far the read models have been projected, per ledger."""
     from cli.read_models import standing
     from infra.supervisor.running import load
 
@@ -57,47 +57,50 @@ def status(as_json: AsJson = False, data: Data = None) -> None:
         return
     columns = ("LEDGER", "PARTITION", "SEQ", "OFFSET", "END", "BEHIND")
     names = ("ledger", "partition", "seq", "next", "end", "behind")
-    table(columns, ([row[name] for name in names] for row in rows), "nothing projected yet")
+    table(columns, ([row[name] for name in names] for row in rows), "no read models yet")
 
 
 @projections.command()
 def rebuild(
     compare: Annotated[
-        bool, typer.Option("--verify", help="Exit with 1 where the live tables were different.")
+        bool, typer.Option("--verify", help="Exit with 1 if the live tables differ.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare and do not swap.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare without swapping.")] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Build all read models anew from the ledgers beside the live ones, compare, swap."""
+    """Rebuild all read models from the ledgers, compare them with the live ones, and swap."""
     from cli.read_models import rebuilt
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))
     with working("folding", as_json) as say:
-        found = rebuilt(stack, not dry_run, say)
+        result = rebuilt(stack, not dry_run, say)
     if as_json:
-        emit(found)
+        emit(result)
     else:
-        rows = ((name, same) for name, same in found["tables"].items())
+        rows = ((name, same) for name, same in result["tables"].items())
         table(("TABLE", "EQUAL"), rows)
-        lines([f"{found['events']} events in {found['wall_s']} s; swapped: {found['swapped']}"])
-    if compare and found["different"]:
+        lines([f"{result['events']} events in {result['wall_s']} s; swapped: {result['swapped']}"])
+    if compare and result["different"]:
         raise typer.Exit(1)
 
 
 def bench(
-    context: typer.Context, name: Annotated[str, typer.Argument(help="Such as spine.")]
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the benchmark, such as spine.")],
 ) -> None:
-    """Run a benchmark; what follows its name is its own, --json among it."""
+    """Run a benchmark; options after its name are passed to it."""
     import runpy
     from importlib.util import find_spec
 
     if not name.isidentifier():
-        raise BadInput(f"{name!r} is no name of a benchmark")
+        raise BadInput(f"invalid benchmark name: {name!r}")
     known = find_spec(BENCHMARKS) and find_spec(f"{BENCHMARKS}.{name}")
     if not known:
-        raise NotFound(f"no benchmark {name}; there are: {', '.join(_benchmarks()) or 'none'}")
+        raise NotFound(
+            f"unknown benchmark: {name}; available: {', '.join(_benchmarks()) or 'none'}"
+        )
     sys.argv = [f"berth bench {name}", *context.args]
     runpy.run_module(f"{BENCHMARKS}.{name}", run_name="__main__")
 
@@ -106,6 +109,6 @@ def _benchmarks() -> list[str]:
     import pkgutil
     from importlib.util import find_spec
 
-    found = find_spec(BENCHMARKS)
-    places = found.submodule_search_locations if found else None
-    return sorted(each.name for each in pkgutil.iter_modules(places or []) if not each.ispkg)
+    package = find_spec(BENCHMARKS)
+    folders = package.submodule_search_locations if package else None
+    return sorted(module.name for module in pkgutil.iter_modules(folders or []) if not module.ispkg)

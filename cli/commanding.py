@@ -1,4 +1,4 @@
-"""Commands straight to Kafka, for who holds the machine: the first key opens the API with them."""
+"""Commands sent directly to Kafka by the operator of the machine, such as the first key."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from shared.ledger.cloudevents import encode
 SOURCE = "/berth/cli"
 TOPIC, LEDGER = "access.commands", "access"
 MACHINE = "machine"
-"""Who holds the machine needs no key; the record says so."""
+"""Principal of commands sent directly to Kafka, without a key."""
 TIMEOUT_S = 30.0
 POLL_S = 0.1
 
 
-def refuse_recorded(stack: RunningStack, what: str) -> None:
-    """For commands that go past the gateway, which would say the same."""
+def refuse_recorded(stack: RunningStack, command: str) -> None:
+    """Raise Refused if the stack shows a recorded simulation, which is read-only."""
     if stack.recorded:
-        raise Refused(f"{what}: {stack.data_dir} shows a recorded simulation, which stays as it is")
+        raise Refused(f"{command}: {stack.data_dir} is a recorded simulation, which is read-only")
 
 
-async def ask_access(connection: Connection, commands: Sequence[Command]) -> None:
-    """Returns once access has accepted all of them; raises Refused with its reason."""
+async def send_to_access(connection: Connection, commands: Sequence[Command]) -> None:
+    """Return once access has accepted all commands. Raises Refused with its reason."""
     asked = {secrets.token_hex(16): command for command in commands}
     tail = LedgerTail(KafkaLog(connection), {LEDGER: range(1)})
     await tail.start()
@@ -42,7 +42,7 @@ async def ask_access(connection: Connection, commands: Sequence[Command]) -> Non
                 await producer.send(TOPIC, 0, _encoded(command_id, command))
         await asyncio.wait_for(_answers(tail, set(asked)), TIMEOUT_S)
     except TimeoutError:
-        raise Unreachable(f"access did not answer within {TIMEOUT_S:g} s") from None
+        raise Unreachable(f"no answer from access within {TIMEOUT_S:g} s") from None
     finally:
         await tail.stop()
 

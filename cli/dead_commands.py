@@ -1,4 +1,4 @@
-"""`berth dead`: what nobody could read; look at it, and send it once more."""
+"""`berth dead`: list, inspect and retry records that could not be decoded."""
 
 from __future__ import annotations
 
@@ -22,29 +22,27 @@ if TYPE_CHECKING:
 
 MOST = 100_000
 dead = typer.Typer(no_args_is_help=True, help="Undecodable input: list, show, retry.")
-DeadArgument = Annotated[
-    str, typer.Argument(help="Its id in the list, or topic/partition/offset.", metavar="ID")
-]
+DeadArgument = Annotated[str, typer.Argument(help="Id, or topic/partition/offset.", metavar="ID")]
 
 
 @dead.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """What was rejected, the youngest first, and why."""
+    """List rejected records with the reason, newest first."""
     rows = pages(api(data), "/v1/dead", {}, limit)
     if as_json:
         emit(rows)
         return
-    found = ((row["dead_id"], _place(row), row["reason"], clock(row["at"])) for row in rows)
-    table(("ID", "WHERE", "WHY", "AT"), found, "nothing was rejected")
+    cells = ((row["dead_id"], _place(row), row["reason"], clock(row["at"])) for row in rows)
+    table(("ID", "WHERE", "WHY", "AT"), cells, "no rejected records")
 
 
 @dead.command()
 def show(letter: DeadArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """One rejected record, with its bytes as they lie in their topic."""
+    """Show a rejected record with its bytes."""
     row = _letter(letter, data)
     value = asyncio.run(_bytes(_stack(data), row))
     if as_json:
@@ -58,24 +56,24 @@ def show(letter: DeadArgument, as_json: AsJson = False, data: Data = None) -> No
 def retry(
     letter: DeadArgument,
     file: Annotated[
-        Path | None, typer.Option("-f", "--file", help="Corrected bytes; default: the same.")
+        Path | None, typer.Option("-f", "--file", help="File with the corrected bytes.")
     ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Send it to its topic once more: after an upgrade that can read it, or corrected."""
+    """Send a rejected record to its topic again, unchanged or corrected."""
     row, stack = _letter(letter, data), _stack(data)
     value = _read(file) if file else asyncio.run(_bytes(stack, row))
     offset = asyncio.run(_send(stack, row, value))
-    told = {"topic": row["topic"], "partition": row["partition"], "offset": offset}
-    report(as_json, told, f"sent to {row['topic']}/{row['partition']}/{offset}")
+    result = {"topic": row["topic"], "partition": row["partition"], "offset": offset}
+    report(as_json, result, f"sent to {row['topic']}/{row['partition']}/{offset}")
 
 
 def _letter(letter: str, data: Path | None) -> Json:
     for row in pages(api(data), "/v1/dead", {}, MOST):
         if letter in (row["dead_id"], _place(row)):
             return row
-    raise NotFound(f"no dead letter {letter}")
+    raise NotFound(f"dead letter not found: {letter}")
 
 
 def _place(row: Json) -> str:
@@ -96,7 +94,7 @@ def _read(path: Path) -> bytes:
 
 
 async def _bytes(stack: RunningStack, row: Json) -> bytes:
-    """Raises NotFound when they are no longer kept, or are not those that were rejected."""
+    """Return the bytes of a rejected record. Raises NotFound if they are no longer retained."""
     from shared.bus.kafka import KafkaLog
     from shared.bus.log import fetch
     from shared.ledger.errors import TailLost
@@ -106,14 +104,14 @@ async def _bytes(stack: RunningStack, row: Json) -> bytes:
     place, offset = TP(str(row["topic"]), int(str(row["partition"]))), int(str(row["log_offset"]))
     await log.start()
     try:
-        found = await fetch(log, place, offset, 1, 5.0)
+        entries = await fetch(log, place, offset, 1, 5.0)
     except TailLost:
-        found = []
+        entries = []
     finally:
         await log.stop()
-    value = (found[0].value or b"") if found and found[0].offset == offset else None
+    value = (entries[0].value or b"") if entries and entries[0].offset == offset else None
     if value is None or hashlib.sha256(value).hexdigest() != row["sha256"]:
-        raise NotFound(f"the bytes at {_place(row)} are no longer there")
+        raise NotFound(f"the bytes at {_place(row)} are no longer retained")
     return value
 
 

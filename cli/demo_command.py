@@ -1,4 +1,4 @@
-"""`berth demo`: everything at once, on a bare machine."""
+"""`berth demo`: a complete stack with a replayed workload."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from cli.target import DEMO_DATA
 
 def demo(
     trace: Annotated[
-        str, typer.Option(help="A parquet file, a name of a shared trace, or `synthetic`.")
+        str, typer.Option(help="Trace file, name of a shared trace, or `synthetic`.")
     ] = "synthetic",
-    jobs: Annotated[int, typer.Option(min=1, help="Only the first N jobs.")] = 200,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of jobs, from the first.")] = 200,
     speed: Annotated[
         str, typer.Option(help="Cluster seconds per second; `auto` ends within 3 minutes.")
     ] = "",
     check: Annotated[
-        bool, typer.Option("--check", help="End with the workload, verify, print a JSON summary.")
+        bool, typer.Option("--check", help="Stop after the workload, verify, print a JSON summary.")
     ] = False,
-    broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
-    data: Annotated[Path, typer.Option(help="Its folder; removed at the start.")] = DEMO_DATA,
+    broker: Annotated[str, typer.Option(help="embedded or kafka (needs Java).")] = "embedded",
+    data: Annotated[Path, typer.Option(help="Data directory; cleared at the start.")] = DEMO_DATA,
     timeout: Annotated[
-        float | None, typer.Option(min=1, help="Give up after so many seconds of replay.")
+        float | None, typer.Option(min=1, help="Timeout of the replay, in seconds.")
     ] = None,
     tracing: Annotated[
-        bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
+        bool, typer.Option("--tracing", help="Start Zipkin for traces (needs Java).")
     ] = False,
     tls: Tls = False,
-    seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic workload.")] = 0,
 ) -> None:
-    """Start everything, replay a workload, show what becomes of it."""
+    """Start a stack, replay a workload and show its progress."""
     chosen = time_scale(speed, check)
     used = broker_of(broker)
     from cli.demo.options import DemoOptions
@@ -56,7 +56,7 @@ def demo(
 
 
 def tracing_of(wanted: bool) -> bool:
-    """Whether Zipkin is started; its jar is fetched now, not while a stack waits for it."""
+    """Return whether to start Zipkin, fetching its jar first. Raises Refused if it cannot run."""
     if wanted:
         from infra.machine.process import DidNotStart
         from infra.tracing import zipkin
@@ -71,15 +71,15 @@ def tracing_of(wanted: bool) -> bool:
 
 
 def time_scale(text: str, check: bool) -> float | None:
-    """None stands for `auto`."""
+    """Parse --speed; None means `auto`."""
     if text == "auto" or (not text and check):
         return None
     try:
         value = float(text or 600)
     except ValueError:
-        raise BadInput(f"--speed {text!r}: a number, or auto") from None
+        raise BadInput(f"invalid --speed: {text!r}; must be a number or auto") from None
     if not 0 < value <= 1e7:
-        raise BadInput(f"--speed {text!r}: above 0 and at most 1e7")
+        raise BadInput(f"invalid --speed: {text!r}; must be above 0 and at most 1e7")
     return value
 
 
@@ -88,4 +88,4 @@ def broker_of(text: str) -> Literal["embedded", "kafka"]:
         case "embedded" | "kafka":
             return text
         case _:
-            raise BadInput(f"--broker {text!r}: embedded or kafka")
+            raise BadInput(f"invalid --broker: {text!r}; must be embedded or kafka")

@@ -1,4 +1,4 @@
-"""How the command line says no: one line on stderr, and an exit code that means something."""
+"""Errors of the command line: one line on stderr and an exit code per kind."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ INTERRUPTED = 130
 
 
 class CliError(Exception):
-    """Shown to the user as it stands; `code` is what the process ends with."""
+    """An error whose text is shown to the user; the process exits with `code`."""
 
     code = FAILED
 
 
 class BadInput(CliError):
-    """What was typed, or the file that it names, cannot be used."""
+    """An argument, or a file that it names, is invalid."""
 
     code = BAD_INPUT
 
 
 class Unreachable(CliError):
-    """Nobody answers there, or only that it cannot answer now."""
+    """The API or broker is unreachable or temporarily unavailable."""
 
     code = UNREACHABLE
 
 
 class NotFound(CliError):
-    """There is no such thing, or it is another tenant's."""
+    """The object does not exist or belongs to another tenant."""
 
     code = NOT_FOUND
 
 
 class Refused(CliError):
-    """Understood, and denied."""
+    """The request is valid and was refused."""
 
     code = REFUSED

@@ -1,4 +1,4 @@
-"""The gateway's REST API over the standard library: quick to start, one connection per request."""
+"""Client of the gateway's REST API over the standard library, which imports quickly."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from cli.target import Target
 
 TIMEOUT_S = 15.0
 STREAM_TIMEOUT_S = 30.0
-"""A stream says something every two seconds, be it only that it is alive."""
+"""A stream sends a comment at least every two seconds."""
 
 Json = dict[str, object]
 Query = Mapping[str, object | None]
 
 
 class Api:
-    """Every answer that is no success becomes one of the errors of `errors.py`."""
+    """A REST client; a response of status 400 or above raises an error of `errors.py`."""
 
     def __init__(self, target: Target) -> None:
         self._address = urlsplit(target.url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
-            raise BadInput(f"{target.url!r} is no http address")
+            raise BadInput(f"invalid address: {target.url!r}; must be http or https")
         self._ca = target.ca
         self._headers = {"Accept": "application/json"}
         if target.key:
@@ -52,9 +52,9 @@ class Api:
     def stream(
         self, path: str, query: Query | None = None, *, alive: bool = False
     ) -> Iterator[tuple[str, str]]:
-        """Server-sent events as (event, data) for as long as they come.
+        """Yield server-sent events as (event, data) until the stream ends.
 
-        With `alive` also what the gateway says where it has nothing to tell: ("alive", "").
+        With `alive` also the gateway's keep-alive comments, as ("alive", "").
         """
         connection = self._connection(STREAM_TIMEOUT_S)
         try:
@@ -115,49 +115,49 @@ def _trust(context: ssl.SSLContext, ca: str) -> None:
     try:
         context.load_verify_locations(cafile=ca)
     except OSError as error:
-        raise BadInput(f"{ca}: {error.strerror or 'no certificates in PEM'}") from None
+        raise BadInput(f"{ca}: {error.strerror or 'no PEM certificates'}") from None
 
 
 def part(name: str) -> str:
-    """One part of a path, whatever it holds."""
+    """Quote one segment of a path."""
     return quote(name, safe="")
 
 
 def _refusal(status: int, raw: bytes) -> CliError:
-    said = _said(status, raw)
+    text = _problem_text(status, raw)
     match status:
         case 404 | 410:
-            return NotFound(said)
+            return NotFound(text)
         case 400 | 405 | 413 | 415 | 422:
-            return BadInput(said)
+            return BadInput(text)
         case 401 | 403 | 409:
-            return Refused(said)
+            return Refused(text)
         case 429 | 502 | 503 | 504:
-            return Unreachable(said)
+            return Unreachable(text)
         case _:
-            return CliError(said)
+            return CliError(text)
 
 
-def _said(status: int, raw: bytes) -> str:
-    """A problem's reason, detail and faults as one line."""
+def _problem_text(status: int, raw: bytes) -> str:
+    """Return the reason, detail and field errors of a problem as one line."""
     try:
         problem = _object(raw)
     except CliError:
         return f"status {status}"
     faults = cast("list[Json]", problem.get("errors") or [])
-    told = [f"{each.get('field') or 'body'}: {each.get('rule')}" for each in faults]
+    rules = [f"{item.get('field') or 'body'}: {item.get('rule')}" for item in faults]
     reason, detail = problem.get("reason", f"status {status}"), problem.get("detail", "")
-    return ": ".join(str(each) for each in (reason, detail, "; ".join(told)) if each)
+    return ": ".join(str(item) for item in (reason, detail, "; ".join(rules)) if item)
 
 
 def _object(raw: bytes) -> Json:
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except ValueError:
-        raise CliError("the answer is no JSON: is this the address of a Berth API?") from None
-    if not isinstance(found, dict):
-        raise CliError("the answer is no JSON object: is this the address of a Berth API?")
-    return found
+        raise CliError("response is not JSON: is this the address of a Berth API?") from None
+    if not isinstance(document, dict):
+        raise CliError("response is not a JSON object: is this the address of a Berth API?")
+    return document
 
 
 def _frames(answer: HTTPResponse) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`berth submit`, `jobs`, `show`, `cancel`, `logs`: a job from wish to end."""
+"""`berth submit`, `jobs`, `show`, `cancel`, `logs`: the life of a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, cast
 import typer
 
 from cli.arguments import AsJson, Data
-from cli.calls import Watch, answered, api, pages, report
+from cli.calls import Watch, api, await_answer, pages, report
 from cli.errors import BadInput, CliError
 from cli.http_api import Api, Json, part
 from cli.job_file import Body, merged, read
@@ -19,31 +19,39 @@ from cli.times import clock, span
 
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 WAIT_S = 0.3
-JobArgument = Annotated[str, typer.Argument(help="The job's id.", metavar="JOB")]
+JobArgument = Annotated[str, typer.Argument(help="Job id.", metavar="JOB")]
 
 
 def submit(
     command: Annotated[
-        list[str] | None, typer.Argument(help="The program of each worker, behind `--`.")
+        list[str] | None, typer.Argument(help="Command of each worker, after `--`.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="job.json or job.yaml")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose; for operators.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Default: the tenant's.")] = None,
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None,
-    gpus: Annotated[float | None, typer.Option(help="GPUs of each worker.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Workers of the gang.")] = None,
-    gpu_type: Annotated[list[str] | None, typer.Option(help="Allowed; may be repeated.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", help="Job file, JSON or YAML.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant that owns the job.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
+    name: Annotated[str | None, typer.Option(help="Job name.")] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs per worker.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of workers.")] = None,
+    gpu_type: Annotated[
+        list[str] | None, typer.Option(help="Allowed GPU type; may be repeated.")
+    ] = None,
     priority: Annotated[
-        str | None, typer.Option("--class", help="system, high, normal or low")
+        str | None, typer.Option("--class", help="Priority class: system, high, normal or low.")
     ] = None,
-    after: Annotated[list[str] | None, typer.Option(help="Jobs to succeed first.")] = None,
-    array: Annotated[int | None, typer.Option(help="So many copies.")] = None,
-    key: Annotated[str | None, typer.Option(help="Idempotency key: a repeat is free.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it has ended.")] = False,
+    after: Annotated[
+        list[str] | None, typer.Option(help="Job that must succeed first; may be repeated.")
+    ] = None,
+    array: Annotated[int | None, typer.Option(help="Number of jobs of an array.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key; a repeated submit returns the same job.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Run a job: `berth submit --tenant vision --gpus 2 -- python train.py`."""
+    """Submit a job: `berth submit --tenant vision --gpus 2 -- python train.py`."""
     body = merged(
         read(file) if file else {},
         {"tenant": tenant, "pool": pool, "array_size": array, "idempotency_key": key},
@@ -58,9 +66,11 @@ def submit(
     )
     client = api(data)
     ticket = client.post("/v1/jobs", _named(body))
-    found = _ended(client, ticket) if wait else {}
-    report(as_json, {**ticket, **({"jobs": found} if wait else {})}, *_told(ticket, found))
-    if any(phase != "succeeded" for phase in found.values()):
+    phases = _ended(client, ticket) if wait else {}
+    report(
+        as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
+    )
+    if any(phase != "succeeded" for phase in phases.values()):
         raise typer.Exit(1)
 
 
@@ -69,20 +79,20 @@ def _named(body: Body) -> Body:
     if not spec.get("name"):
         argv = cast("list[str]", spec.get("command") or [])
         if not argv:
-            raise BadInput("nothing to run: name a file with -f, or a program behind `--`")
+            raise BadInput("no command given; use -f FILE or a command after `--`")
         spec = {**spec, "name": Path(argv[0]).name or "job"}
     return {**body, "spec": spec}
 
 
-def _told(ticket: Json, ended: dict[str, str]) -> list[str]:
+def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:
     if ended:
         return [f"{job_id}  {phase}" for job_id, phase in ended.items()]
     return [str(job_id) for job_id in cast("list[str]", ticket["job_ids"])]
 
 
 def _ended(client: Api, ticket: Json) -> dict[str, str]:
-    """Phases of all copies, once none of them goes on."""
-    answered(client, ticket)
+    """Wait until all jobs of the ticket have ended; return their phases."""
+    await_answer(client, ticket)
     waiting = list(cast("list[str]", ticket["job_ids"]))
     phases: dict[str, str] = {}
     watch = Watch(client)
@@ -97,16 +107,18 @@ def _ended(client: Api, ticket: Json) -> dict[str, str]:
 
 
 def jobs(
-    tenant: Annotated[str | None, typer.Option(help="Whose.")] = None,
-    phase: Annotated[str | None, typer.Option(help="Such as waiting or running.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Where.")] = None,
-    name: Annotated[str | None, typer.Option(help="How the name begins.")] = None,
-    array: Annotated[str | None, typer.Option(help="The stem of an array's jobs.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    tenant: Annotated[str | None, typer.Option(help="Filter by tenant.")] = None,
+    phase: Annotated[
+        str | None, typer.Option(help="Filter by phase, such as waiting or running.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Filter by pool.")] = None,
+    name: Annotated[str | None, typer.Option(help="Filter by name prefix.")] = None,
+    array: Annotated[str | None, typer.Option(help="Filter by array id.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List jobs, the youngest first."""
+    """List jobs, newest first."""
     query = {"tenant": tenant, "phase": phase, "pool": pool, "name": name, "array": array}
     rows = pages(api(data), "/v1/jobs", query, limit)
     if as_json:
@@ -132,12 +144,12 @@ def _row(job: Json) -> tuple[object, ...]:
 
 
 def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Everything about one job."""
-    found = api(data).get(f"/v1/jobs/{part(job)}")
+    """Show a job."""
+    document = api(data).get(f"/v1/jobs/{part(job)}")
     if as_json:
-        emit(found)
+        emit(document)
         return
-    table(("FIELD", "VALUE"), ((name, _value(name, value)) for name, value in found.items()))
+    table(("FIELD", "VALUE"), ((name, _value(name, value)) for name, value in document.items()))
 
 
 def _value(name: str, value: object) -> str:
@@ -149,46 +161,52 @@ def _value(name: str, value: object) -> str:
 
 
 def cancel(
-    job: Annotated[str, typer.Argument(help="The id of a job or array.", metavar="JOB")],
-    reason: Annotated[str, typer.Option(help="For the record.")] = "",
-    pool: Annotated[str | None, typer.Option(help="Where, while reads are away.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it has ended.")] = False,
+    job: Annotated[str, typer.Argument(help="Id of a job or array.", metavar="JOB")],
+    reason: Annotated[str, typer.Option(help="Reason, recorded in the audit log.")] = "",
+    pool: Annotated[
+        str | None, typer.Option(help="Pool; needed while the read models are unavailable.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Stop a job, or every job of an array, whatever its phase."""
+    """Cancel a job or an array."""
     client = api(data)
-    wish: Body = {"reason": reason, **({"pool": pool} if pool else {})}
-    ticket = client.post(f"/v1/jobs/{part(job)}/cancel", wish)
-    answer = answered(client, ticket) if wait else {}
-    word = "cancelled" if answer else "is asked to stop"
+    body: Body = {"reason": reason, **({"pool": pool} if pool else {})}
+    ticket = client.post(f"/v1/jobs/{part(job)}/cancel", body)
+    answer = await_answer(client, ticket) if wait else {}
+    word = "cancelled" if answer else "cancellation requested"
     report(as_json, {"job_id": job, **ticket, "answer": answer or None}, f"{job} {word}")
 
 
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as it prints.")] = False,
-    tail: Annotated[int, typer.Option(min=1, max=10000, help="The last lines only.")] = 1000,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Keep printing new output.")
+    ] = False,
+    tail: Annotated[
+        int, typer.Option(min=1, max=10000, help="Number of lines, from the last.")
+    ] = 1000,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """What the job's workers printed."""
+    """Print the output of a job's workers."""
     path, client = f"/v1/jobs/{part(job)}/logs", api(data)
     if not follow:
-        found = client.get(path, {"tail": tail})
-        printed = cast("list[Json]", found["lines"])
+        document = client.get(path, {"tail": tail})
+        printed = cast("list[Json]", document["lines"])
         if as_json:
-            emit(found)
+            emit(document)
         else:
-            lines(_line(each) for each in printed)
+            lines(_line(frame) for frame in printed)
         return
     for event, text in client.stream(path, {"follow": "true"}):
-        each = json.loads(text)
+        frame = json.loads(text)
         if event == "end":
-            if each.get("reason") not in (None, "", "ended"):
-                raise CliError(f"the stream ended: {each.get('reason')}")
+            if frame.get("reason") not in (None, "", "ended"):
+                raise CliError(f"the stream ended: {frame.get('reason')}")
             return
-        lines([text] if as_json else [_line(each)])
+        lines([text] if as_json else [_line(frame)])
 
 
 def _line(printed: Json) -> str:

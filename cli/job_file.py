@@ -1,4 +1,4 @@
-"""A job as the user describes it: a file, flags over it, and the program behind `--`."""
+"""A job described by a file, by flags that override it, and by the command after `--`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ AROUND = ("idempotency_key", "pool", "tenant", "array_size")
 
 
 def read(path: Path) -> Body:
-    """JSON, or YAML where PyYAML is installed; both spellings of the API are taken."""
+    """Read a job from JSON or YAML, with or without the `spec` level."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from None
-    found = _parsed(path, text)
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise BadInput(f"{path}: a job is an object with named fields")
-    return _spelled_out(cast("Body", found))
+    document = _parsed(path, text)
+    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
+        raise BadInput(f"{path}: a job must be an object")
+    return _spelled_out(cast("Body", document))
 
 
 def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object]) -> Body:
-    """Flags go before the file; what is None was not given."""
+    """Return the body with flags applied; a flag that is None was not given."""
     known = {name: value for name, value in around.items() if value is not None}
     given = {name: value for name, value in spec.items() if value not in (None, (), [])}
     old = cast("Body", body.get("spec") or {})
@@ -38,8 +38,8 @@ def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object])
 def _object(spec: Mapping[str, object], name: str) -> Body:
     value = spec.get(name) or {}
     if not isinstance(value, dict):
-        raise BadInput(f"{name}: is an object with named fields")
-    return {key: each for key, each in value.items() if each is not None}
+        raise BadInput(f"{name}: must be an object")
+    return {key: item for key, item in value.items() if item is not None}
 
 
 def _parsed(path: Path, text: str) -> object:
@@ -48,24 +48,24 @@ def _parsed(path: Path, text: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadInput(f"{path}: no JSON: {error}") from None
+        raise BadInput(f"{path}: invalid JSON: {error}") from None
 
 
 def _yaml(path: Path, text: str) -> object:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise BadInput(f"{path}: YAML needs the package pyyaml; or write JSON") from None
+        raise BadInput(f"{path}: YAML needs the package pyyaml; use JSON instead") from None
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise BadInput(f"{path}: no YAML: {error}") from None
+        raise BadInput(f"{path}: invalid YAML: {error}") from None
 
 
-def _spelled_out(found: Body) -> Body:
-    if "spec" in found:
-        if not isinstance(found["spec"], dict):
-            raise BadInput("spec: is an object with named fields")
-        return found
-    around = {name: found[name] for name in AROUND if name in found}
-    return {**around, "spec": {k: v for k, v in found.items() if k not in AROUND}}
+def _spelled_out(document: Body) -> Body:
+    if "spec" in document:
+        if not isinstance(document["spec"], dict):
+            raise BadInput("spec: must be an object")
+        return document
+    around = {name: document[name] for name in AROUND if name in document}
+    return {**around, "spec": {k: v for k, v in document.items() if k not in AROUND}}

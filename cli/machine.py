@@ -1,4 +1,4 @@
-"""What this machine offers to the pool of real processes."""
+"""The inventory of this machine for the pool of real processes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from simulator.workload.names import name_of
 
 SLOTS = 2
 SLOT = "slot"
-"""GPU type of a slot where no GPU is: it holds a place, and computes nothing."""
+"""GPU type of a slot on a machine without a GPU."""
 
 GIB = 2**30
 ASK_S = 5.0
 
 
 def inventory(pool: str) -> dict[str, object]:
-    """One node: its GPUs, or two simulated slots where there are none."""
+    """Return an inventory of one node with its GPUs, or two simulated slots if it has none."""
     names = gpu_names()
     node = {
         "id": "local-0",
@@ -32,13 +32,15 @@ def inventory(pool: str) -> dict[str, object]:
 
 
 def gpu_names() -> list[str]:
-    """As the driver lists them; none where there is no driver."""
+    """Return the GPU names listed by the driver; empty without a driver."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
-    question = [program, "--query-gpu=name", "--format=csv,noheader"]
+    command = [program, "--query-gpu=name", "--format=csv,noheader"]
     try:
-        told = subprocess.run(question, capture_output=True, text=True, timeout=ASK_S, check=False)
+        completed = subprocess.run(
+            command, capture_output=True, text=True, timeout=ASK_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [line.strip() for line in told.stdout.splitlines() if line.strip()]
+    return [line.strip() for line in completed.stdout.splitlines() if line.strip()]

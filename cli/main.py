@@ -1,4 +1,4 @@
-"""The `berth` command: every subcommand by name, none of their work imported before it is used."""
+"""The `berth` command: its subcommands, which import their dependencies when run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ for _name, _group in (
 @app.callback()
 def berth(
     ca: Annotated[
-        str, typer.Option(envvar=CA, help="Certificates to trust beside the system's, PEM.")
+        str, typer.Option(envvar=CA, help="Additional certificate authorities to trust, PEM.")
     ] = "",
 ) -> None:
     """The control plane of a shared GPU cluster.

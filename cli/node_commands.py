@@ -1,4 +1,4 @@
-"""`berth nodes`, `queue`, `cordon`, `uncordon`, `drain`: what the pools look like, and changes."""
+"""`berth nodes`, `queue`, `cordon`, `uncordon`, `drain`: nodes and queues of the pools."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Annotated, cast
 import typer
 
 from cli.arguments import AsJson, Data
-from cli.calls import answered, api, items, pages, report
+from cli.calls import api, await_answer, items, pages, report
 from cli.http_api import Json, part
 from cli.output import emit, table
 from cli.times import clock
 
-NodeArgument = Annotated[str, typer.Argument(help="The node's id.", metavar="NODE")]
-Reason = Annotated[str, typer.Option(help="For the record.")]
-Pool = Annotated[str | None, typer.Option(help="Its pool, while reads are away.")]
+NodeArgument = Annotated[str, typer.Argument(help="Node id.", metavar="NODE")]
+Reason = Annotated[str, typer.Option(help="Reason, recorded in the audit log.")]
+Pool = Annotated[
+    str | None, typer.Option(help="Pool; needed while the read models are unavailable.")
+]
 
 
 def nodes(
-    pool: Annotated[str | None, typer.Option(help="Of this pool alone.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
+    pool: Annotated[str | None, typer.Option(help="Filter by pool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 1000,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List nodes with their GPUs and how much of them is taken."""
+    """List nodes with their GPUs and GPU use."""
     rows = pages(api(data), "/v1/nodes", {"pool": pool}, limit)
     if as_json:
         emit(rows)
@@ -56,20 +58,20 @@ def _state(node: Json) -> str:
 
 
 def queue(
-    pool: Annotated[str | None, typer.Option(help="Of this pool alone.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 50,
+    pool: Annotated[str | None, typer.Option(help="Filter by pool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Jobs that wait for GPUs, in the order that priority advises."""
+    """List waiting jobs in queue order."""
     rows = items(api(data).get("/v1/queue", {"pool": pool, "limit": limit}))
     if as_json:
         emit(rows)
         return
     columns = ("POSITION", "JOB", "NAME", "TENANT", "GPUS", "HELD BY", "SHORT", "SINCE")
     names = ("position", "job_id", "name", "tenant", "gpus", "held_reason", "short_gpus")
-    found = ((*(row[name] for name in names), clock(row["waiting_since"])) for row in rows)
-    table(columns, found, "nobody waits")
+    cells = ((*(row[name] for name in names), clock(row["waiting_since"])) for row in rows)
+    table(columns, cells, "no jobs waiting")
 
 
 def cordon(
@@ -79,14 +81,14 @@ def cordon(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Start nothing more on a node."""
+    """Mark a node unschedulable."""
     _order("cordon", node, reason, pool, as_json, data)
 
 
 def uncordon(
     node: NodeArgument, pool: Pool = None, as_json: AsJson = False, data: Data = None
 ) -> None:
-    """Use a cordoned or drained node again."""
+    """Mark a node schedulable."""
     _order("uncordon", node, "", pool, as_json, data)
 
 
@@ -97,12 +99,12 @@ def drain(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Cordon a node and move its jobs away."""
+    """Cordon a node and migrate its jobs."""
     _order("drain", node, reason, pool, as_json, data)
 
 
 def _order(verb: str, node: str, reason: str, pool: str | None, as_json: bool, data: Data) -> None:
     client = api(data)
-    wish: Json = {"reason": reason, **({"pool": pool} if pool else {})}
-    answer = answered(client, client.post(f"/v1/nodes/{part(node)}/{verb}", wish))
-    report(as_json, answer, f"{node}: {verb} done")
+    body: Json = {"reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/{verb}", body))
+    report(as_json, answer, f"{node}: {verb} accepted")

@@ -1,4 +1,4 @@
-"""`berth open`: a recorded simulation behind the same API and commands as a live installation."""
+"""`berth open`: a recorded simulation behind the API and commands of an installation."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ if TYPE_CHECKING:
 
 
 def open_(
-    folder: Annotated[Path, typer.Argument(help="Of `berth simulate --out`.", metavar="DIR")],
-    data: Annotated[
-        Path, typer.Option(help="Folder of the stack that shows it.")
-    ] = SIMULATION_DATA,
+    folder: Annotated[
+        Path, typer.Argument(help="Directory of `berth simulate --out`.", metavar="DIR")
+    ],
+    data: Annotated[Path, typer.Option(help="Data directory of the stack.")] = SIMULATION_DATA,
     until: Annotated[
         float | None,
         typer.Option(
-            min=0, help="As it was so many cluster seconds after the first submission; or its end."
+            min=0, help="Cluster seconds after the first submission; defaults to the end."
         ),
     ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return once the stack is ready.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the API; 0 selects a free one.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Look at a simulation: `jobs`, `why`, `queue`, `verify`, ... and the API work on it.
+    """Open a recorded simulation: `jobs`, `why`, `queue`, `verify`, ... and the API read it.
 
-    Nothing in it can be changed: who submits, cancels or configures is refused. The folder is only
-    read; `berth down` or Ctrl-C ends the stack.
+    The simulation is read-only: commands are refused. `berth down` or Ctrl-C stops the stack.
     """
     from cli import recorded
     from infra.supervisor import supervise
@@ -49,27 +52,29 @@ def open_(
     except InvalidRecording as error:
         raise BadInput(str(error)) from None
     if supervise.is_running(data):
-        raise Refused(f"a stack runs in {data} already; `berth down --data {data}` stops it")
+        raise Refused(
+            f"a stack is already running in {data}; stop it with `berth down --data {data}`"
+        )
     until_ms = None if until is None else recording.moment_ms(until)
     try:
         stack = supervise.up(recorded.options(data, port, not detach), say)
-        with working("copying", as_json) as told:
-            stack, sight = recorded.show(stack, folder, recording, until_ms, told)
-        _tell(stack, folder, recording, sight, as_json)
+        with working("copying", as_json) as progress:
+            stack, sight = recorded.show(stack, folder, recording, until_ms, progress)
+        _report_opened(stack, folder, recording, sight, as_json)
         if not detach:
-            say("Ctrl-C closes it")
+            say("press Ctrl-C to stop")
             stay(data)
     except BaseException:
         supervise.down(data)
         raise
 
 
-def _tell(
+def _report_opened(
     stack: RunningStack, folder: Path, recording: Recording, sight: Sight, as_json: bool
 ) -> None:
     from cli.watching import watched, watching
 
-    told = {
+    document = {
         "api": stack.gateway,
         "data": str(stack.data_dir),
         "simulation": str(folder),
@@ -81,30 +86,30 @@ def _tell(
         f"API {stack.gateway}",
         f"key {stack.data_dir / 'operator.key'}",
         *watching(stack),
-        _what(recording.report),
-        _seen(sight),
-        _where(stack, sight.waited_longest),
+        _describe(recording.report),
+        _phases(sight),
+        _suggest(stack, sight.waited_longest),
     ]
-    report(as_json, told | watched(stack), *shown)
+    report(as_json, document | watched(stack), *shown)
 
 
-def _what(found: RecordedReport) -> str:
-    """Of its clock as well: 40 s of waiting in `berth why` are 40 s of that clock."""
+def _describe(recording: RecordedReport) -> str:
+    """Return one line on the simulation and the scale of its clock."""
     return (
-        f"{found.jobs} jobs on {found.nodes} nodes x {found.gpus_per_node} GPUs,"
-        f" {found.learned or found.policy}, {found.mode};"
-        f" 1 s of the pool's clock is {found.time_scale:g} s of the cluster's"
+        f"{recording.jobs} jobs on {recording.nodes} nodes x {recording.gpus_per_node} GPUs,"
+        f" {recording.learned or recording.policy}, {recording.mode};"
+        f" 1 s of the pool's clock is {recording.time_scale:g} s of the cluster's"
     )
 
 
-def _seen(sight: Sight) -> str:
-    said = ", ".join(f"{count} {phase}" for phase, count in sight.phases.items())
-    return f"shown: {said or 'no jobs yet'}"
+def _phases(sight: Sight) -> str:
+    counts = ", ".join(f"{count} {phase}" for phase, count in sight.phases.items())
+    return f"jobs: {counts or 'none yet'}"
 
 
-def _where(stack: RunningStack, job: str) -> str:
-    """Commands find it by themselves, unless another stack is found first."""
-    tried = f"berth jobs, berth why {job or 'JOB'}, berth queue, berth events, berth verify"
+def _suggest(stack: RunningStack, job: str) -> str:
+    """Return the suggested commands, with BERTH_HOME if another stack would be used."""
+    commands = f"berth jobs, berth why {job or 'JOB'}, berth queue, berth events, berth verify"
     if data_dir(None).resolve() == stack.data_dir:
-        return f"now in another terminal: {tried}"
-    return f"now: export BERTH_HOME={stack.data_dir}; {tried}"
+        return f"try in another terminal: {commands}"
+    return f"try: export BERTH_HOME={stack.data_dir}; {commands}"

@@ -1,4 +1,4 @@
-"""What is printed: one JSON document on stdout, or tables for people; never both."""
+"""Output: one JSON document on stdout, or tables and lines of text."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ UNBROKEN = 10_000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Rich's console, without highlighting of what users named."""
+    """Return a Rich console without highlighting."""
     from rich.console import Console
 
     out = sys.stderr if stderr else sys.stdout
-    # A file or a pipe has no right edge at which a line would have to be broken.
+    # Files and pipes have no width at which to wrap a line.
     return Console(stderr=stderr, highlight=False, width=None if out.isatty() else UNBROKEN)
 
 
 def emit(value: object) -> None:
-    """One JSON document and a line end; nothing else may go to stdout."""
+    """Print one JSON document on stdout."""
     sys.stdout.write(json.dumps(value, default=str) + "\n")
     sys.stdout.flush()
 
 
 def say(line: str) -> None:
-    """A line for people, which may not be what stdout is for."""
+    """Print a progress line on stderr."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Plain lines on stdout, each at once."""
+    """Print lines on stdout and flush each."""
     for text in texts:
         sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "none") -> None:
-    """A table without frames; `empty` is said where there are no rows."""
+    """Print a table without frames, or `empty` if there are no rows."""
     from rich.table import Table
     from rich.text import Text
 
@@ -62,7 +62,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str =
 
 
 def _unpadded(shown: Table) -> list[str]:
-    """As a file or a pipe wants it: no blanks at the ends of lines."""
+    """Render without trailing blanks, for files and pipes."""
     plain = console()
     with plain.capture() as captured:
         plain.print(shown)
@@ -70,14 +70,14 @@ def _unpadded(shown: Table) -> list[str]:
 
 
 @contextmanager
-def working(what: str, silent: bool) -> Iterator[Callable[[str], None]]:
-    """A spinner with its last line on a terminal; nothing elsewhere."""
+def working(task: str, silent: bool) -> Iterator[Callable[[str], None]]:
+    """Show a spinner with the latest line on a terminal; nothing elsewhere."""
     shown = console(stderr=True)
     if silent or not shown.is_terminal:
         yield lambda _: None
         return
-    with shown.status(what) as line:
-        yield lambda text: line.update(f"{what}: {text}")
+    with shown.status(task) as line:
+        yield lambda text: line.update(f"{task}: {text}")
 
 
 def text_of(cell: object) -> str:

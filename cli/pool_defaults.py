@@ -1,4 +1,4 @@
-"""How a pool of virtual nodes is scheduled unless somebody says otherwise: as Berth is best."""
+"""Default settings of a pool of virtual nodes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from shared.contracts.access import ConfigurePool
 
 LEARNED = "berth"
 MARGIN = 0.7
-"""Of ln-scores: who leads by less than a factor of two stops nobody."""
+"""Margin of ln-scores: a job preempts only if its score leads by a factor of two."""
 LEAST_RESIDENCY_S = 300.0
 LEAST_RESIDENCY_WALL_S = 2.0
-"""Where time is scaled a stop and a start take wall time too: not more often than this."""
+"""Least wall seconds between starts and stops in a pool with scaled time."""
 
 
 def cluster_pool(pool: str, time_scale: float) -> ConfigurePool:
-    """The learned priority with gated preemption, CP-SAT where the pool is contended."""
+    """Return a pool with the learned priority, gated preemption and the CP-SAT solver."""
     return ConfigurePool(
         pool=pool,
         time_scale=time_scale,

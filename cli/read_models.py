@@ -1,4 +1,4 @@
-"""The read models of a stack on this machine: how far they are, and building them anew."""
+"""Read models of a stack on this machine: status and rebuild."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shared.projections.source import ledger_partitions
 
 
 class Rebuild(TypedDict):
-    """What came of it; `tables` says of each whether it was as it should be."""
+    """Result of a rebuild; `tables` maps each table to whether the live one was equal."""
 
     events: int
     tables: dict[str, bool]
@@ -42,12 +42,12 @@ async def _standing(stack: RunningStack) -> list[dict[str, object]]:
         ends = {place: await log.end(TP(*place)) for place in ledger_partitions(stack.partitions)}
     finally:
         await log.stop()
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for place, end in ends.items():
         at = known.get(place)
         reached = at.next if at else 0
-        # The embedded broker's end may lag behind what was read.
-        found.append(
+        # The end reported by the embedded broker may lag behind the records already read.
+        rows.append(
             {
                 "ledger": place[0],
                 "partition": place[1],
@@ -57,11 +57,11 @@ async def _standing(stack: RunningStack) -> list[dict[str, object]]:
                 "behind": max(0, end - reached),
             }
         )
-    return found
+    return rows
 
 
 def rebuilt(stack: RunningStack, swap: bool, say: Callable[[str], None]) -> Rebuild:
-    """The ledgers are the truth: what is swapped in is right, whatever was there before."""
+    """Rebuild the read models beside the live ones, compare them, and swap them in."""
     began_s = time.monotonic()
     folded = 0
 

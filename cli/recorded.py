@@ -1,4 +1,4 @@
-"""A simulation becomes a stack that is only read: its ledgers in a broker, a key, read models."""
+"""Opens a recorded simulation as a read-only stack: ledgers, a key, read models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from cli.bring_up import new_key
 from cli.errors import Refused, Unreachable
 from cli.http_api import Api
-from cli.target import Target, keep_key
+from cli.target import Target, store_key
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack, save
 from infra.supervisor.stack import BY_NAME
@@ -40,21 +40,21 @@ SELECT job_id FROM job
 ORDER BY phase <> 'waiting', CASE WHEN phase = 'waiting' THEN waiting_since
     ELSE submitted_at + ran_ms - ended_at END, job_id LIMIT 1
 """
-"""Of those that wait, else of those that have ended."""
+"""The longest wait among waiting jobs, else among ended ones."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Jobs by phase, and the one that waits, or waited, longest; empty where there is none."""
+    """Jobs by phase, and the id of the job with the longest wait (empty if there is none)."""
 
     phases: dict[str, int]
     waited_longest: str
 
 
 def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
-    """No decider among the services: a second one of its ledgers would go on with them."""
+    """Return options of a stack without deciders, which would append to the ledgers."""
     return supervise.StackOptions(
         data_dir=data,
         partitions=1,
@@ -68,9 +68,9 @@ def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
 def show(
     stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None, say: Say
 ) -> tuple[RunningStack, Sight]:
-    """Returns once the API tells all of it, with what there is to see.
+    """Return an overview once the API serves the whole simulation.
 
-    What is shown has one record more than what was simulated: it made the key.
+    The stack holds one record more than the simulation: the one that creates the key.
     """
     shown = stack.model_copy(update={"recorded": str(folder.resolve())})
     save(shown)
@@ -79,12 +79,12 @@ def show(
     ends = asyncio.run(_copied(shown, folder, recording, until_ms, made, say))
     sight = asyncio.run(_projected(shown, ends, say))
     _let_in(shown, key)
-    keep_key(shown.data_dir, key)
+    store_key(shown.data_dir, key)
     return shown, sight
 
 
 def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
-    """What follows the last record of the simulated access ledger."""
+    """Return the record that follows the last one of the simulated access ledger."""
     broker = restore_broker(folder, [ACCESS])
     seq = len(broker.entries(TP(ACCESS, LANE))) + 1
     Ledgers(broker).record(ACCESS, [Fact(made, ACCESS, LANE, seq, 0, at)], {})
@@ -101,36 +101,36 @@ async def _copied(
     made: KeyCreated,
     say: Say,
 ) -> dict[str, int]:
-    """Records by topic."""
+    """Return the number of records by topic."""
     ends: dict[str, int] = {}
     async with KafkaRestorer(stack.connection("operator")) as restorer:
         for file in recording.files:
             say(f"{file.topic}, {file.records:,} of {recording.records:,} records")
             last = [key_record(folder, made, now_ms())] if file.topic == ACCESS else []
-            found = chain(read_values(folder, file, until_ms), last)
-            ends[file.topic] = await fill(file.tp, _entries(found), restorer)
+            values_read = chain(read_values(folder, file, until_ms), last)
+            ends[file.topic] = await fill(file.tp, _entries(values_read), restorer)
     return ends
 
 
-def _entries(found: Iterable[bytes]) -> Iterator[Entry]:
-    for offset, value in enumerate(found):
+def _entries(values_read: Iterable[bytes]) -> Iterator[Entry]:
+    for offset, value in enumerate(values_read):
         yield Entry(offset, None, value)
 
 
 async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> Sight:
-    """What is there once all is projected.
+    """Return the overview once all records are projected.
 
-    The projector ends by itself only where a ledger is broken, and then this is said.
+    Raises if the projector exits, which it does only on a broken ledger.
     """
     conn = await connect(stack.postgres)
     try:
         while True:
-            found = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
-            left = sum(ends[ledger] - found.get(ledger, 0) for ledger in LEDGERS)
+            values_read = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
+            left = sum(ends[ledger] - values_read.get(ledger, 0) for ledger in LEDGERS)
             if left == 0:
                 phases = {row["phase"]: row["jobs"] for row in await conn.fetch(PHASES)}
                 return Sight(phases, str(await conn.fetchval(WAITED_LONGEST) or ""))
-            say(f"{left:,} ledger records to be projected")
+            say(f"{left:,} ledger records left to project")
             supervise.refuse_ended(stack.data_dir)
             await asyncio.sleep(LOOK_S)
     finally:
@@ -138,7 +138,7 @@ async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> 
 
 
 def _let_in(stack: RunningStack, key: str) -> None:
-    """Until the gateway has read of the key."""
+    """Wait until the gateway accepts the key."""
     client, ends_s = Api(Target(stack.gateway, key)), time.monotonic() + KEY_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`berth replay TRACE`: a recorded or synthetic workload into the stack that runs here."""
+"""`berth replay TRACE`: submit a recorded or synthetic workload to a running stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.arguments import AsJson, Data
-from cli.calls import answered, api, items, pages
+from cli.calls import api, await_answer, items, pages
 from cli.errors import BadInput, NotFound
 from cli.http_api import Api
 from cli.output import emit, lines
@@ -18,42 +18,50 @@ from cli.target import data_dir
 
 def replay(
     trace: Annotated[
-        str, typer.Argument(help="A parquet file, a name of a shared trace, or `synthetic`.")
+        str, typer.Argument(help="Trace file, name of a shared trace, or `synthetic`.")
     ],
-    pool: Annotated[str, typer.Option(help="A virtual pool.")] = "virtual",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
+    pool: Annotated[str, typer.Option(help="Pool to submit to.")] = "virtual",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of jobs, from the first.")] = None,
     speed: Annotated[
-        float | None, typer.Option(min=0.001, max=1e7, help="Default: the pool's time scale.")
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1e7,
+            help="Cluster seconds per second; defaults to the pool's time scale.",
+        ),
     ] = None,
     run: Annotated[
-        str, typer.Option(help="Part of every idempotency key: the same run changes nothing.")
+        str,
+        typer.Option(help="Prefix of the idempotency keys; repeating a run submits nothing new."),
     ] = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Until all jobs have ended.")] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Of the waiting, in seconds.")] = 3600,
-    seed: Annotated[int, typer.Option(help="Of the synthetic workload.")] = 0,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all jobs have ended.")] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Timeout of --wait, in seconds.")] = 3600,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic workload.")] = 0,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Submit a workload through Kafka, each job at its time."""
+    """Submit the jobs of a workload through Kafka, each at its time."""
     from cli.commanding import refuse_recorded
     from cli.replay.runner import Run, replayed
     from cli.replay.submission import of_workload
     from cli.replay.workload import timed, workload
     from infra.supervisor.running import load
 
-    found = workload(trace, jobs, seed)
+    workload_jobs = workload(trace, jobs, seed)
     stack, client = load(data_dir(data)), api(data)
     refuse_recorded(stack, "replay")
     scale = speed or _time_scale(client, pool)
-    _register(client, data_dir(data), sorted({job.tenant for job in found}), pool)
+    _register(client, data_dir(data), sorted({job.tenant for job in workload_jobs}), pool)
     name = run or f"replay-{secrets.token_hex(4)}"
-    due = timed(found, scale, lambda job: of_workload(job, pool, name))
-    told = replayed(Run(stack, due, scale, wait, timeout))
+    due = timed(workload_jobs, scale, lambda job: of_workload(job, pool, name))
+    result = replayed(Run(stack, due, scale, wait, timeout))
     if as_json:
-        emit({"run": name, "speed": scale, **told})
+        emit({"run": name, "speed": scale, **result})
     else:
-        lines([f"{name}: " + ", ".join(f"{count} {what}" for what, count in told["jobs"].items())])
-    if told["missing"]:
+        lines(
+            [f"{name}: " + ", ".join(f"{count} {phase}" for phase, count in result["jobs"].items())]
+        )
+    if result["missing"]:
         raise typer.Exit(1)
 
 
@@ -61,11 +69,11 @@ def _time_scale(client: Api, pool: str) -> float:
     for row in items(client.get("/v1/pools")):
         if row["pool"] == pool:
             return float(str(row["time_scale"]))
-    raise NotFound(f"no pool {pool}")
+    raise NotFound(f"pool not found: {pool}")
 
 
 def _register(client: Api, folder: Path, wanted: list[str], pool: str) -> None:
-    """Tenants of the workload that nobody has let in yet, with their topics."""
+    """Register the tenants of the workload that are missing, and create their topics."""
     from cli.bring_up import make_topics
     from infra.supervisor.running import load
 
@@ -80,4 +88,4 @@ def _register(client: Api, folder: Path, wanted: list[str], pool: str) -> None:
         if name not in known
     ]
     for ticket in tickets:
-        answered(client, ticket)
+        await_answer(client, ticket)

@@ -1,4 +1,4 @@
-"""`berth simulate`: a workload through the live deciders on a virtual clock; no stack needed."""
+"""`berth simulate`: replay a workload through the live deciders on a virtual clock."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Progress = Callable[[int, int], None]
 
 def simulate(
     trace: Annotated[
-        str, typer.Option(help="A trace file, a name of a shared trace, or `synthetic`.")
+        str, typer.Option(help="Trace file, name of a shared trace, or `synthetic`.")
     ] = "synthetic",
-    jobs: Annotated[int | None, typer.Option(min=2, help="Only the first N by time.")] = None,
-    skip: Annotated[int, typer.Option(min=0, help="Leave out the first N.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=2, help="Number of jobs, from the first.")] = None,
+    skip: Annotated[int, typer.Option(min=0, help="Number of jobs to skip.")] = 0,
     policy: Annotated[str, typer.Option(help="Base order: fcfs, saf, wfp3, las, ...")] = "fcfs",
     runtime: Annotated[str, typer.Option(help="user, history or oracle.")] = "history",
     mode: Annotated[str, typer.Option(help="strict, skip or easy.")] = "skip",
@@ -37,54 +37,55 @@ def simulate(
     learned: Annotated[str | None, typer.Option(help="Learned policy over the base.")] = None,
     solver: Annotated[str, typer.Option(help="greedy or cpsat.")] = "greedy",
     nodes: Annotated[
-        int | None, typer.Option(min=1, help="Nodes; default: as many as the load asks for.")
+        int | None,
+        typer.Option(min=1, help="Number of nodes; defaults to the number that gives the load."),
     ] = None,
     gpus_per_node: Annotated[int, typer.Option(min=1, max=64)] = 8,
     load: Annotated[
         float | None,
-        typer.Option(min=0.01, max=10, help="Offered load; with --nodes arrivals are stretched."),
+        typer.Option(min=0.01, max=10, help="Offered load; with --nodes arrival times are scaled."),
     ] = None,
     last_share: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="Part of the time that is evaluated.")
+        float, typer.Option(min=0.01, max=1.0, help="Share of the time that is evaluated.")
     ] = 0.4,
     time_scale: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="Cluster s per s of the pool's clock.")
+        float,
+        typer.Option(min=0.001, max=1e6, help="Cluster seconds per second of the pool's clock."),
     ] = 60.0,
     restart: Annotated[
-        float, typer.Option(min=0, help="Cluster s a start after a stop costs.")
+        float, typer.Option(min=0, help="Restart cost after a preemption, in cluster seconds.")
     ] = 60,
     checkpoint: Annotated[
-        float, typer.Option(min=0, help="Cluster s between checkpoints; 0: none are made.")
+        float, typer.Option(min=0, help="Checkpoint interval in cluster seconds; 0 for none.")
     ] = 300,
     residency: Annotated[
-        float, typer.Option(min=0, help="Cluster s before rank stops a job.")
+        float, typer.Option(min=0, help="Cluster seconds before a running job may be outranked.")
     ] = 300,
     margin: Annotated[
-        float | None, typer.Option(min=0, help="Score by which a job must lead.")
+        float | None, typer.Option(min=0, help="Score margin required for a preemption by rank.")
     ] = None,
     large_gang_share: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Of the pool; see the pool setting.")
+        float, typer.Option(min=0.01, max=1, help="Share of the pool that makes a gang large.")
     ] = 0.25,
     defragment_after: Annotated[
-        float, typer.Option(min=0, max=1e9, help="Cluster s before a job moves for a larger one.")
+        float,
+        typer.Option(
+            min=0, max=1e9, help="Cluster seconds before defragmentation may migrate a job."
+        ),
     ] = 1800,
     walltime: Annotated[
-        str, typer.Option(help="What jobs say of their run time: none, trace or oracle.")
+        str, typer.Option(help="Requested run times: none, trace or oracle.")
     ] = "none",
-    failures: Annotated[bool, typer.Option("--failures", help="Nodes die and return.")] = False,
-    faults: Annotated[
-        str | None, typer.Option(help="Failures from this file of faults instead of the seed.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the synthetic workload and the failures.")] = 0,
+    failures: Annotated[bool, typer.Option("--failures", help="Simulate node failures.")] = False,
+    faults: Annotated[str | None, typer.Option(help="File of node failures to replay.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic workload and the failures.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the ledgers; `berth open` shows it.")
+        Path | None, typer.Option(help="Directory for the ledgers, for `berth open`.")
     ] = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Judge the ledgers by the rules of berth verify.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Verify the resulting ledgers.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a workload through the live deciders in virtual time and measure what came of it."""
+    """Simulate a workload with the live deciders in virtual time and print the metrics."""
     from simulator.engine.options import SimulationOptions
 
     options = _checked(
@@ -112,20 +113,20 @@ def simulate(
             faults=_faults(faults),
         )
     )
-    found, broker = _run(_workload(trace, jobs, skip, seed), options, out, verify, as_json)
-    violations = _judged(found, broker) if broker is not None and verify else []
+    result, broker = _run(_workload(trace, jobs, skip, seed), options, out, verify, as_json)
+    violations = _judged(result, broker) if broker is not None and verify else []
     if broker is not None and out is not None:
-        _write(found, broker, out)
+        _write(result, broker, out)
     if as_json:
-        emit(found)
+        emit(result)
     else:
-        _show(found, violations)
+        _show(result, violations)
     if violations:
         raise typer.Exit(1)
 
 
 def _checked(make: Callable[[], SimulationOptions]) -> SimulationOptions:
-    """Options that the pool's contract accepts: everything else is said before anything runs."""
+    """Build and validate the options. Raises BadInput before anything runs."""
     from pydantic import ValidationError
 
     from simulator.engine.models import load_models
@@ -145,7 +146,7 @@ def _checked(make: Callable[[], SimulationOptions]) -> SimulationOptions:
 
 def _walltime(text: str) -> Any:
     if text not in ("none", "trace", "oracle"):
-        raise BadInput(f"--walltime: must be none, trace or oracle, not {text!r}")
+        raise BadInput(f"invalid --walltime: {text!r}; must be none, trace or oracle")
     return text
 
 
@@ -162,10 +163,10 @@ def _faults(name: str | None) -> list[tuple[str, float, float]]:
 def _workload(trace: str, jobs: int | None, skip: int, seed: int) -> list[WorkloadJob]:
     from cli.replay.workload import workload
 
-    found = workload(trace, None if jobs is None else jobs + skip, seed)[skip:]
-    if len(found) < 2:
-        raise BadInput(f"{trace}: {len(found)} jobs are left; a simulation needs at least 2")
-    return found
+    jobs_left = workload(trace, None if jobs is None else jobs + skip, seed)[skip:]
+    if len(jobs_left) < 2:
+        raise BadInput(f"{trace}: {len(jobs_left)} jobs left; a simulation needs at least 2")
+    return jobs_left
 
 
 def _run(
@@ -184,55 +185,57 @@ def _run(
         scenario, sizing = build_scenario(jobs, options)
     except ValueError as error:
         raise BadInput(str(error)) from None
-    with _bar(as_json) as told:
-        done = run(scenario, ledgers=verify or out is not None, progress=told)
+    with _bar(as_json) as progress:
+        done = run(scenario, ledgers=verify or out is not None, progress=progress)
     if done.broker is not None:
         publish(done.broker)
     return report(done, sizing, options), done.broker
 
 
-def _judged(found: dict[str, Any], broker: MemoryBroker) -> list[str]:
+def _judged(result: dict[str, Any], broker: MemoryBroker) -> list[str]:
     from simulator.engine.publishing import verify_ledgers
 
-    judged = asyncio.run(verify_ledgers(broker))
-    told = [f"{each.rule}: {each.where}: {each.what}" for each in judged.violations]
-    found["verify"] = "failed" if told else "ok"
-    found["violations"] = told
-    found["rules"] = judged.rules
-    return told
+    report = asyncio.run(verify_ledgers(broker))
+    violations = [
+        f"{violation.rule}: {violation.where}: {violation.what}" for violation in report.violations
+    ]
+    result["verify"] = "failed" if violations else "ok"
+    result["violations"] = violations
+    result["rules"] = report.rules
+    return violations
 
 
-def _write(found: dict[str, Any], broker: MemoryBroker, out: Path) -> None:
+def _write(result: dict[str, Any], broker: MemoryBroker, out: Path) -> None:
     from simulator.engine.recording import record
 
     try:
-        found["files"] = [str(path) for path in record(broker, out, found)]
+        result["files"] = [str(path) for path in record(broker, out, result)]
     except OSError as error:
         raise BadInput(f"--out: {error}") from None
 
 
-def _show(found: dict[str, Any], violations: list[str]) -> None:
+def _show(result: dict[str, Any], violations: list[str]) -> None:
     lines(
         [
-            f"{found['jobs']} jobs on {found['nodes']} nodes x {found['gpus_per_node']} GPUs,"
-            f" offered load {found['load']:.3f}; {found['policy']} ({found['knows']}),"
-            f" {found['mode']}, preemption {found['preemption']}"
+            f"{result['jobs']} jobs on {result['nodes']} nodes x {result['gpus_per_node']} GPUs,"
+            f" offered load {result['load']:.3f}; {result['policy']} ({result['knows']}),"
+            f" {result['mode']}, preemption {result['preemption']}"
         ]
     )
-    table(("SECONDS", "MEAN", "MEDIAN", "P90", "P99"), _rows(found["window"]))
-    window, everybody = found["window"], found["all"]
+    table(("SECONDS", "MEAN", "MEDIAN", "P90", "P99"), _rows(result["window"]))
+    window, all_jobs = result["window"], result["all"]
     lines(
         [
-            f"evaluated: {window['jobs']} of {everybody['jobs']} jobs; unfinished"
-            f" {everybody['unfinished']}, never fit {everybody['never_fit']}",
-            f"utilisation {_share(found['utilisation'])}, fragmentation"
-            f" {_share(found['fragmentation'])}, makespan {_number(found['makespan_s'])} s,"
-            f" preemptions {found['preemptions']}, lost {_share(found['lost_share'])}",
-            f"{found['jobs_per_cpu_s']:g} jobs per CPU-second",
+            f"evaluated: {window['jobs']} of {all_jobs['jobs']} jobs; unfinished"
+            f" {all_jobs['unfinished']}, never fit {all_jobs['never_fit']}",
+            f"utilisation {_share(result['utilisation'])}, fragmentation"
+            f" {_share(result['fragmentation'])}, makespan {_number(result['makespan_s'])} s,"
+            f" preemptions {result['preemptions']}, lost {_share(result['lost_share'])}",
+            f"{result['jobs_per_cpu_s']:g} jobs per CPU-second",
         ]
     )
-    if "verify" in found:
-        lines([f"verify: {found['verify']}", *violations[:SHOWN]])
+    if "verify" in result:
+        lines([f"verify: {result['verify']}", *violations[:SHOWN]])
 
 
 def _rows(window: dict[str, Any]) -> Iterator[list[str]]:
@@ -251,7 +254,7 @@ def _share(value: float | None) -> str:
 
 @contextmanager
 def _bar(silent: bool) -> Iterator[Progress]:
-    """A bar on a terminal; nothing elsewhere."""
+    """Show a progress bar on a terminal; nothing elsewhere."""
     shown = console(stderr=True)
     if silent or not shown.is_terminal:
         yield lambda done, jobs: None

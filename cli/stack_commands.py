@@ -1,4 +1,4 @@
-"""`berth up`, `down`, `restart`, `status`, `access bootstrap`: a stack on this machine."""
+"""`berth up`, `down`, `restart`, `status`, `access bootstrap`: manage a local stack."""
 
 from __future__ import annotations
 
@@ -15,39 +15,44 @@ from cli.calls import report
 from cli.demo_command import broker_of, tracing_of
 from cli.errors import BadInput, Refused, Unreachable
 from cli.output import emit, say, table
-from cli.target import DATA, DATA_VARIABLE, data_dir, keep_key, key_of
+from cli.target import DATA, DATA_VARIABLE, data_dir, key_of, store_key
 from cli.times import span
 
 if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
 
 READY_S = 120.0
-access = typer.Typer(no_args_is_help=True, help="The first key of an installation.")
+access = typer.Typer(no_args_is_help=True, help="Bootstrap access.")
 
 
 def up(
-    broker: Annotated[str, typer.Option(help="embedded, or kafka where Java is.")] = "embedded",
+    broker: Annotated[str, typer.Option(help="embedded or kafka (needs Java).")] = "embedded",
     data: Annotated[
-        Path | None, typer.Option(help="Where it keeps what it keeps; or BERTH_HOME; or .berth.")
+        Path | None, typer.Option(help="Data directory; defaults to BERTH_HOME, else .berth.")
     ] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Return once it is ready.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API; 0: any.")] = 0,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return once the stack is ready.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the API; 0 selects a free one.")
+    ] = 0,
     speed: Annotated[
-        float, typer.Option(min=0.001, max=1e7, help="Time scale of the virtual pool.")
+        float,
+        typer.Option(min=0.001, max=1e7, help="Cluster seconds per second in the virtual pool."),
     ] = 1.0,
     tracing: Annotated[
-        bool, typer.Option("--tracing", help="Also Zipkin, which shows traces; needs Java.")
+        bool, typer.Option("--tracing", help="Start Zipkin for traces (needs Java).")
     ] = False,
     tls: Tls = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start everything: broker, Postgres, services, a virtual pool and one of real processes."""
+    """Start a stack: broker, Postgres, services, a virtual and a local pool."""
     chosen = broker_of(broker)
     from infra.supervisor import supervise
 
     folder = data or Path(os.environ.get(DATA_VARIABLE, DATA))
     if supervise.is_running(folder):
-        raise Refused(f"a stack runs in {folder} already; `berth down` stops it")
+        raise Refused(f"a stack is already running in {folder}; stop it with `berth down`")
     options = supervise.StackOptions(
         data_dir=folder,
         broker=chosen,
@@ -60,11 +65,11 @@ def up(
         from cli.watching import watched, watching
 
         stack = _started(options, speed)
-        told = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
+        result = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
         shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
-        report(as_json, told | watched(stack), *shown, *watching(stack))
+        report(as_json, result | watched(stack), *shown, *watching(stack))
         if not detach:
-            say("Ctrl-C stops everything")
+            say("press Ctrl-C to stop")
             stay(folder)
     except BaseException:
         supervise.down(folder)
@@ -88,13 +93,13 @@ def _started(options: object, speed: float) -> RunningStack:
         ConfigurePool(pool="local", backends=("process",)),
     ]
     open_up(stack, pools, [])
-    names = tuple(each.name for each in options.services)
+    names = tuple(service.name for service in options.services)
     supervise.wait_ready(stack.data_dir, names, options.ready_timeout_s)
     return stack
 
 
 def stay(data: Path) -> None:
-    """Until a signal, or until the stack has ended by itself."""
+    """Wait for a signal or for the end of the stack."""
     from infra.supervisor import supervise
 
     try:
@@ -103,30 +108,32 @@ def stay(data: Path) -> None:
     except KeyboardInterrupt:
         supervise.down(data)
         return
-    say(supervise.why_stopped(data) or "the stack has stopped")
+    say(supervise.why_stopped(data) or "stack stopped")
     raise typer.Exit(1)
 
 
 def down(as_json: AsJson = False, data: Data = None) -> None:
-    """Stop a stack, in order."""
+    """Stop a stack."""
     from infra.supervisor import supervise
 
     folder = data_dir(data)
     ran = supervise.down(folder)
-    report(as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "nothing ran")
+    report(
+        as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "no stack was running"
+    )
 
 
 def restart(
     services: Annotated[
-        list[str] | None, typer.Argument(help="Only these; else all, one after the other.")
+        list[str] | None, typer.Argument(help="Services to restart; defaults to all.")
     ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Restart services while the others work; each is ready before the next one stops.
+    """Restart services one by one; each is ready before the next one stops.
 
-    Without names all of them, who only read first: so a new version is rolled out, since a reader
-    passes over what it does not know, and a decider's new events find readers that know them.
+    Without names all services are restarted, readers first: this rolls out a new version, since
+    readers skip unknown events and every new event then has a reader that knows it.
     """
     from infra.supervisor import supervise
 
@@ -134,57 +141,59 @@ def restart(
     ports = supervise.load(folder).ports
     known = list(reversed(ports))
     if unknown := sorted(set(services or ()) - set(known)):
-        raise BadInput(f"no service {unknown[0]}; there are {', '.join(sorted(known))}")
+        raise BadInput(f"unknown service: {unknown[0]}; available: {', '.join(sorted(known))}")
     if not supervise.is_running(folder):
-        raise Unreachable(f"no stack runs in {folder}")
+        raise Unreachable(f"no stack is running in {folder}")
     for name in services or known:
         if not as_json:
             say(f"restarting {name}")
         supervise.restart(folder, name)
         supervise.wait_ready(folder, (name,), READY_S)
-    report(as_json, {"restarted": services or known}, "all ready")
+    report(as_json, {"restarted": services or known}, "all services ready")
 
 
 def status(as_json: AsJson = False, data: Data = None) -> None:
-    """Every process of a stack; exits with 3 when nothing runs, with 1 when something is down."""
+    """List the processes of a stack; exit with 3 if none runs, with 1 if one is down."""
     from dataclasses import asdict
 
     from infra.supervisor import supervise
 
     folder = data_dir(data)
-    found = supervise.status(folder)
+    processes = supervise.status(folder)
     if as_json:
-        emit([asdict(each) for each in found])
+        emit([asdict(process) for process in processes])
     else:
         columns = ("PROCESS", "STATE", "PID", "UP", "READY")
         rows = (
-            (each.name, each.state, each.pid, span(each.uptime_s * 1000), each.ready)
-            for each in found
+            (process.name, process.state, process.pid, span(process.uptime_s * 1000), process.ready)
+            for process in processes
         )
-        table(columns, rows, f"nothing runs in {folder}")
-    if not all(each.ready for each in found) or not found:
-        raise typer.Exit(1 if found else 3)
+        table(columns, rows, f"no stack is running in {folder}")
+    if not all(process.ready for process in processes) or not processes:
+        raise typer.Exit(1 if processes else 3)
 
 
 @access.command()
 def bootstrap(
-    again: Annotated[bool, typer.Option("--again", help="Though there is a key already.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Create another key if one exists.")
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Make the first admin key, straight through Kafka: for who holds the machine."""
+    """Create the first admin key, directly through Kafka."""
     import asyncio
 
     from cli.bring_up import new_key
-    from cli.commanding import ask_access, refuse_recorded
+    from cli.commanding import refuse_recorded, send_to_access
     from infra.supervisor.running import load
 
     folder = data_dir(data)
     stack = load(folder)
     refuse_recorded(stack, "access bootstrap")
     if key_of(folder) and not again:
-        raise Refused(f"{folder} has an operator key already; --again makes another")
+        raise Refused(f"{folder} already has an operator key; use --again to create another")
     key, command = new_key("operator")
-    asyncio.run(ask_access(stack.connection("operator"), [command]))
-    path = keep_key(folder, key)
-    report(as_json, {"key": key, "file": str(path)}, key, f"kept in {path}")
+    asyncio.run(send_to_access(stack.connection("operator"), [command]))
+    path = store_key(folder, key)
+    report(as_json, {"key": key, "file": str(path)}, key, f"stored in {path}")

@@ -1,4 +1,4 @@
-"""`berth why`, `trace`, `events`: what was decided, and because of what."""
+"""`berth why`, `trace`, `events`: decisions and their reasons."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cli.why_words import deciding, phase, words
 
 
 def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Why a job waits, or waited: each reason with its numbers, from when until when.
+    """Explain why a job waits or waited: each reason with its numbers and its period.
 
-    And where it stands in line now, or what decided where it was placed.
+    Also shows its position in the queue, or the terms of its placement.
     """
-    found = api(data).get(f"/v1/jobs/{part(job)}/why")
+    history = api(data).get(f"/v1/jobs/{part(job)}/why")
     if as_json:
-        emit(found)
+        emit(history)
         return
-    table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(found)), "no history yet")
-    lines(deciding(found.get("line"), found.get("placing")))
+    table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
+    lines(deciding(history.get("line"), history.get("placing")))
 
 
 def _period(row: Json) -> tuple[object, ...]:
@@ -38,32 +38,32 @@ def _period(row: Json) -> tuple[object, ...]:
 
 
 def trace(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """A job's start as a waterfall, with what was decided later."""
-    found = api(data).get(f"/v1/jobs/{part(job)}/trace")
+    """Print the trace of a job as a waterfall."""
+    document = api(data).get(f"/v1/jobs/{part(job)}/trace")
     if as_json:
-        emit(found)
+        emit(document)
         return
     from shared.telemetry.traced import spans_from_json
     from shared.telemetry.waterfall import waterfall
 
-    lines(waterfall(spans_from_json(cast("list[object]", found["spans"]))))
+    lines(waterfall(spans_from_json(cast("list[object]", document["spans"]))))
 
 
 def events(
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on; without it, end when all is told.")
+        bool, typer.Option("-f", "--follow", help="Keep printing new events.")
     ] = False,
-    types: Annotated[str, typer.Option(help="Wire names, by commas.")] = "",
-    subject: Annotated[str, typer.Option(help="Of one job, node, ... alone.")] = "",
-    since: Annotated[str, typer.Option(help="`start`, or an event's place.")] = "",
+    types: Annotated[str, typer.Option(help="Event types, comma-separated.")] = "",
+    subject: Annotated[str, typer.Option(help="Filter by subject, such as a job or node id.")] = "",
+    since: Annotated[str, typer.Option(help="`start`, or an event position.")] = "",
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Accepted events as they happen, or those so far; with --json one CloudEvent per line."""
+    """Print events; with --follow as they happen, with --json as CloudEvents."""
     start = since or ("" if follow else "start")
     client = api(data)
     query = {"types": types, "subject": subject, "since": start}
-    found: list[object] = []
+    collected: list[object] = []
     for name, text in client.stream("/v1/events", query, alive=True):
         if name == "alive":
             if not follow:
@@ -71,16 +71,16 @@ def events(
         elif name == "end":
             raise Unreachable(f"the stream ended: {json.loads(text).get('reason')}")
         elif as_json and not follow:
-            found.append(json.loads(text))
+            collected.append(json.loads(text))
         else:
             lines([text if as_json else _event(json.loads(text))])
     if as_json and not follow:
-        emit(found)
+        emit(collected)
 
 
 def _event(event: Json) -> str:
     at, facts = str(event.get("time", ""))[11:23], cast("Json", event.get("data") or {})
-    said = words(str(event.get("type")), facts)
+    description = words(str(event.get("type")), facts)
     pool, subject = event.get("pool", ""), event.get("subject", "")
-    told = said if said != "-" else ""
-    return f"{at}  {event.get('type'):<28} {subject}  {pool}  {told}".rstrip()
+    text = description if description != "-" else ""
+    return f"{at}  {event.get('type'):<28} {subject}  {pool}  {text}".rstrip()

@@ -1,4 +1,4 @@
-"""Which installation is meant: a stack on this machine, or an address and a key."""
+"""The installation that a command talks to: a local stack, or an address and a key."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ URL, KEY, CA, DATA_VARIABLE = "BERTH_URL", "BERTH_KEY", "BERTH_CA", "BERTH_HOME"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the API is, and what opens it; `key` is empty where none is known. `ca` is a file of
-    whom to trust beside the system's authorities."""
+    """Address and key of an API (empty if unknown), and a file of additional certificate
+    authorities."""
 
     url: str
     key: str
@@ -31,7 +31,7 @@ class Target:
 
 
 def target(data: Path | None) -> Target:
-    """From `BERTH_URL` and `BERTH_KEY`, else from the stack's own files."""
+    """Return the target from `BERTH_URL` and `BERTH_KEY`, else from the stack's files."""
     url, ca = os.environ.get(URL, "") if data is None else "", os.environ.get(CA, "")
     if url:
         return Target(url, os.environ.get(KEY, ""), ca)
@@ -40,18 +40,18 @@ def target(data: Path | None) -> Target:
 
 
 def data_dir(data: Path | None) -> Path:
-    """The folder that was named; else the one whose stack answers, be it the demo's or that of an
-    opened simulation."""
+    """Return the named data directory, else that of the stack that answers: a stack, a demo or
+    an opened simulation."""
     if data is not None:
         return data
     if named := os.environ.get(DATA_VARIABLE):
         return Path(named)
-    running = (each for each in (DATA, DEMO_DATA, SIMULATION_DATA) if _answers(each))
+    running = (folder for folder in (DATA, DEMO_DATA, SIMULATION_DATA) if _answers(folder))
     return next(running, DATA)
 
 
 def gateway_of(folder: Path) -> str:
-    """The address that the stack in this folder was started with."""
+    """Return the gateway address of the stack in this directory."""
     try:
         return str(_stack(folder)["gateway"])
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def gateway_of(folder: Path) -> str:
 
 
 def _ca(folder: Path) -> str:
-    """The stack's own authority, which signs its API too where that speaks TLS."""
+    """Return the file of the stack's certificate authority, empty if it has none."""
     return str(_stack(folder).get("ca") or "")
 
 
@@ -77,8 +77,8 @@ def key_of(folder: Path) -> str:
         raise BadInput(f"{path}: {error.strerror}") from None
 
 
-def keep_key(folder: Path, key: str) -> Path:
-    """For this user's eyes only, from its first moment."""
+def store_key(folder: Path, key: str) -> Path:
+    """Store the key in a file of mode 0600."""
     path = folder / KEY_FILE
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:

@@ -1,4 +1,4 @@
-"""`berth tenants` and `berth keys`: who may submit, how much, and what opens the API."""
+"""`berth tenants` and `berth keys`: tenants, quota, Kafka users and API keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.arguments import AsJson, Data
-from cli.calls import answered, api, pages, report
+from cli.calls import api, await_answer, pages, report
 from cli.http_api import part
 from cli.output import emit, say, table
 from cli.target import data_dir
@@ -17,16 +17,16 @@ from cli.times import span
 tenants = typer.Typer(no_args_is_help=True, help="Tenants: list, add, retire, quota.")
 keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
 
-TenantArgument = Annotated[str, typer.Argument(help="The tenant.", metavar="TENANT")]
+TenantArgument = Annotated[str, typer.Argument(help="Tenant.", metavar="TENANT")]
 
 
 @tenants.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 1000,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Tenants with what they used and how their jobs ended."""
+    """List tenants with their GPU time and job counts."""
     rows = pages(api(data), "/v1/tenants", {}, limit)
     if as_json:
         emit(rows)
@@ -44,154 +44,167 @@ def list_(
     )
     names = ("succeeded", "failed", "cancelled", "preempted")
     head = ("tenant", "default_pool", "weight", "active")
-    found = (
+    cells = (
         (*(row[n] for n in head), span(row["gpu_ms"]), *(row[n] for n in names)) for row in rows
     )
-    table(columns, found, "no tenants")
+    table(columns, cells, "no tenants")
 
 
 @tenants.command()
 def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """One tenant, with its quota in each pool."""
-    found = api(data).get(f"/v1/tenants/{part(tenant)}")
+    """Show a tenant with its quota in each pool."""
+    document = api(data).get(f"/v1/tenants/{part(tenant)}")
     if as_json:
-        emit(found)
+        emit(document)
     else:
-        table(("FIELD", "VALUE"), found.items())
+        table(("FIELD", "VALUE"), document.items())
 
 
 @tenants.command()
 def add(
     tenant: TenantArgument,
-    pool: Annotated[str, typer.Option(help="Where its jobs go that name none.")],
-    weight: Annotated[float, typer.Option(min=0, help="Its share of the pool.")] = 1.0,
+    pool: Annotated[str, typer.Option(help="Default pool of its jobs.")],
+    weight: Annotated[float, typer.Option(min=0, help="Fair-share weight.")] = 1.0,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Let a tenant in, and make its topics where the broker is within reach."""
+    """Register a tenant, and create its topics if the broker is reachable."""
     client = api(data)
-    wish = {"tenant": tenant, "default_pool": pool, "weight": weight}
-    answer = answered(client, client.post("/v1/tenants", wish))
+    body = {"tenant": tenant, "default_pool": pool, "weight": weight}
+    answer = await_answer(client, client.post("/v1/tenants", body))
     made = _topics(tenant, data)
-    report(as_json, {**answer, "topics": made}, f"{tenant} may submit to {pool}", *made)
+    report(
+        as_json, {**answer, "topics": made}, f"{tenant} registered with default pool {pool}", *made
+    )
 
 
 def _topics(tenant: str, data: Path | None) -> list[str]:
-    """Those that were missing; none where only the API is known."""
+    """Create the missing topics of a tenant; return their names."""
     from cli.bring_up import make_topics
     from infra.supervisor.running import NoStack, load
 
     try:
         stack = load(data_dir(data))
     except NoStack:
-        say("its topics were not made: no stack of this machine is known")
+        say("topics not created: no stack on this machine")
         return []
     return make_topics(stack, [tenant])
 
 
 @tenants.command()
 def retire(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Take no more of a tenant's submissions, and its user from Kafka; what runs goes on."""
+    """Retire a tenant: refuse its submissions, remove its Kafka user; jobs continue."""
     client = api(data)
-    answer = answered(client, client.delete(f"/v1/tenants/{part(tenant)}"))
-    gone = _shut_out(tenant, data)
-    said = [f"its Kafka user {gone} is gone"] if gone else []
-    report(as_json, {**answer, "kafka_user": gone}, f"{tenant} may submit no more", *said)
+    answer = await_answer(client, client.delete(f"/v1/tenants/{part(tenant)}"))
+    gone = _remove_kafka_user(tenant, data)
+    removed = [f"Kafka user removed: {gone}"] if gone else []
+    report(as_json, {**answer, "kafka_user": gone}, f"{tenant} retired", *removed)
 
 
-def _shut_out(tenant: str, data: Path | None) -> str:
-    """Its user that was removed; empty where it had none, or only the API is known."""
-    from cli.tenant_user import shut_out, user_of
+def _remove_kafka_user(tenant: str, data: Path | None) -> str:
+    """Remove the tenant's Kafka user; return its name, empty if it had none."""
+    from cli.tenant_user import remove_user, user_of
     from infra.supervisor.running import NoStack, load
 
     try:
         stack = load(data_dir(data))
     except NoStack:
-        say("whether it has a user on Kafka is not known: no stack of this machine is")
+        say("Kafka user not removed: no stack on this machine")
         return ""
-    return user_of(tenant) if stack.secrets is not None and shut_out(stack, tenant) else ""
+    return user_of(tenant) if stack.secrets is not None and remove_user(stack, tenant) else ""
 
 
 @tenants.command("kafka-user")
 def kafka_user(
     tenant: TenantArgument,
     out: Annotated[
-        Path | None, typer.Option(help="Write it there (0600) instead of showing it once.")
+        Path | None,
+        typer.Option(help="Write the settings to this file (mode 0600) instead of printing them."),
     ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Let a tenant's programs into Kafka with a new password; one that it had ends."""
-    from cli.tenant_user import entrance, keep
+    """Create or renew a tenant's Kafka user; an earlier password is revoked."""
+    from cli.tenant_user import client_settings, store
     from infra.supervisor.running import load
 
     api(data).get(f"/v1/tenants/{part(tenant)}")
-    found = entrance(load(data_dir(data)), tenant)
+    settings = client_settings(load(data_dir(data)), tenant)
     if out is not None:
-        keep(out, found)
-        report(as_json, {"user": found["user"], "file": str(out)}, f"kept in {out}")
+        store(out, settings)
+        report(as_json, {"user": settings["user"], "file": str(out)}, f"stored in {out}")
         return
     if not as_json:
-        say("shown this once:")
-    report(as_json, dict(found), *(f"{name}\t{value}" for name, value in found.items()))
+        say("shown once:")
+    report(as_json, dict(settings), *(f"{name}\t{value}" for name, value in settings.items()))
 
 
 @tenants.command("kafka-revoke")
 def kafka_revoke(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> None:
-    """Take a tenant's user from Kafka; the right to submit through the API stays."""
+    """Remove a tenant's Kafka user; API access is unchanged."""
     from cli.errors import NotFound
-    from cli.tenant_user import shut_out, user_of
+    from cli.tenant_user import remove_user, user_of
     from infra.supervisor.running import load
 
-    if not shut_out(load(data_dir(data)), tenant):
-        raise NotFound(f"{tenant} has no user on Kafka")
+    if not remove_user(load(data_dir(data)), tenant):
+        raise NotFound(f"no Kafka user: {tenant}")
     user = user_of(tenant)
-    report(as_json, {"user": user}, f"{user} may do nothing on Kafka any more")
+    report(as_json, {"user": user}, f"{user} removed from Kafka")
 
 
 @tenants.command()
 def quota(
     tenant: TenantArgument,
-    guaranteed: Annotated[float, typer.Option(min=0, help="GPUs, whatever others use.")],
-    borrow: Annotated[float | None, typer.Option(min=0, help="GPUs above; absent: any.")] = None,
+    guaranteed: Annotated[float, typer.Option(min=0, help="Guaranteed GPUs.")],
+    borrow: Annotated[
+        float | None, typer.Option(min=0, help="Borrowable GPUs; unlimited if not given.")
+    ] = None,
     spot: Annotated[float | None, typer.Option(min=0, help="Spot GPUs.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Default: the tenant's.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pool; defaults to the tenant's pool.")] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Set a tenant's shares of one pool."""
+    """Set a tenant's quota in a pool."""
     given = {"guaranteed_gpus": guaranteed, "borrow_gpus": borrow, "spot_gpus": spot, "pool": pool}
-    wish = {name: value for name, value in given.items() if value is not None}
+    body = {name: value for name, value in given.items() if value is not None}
     client = api(data)
-    answer = answered(client, client.post(f"/v1/tenants/{part(tenant)}/quota", wish))
+    answer = await_answer(client, client.post(f"/v1/tenants/{part(tenant)}/quota", body))
     report(as_json, answer, f"{tenant}: {guaranteed:g} GPUs guaranteed")
 
 
 @keys.command()
 def create(
-    tenant: Annotated[str | None, typer.Option(help="Whose; absent for operators.")] = None,
-    role: Annotated[str, typer.Option(help="viewer, submitter, operator or admin")] = "submitter",
-    key_id: Annotated[str | None, typer.Option("--id", help="Its public first part.")] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Tenant of the key; none for an operator key.")
+    ] = None,
+    role: Annotated[
+        str, typer.Option(help="Role: viewer, submitter, operator or admin.")
+    ] = "submitter",
+    key_id: Annotated[
+        str | None, typer.Option("--id", help="Key id, the public part of the key.")
+    ] = None,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Make a key; it is shown this once and kept nowhere."""
+    """Create an API key; it is shown once and not stored."""
     client = api(data)
     path = f"/v1/tenants/{part(tenant)}/keys" if tenant else "/v1/keys"
     ticket = client.post(path, {"role": role, **({"key_id": key_id} if key_id else {})})
-    answered(client, ticket)
+    await_answer(client, ticket)
     if not as_json:
-        say("shown this once:")
+        say("shown once:")
     report(as_json, ticket, str(ticket["key"]))
 
 
 @keys.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key's public first part.", metavar="KEY")],
+    key_id: Annotated[
+        str, typer.Argument(help="Key id, the public part of the key.", metavar="KEY")
+    ],
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """The key opens nothing any more, within seconds."""
+    """Revoke an API key."""
     client = api(data)
-    answer = answered(client, client.delete(f"/v1/keys/{part(key_id)}"))
-    report(as_json, answer, f"{key_id} opens nothing any more")
+    answer = await_answer(client, client.delete(f"/v1/keys/{part(key_id)}"))
+    report(as_json, answer, f"{key_id} revoked")

@@ -1,4 +1,4 @@
-"""A tenant's own user on the broker: what its programs publish and read with."""
+"""A tenant's user on the broker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from shared.connection import MECHANISM, Connection
 from shared.contracts.topics import submissions, tenant_events
 
 
-class Entrance(TypedDict):
-    """All that a client has to be told."""
+class ClientSettings(TypedDict):
+    """Connection settings of a tenant's Kafka client."""
 
     servers: str
     protocol: str
@@ -32,16 +32,16 @@ class Entrance(TypedDict):
     groups: str
 
 
-def entrance(stack: RunningStack, tenant: str) -> Entrance:
-    """A new password; one that the tenant had ends with it. Its topics are made as well."""
-    admin = _guarded(stack)
+def client_settings(stack: RunningStack, tenant: str) -> ClientSettings:
+    """Create the user with a new password, and its topics; an old password is revoked."""
+    admin = _admin_connection(stack)
     make_topics(stack, [tenant])
     connected = topics.connect(admin)
     try:
-        password = acls.let_in(connected, tenant)
+        password = acls.create_user(connected, tenant)
     finally:
         connected.close()
-    return Entrance(
+    return ClientSettings(
         servers=stack.kafka,
         protocol=admin.protocol,
         mechanism=MECHANISM,
@@ -55,25 +55,25 @@ def entrance(stack: RunningStack, tenant: str) -> Entrance:
 
 
 def user_of(tenant: str) -> str:
-    """Its name on the broker."""
+    """Return the name of a tenant's user on the broker."""
     return acls.TENANT + tenant
 
 
-def shut_out(stack: RunningStack, tenant: str) -> bool:
-    """Its rights end at once, also those of open connections. False: it had no user."""
-    connected = topics.connect(_guarded(stack))
+def remove_user(stack: RunningStack, tenant: str) -> bool:
+    """Remove the user and its rights, also of open connections; False if it had none."""
+    connected = topics.connect(_admin_connection(stack))
     try:
-        return acls.shut_out(connected, tenant)
+        return acls.remove_user(connected, tenant)
     finally:
         connected.close()
 
 
-def keep(path: Path, found: Entrance) -> None:
-    """For this user's eyes only, from its first moment; what was there is replaced as a whole."""
+def store(path: Path, settings: ClientSettings) -> None:
+    """Write the settings to a file of mode 0600, replacing it atomically."""
     half = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            json.dump(found, out, indent=2)
+            json.dump(settings, out, indent=2)
             out.write("\n")
         half.replace(path)
     except OSError as error:
@@ -82,7 +82,7 @@ def keep(path: Path, found: Entrance) -> None:
         raise BadInput(f"--out {path}: {error.strerror}") from None
 
 
-def _guarded(stack: RunningStack) -> Connection:
+def _admin_connection(stack: RunningStack) -> Connection:
     if stack.secrets is None:
-        raise Refused("this broker asks nobody for a password; `berth up --broker kafka` does")
+        raise Refused("the embedded broker has no users; start with `berth up --broker kafka`")
     return stack.connection(acls.ADMIN)

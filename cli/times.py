@@ -1,4 +1,4 @@
-"""Points in time and spans of it as people read them."""
+"""Points in time and durations as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DAY_MS = 86_400_000
 
 
 def clock(at_ms: object) -> str:
-    """Local time of day, with the date where it is not of the last day; `-` for 0 or nothing."""
+    """Return local time of day, with the date if older than a day; `-` for 0 or None."""
     if not isinstance(at_ms, int) or at_ms <= 0:
         return "-"
     moment = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone()
@@ -17,7 +17,7 @@ def clock(at_ms: object) -> str:
 
 
 def span(ms: object) -> str:
-    """`1.2 s`, `3 min 20 s`, `5 h 12 min`."""
+    """Return a duration such as `1.2 s`, `3 min 20 s` or `5 h 12 min`."""
     if not isinstance(ms, (int, float)) or ms < 0:
         return "-"
     seconds = ms / 1000

@@ -1,4 +1,4 @@
-"""`berth validate POOL`: how else its own past would have gone, before anything is switched on."""
+"""`berth validate POOL`: compare policies on the pool's own recorded past."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.arguments import AsJson, Data
-from cli.calls import answered, api
+from cli.calls import api, await_answer
 from cli.errors import BadInput
 from cli.output import emit, lines, say, table
 from cli.target import data_dir
@@ -20,42 +20,49 @@ if TYPE_CHECKING:
 
 
 def validate(
-    pool: Annotated[str, typer.Argument(help="The pool.", metavar="POOL")],
+    pool: Annotated[str, typer.Argument(help="Pool.", metavar="POOL")],
     ledgers: Annotated[
         Path | None,
-        typer.Option(help="Folder of `berth simulate --out`; default: the stack's own log."),
+        typer.Option(help="Directory of `berth simulate --out`; defaults to the log of the stack."),
     ] = None,
     last_share: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="Part of the time that is judged.")
+        float, typer.Option(min=0.01, max=1.0, help="Share of the recorded time that is evaluated.")
     ] = 0.5,
-    jobs: Annotated[int, typer.Option(min=20, help="At most so many, the last ones.")] = 5_000,
+    jobs: Annotated[
+        int, typer.Option(min=20, help="Maximum number of jobs, from the last.")
+    ] = 5_000,
     regret: Annotated[
-        float, typer.Option(min=0, help="By how much another must be better than the first.")
+        float,
+        typer.Option(
+            min=0, help="Improvement over the current policy required to recommend another."
+        ),
     ] = 0.05,
-    apply: Annotated[bool, typer.Option("--apply", help="Set the pool to what is best.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Apply the recommended policy to the pool.")
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Play a pool's recorded past again: learned, ranked preemption, its base; say which to run."""
+    """Replay a pool's recorded past under several policies and recommend one."""
     from simulator.engine.recorded import InsufficientHistory, build_scenario
     from simulator.engine.trial import candidates, choose_candidate, run_trial
 
     if apply and ledgers is not None:
-        raise BadInput("--apply: is for a pool of the stack, not for --ledgers")
+        raise BadInput("--apply cannot be combined with --ledgers")
     past = asyncio.run(_past(pool, ledgers, data))
     try:
         scenario = build_scenario(past, last_share, jobs)
     except InsufficientHistory as error:
         raise BadInput(str(error)) from None
-    found: list[TrialResult] = []
+    trials: list[TrialResult] = []
     for candidate in candidates(scenario.pool):
         if not as_json:
             say(f"playing {len(scenario.jobs)} jobs: {candidate.name}")
-        found.append(run_trial(scenario, candidate))
-    best = found[choose_candidate([each.mean_wait_s for each in found], regret)]
+        trials.append(run_trial(scenario, candidate))
+    best = trials[choose_candidate([trial.mean_wait_s for trial in trials], regret)]
     if apply:
         _apply(past, best, data)
-    _show(past, found, best, apply, as_json)
+    _show(past, trials, best, apply, as_json)
 
 
 async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedPool:
@@ -76,44 +83,44 @@ async def _past(pool: str, ledgers: Path | None, data: Path | None) -> RecordedP
 
 
 def _apply(past: RecordedPool, best: TrialResult, data: Path | None) -> None:
-    """By the command that an operator would send; what is not tried stays as it is."""
+    """Apply the recommended settings to the pool; other settings stay."""
     from simulator.engine.trial import configure_command
 
     assert past.pool is not None, "a scenario was made of it"
     client = api(data)
     body = configure_command(past.pool, best.candidate).model_dump(mode="json", exclude_none=True)
-    answered(client, client.post("/v1/pools", body))
+    await_answer(client, client.post("/v1/pools", body))
 
 
 def _show(
-    past: RecordedPool, found: list[TrialResult], best: TrialResult, applied: bool, as_json: bool
+    past: RecordedPool, trials: list[TrialResult], best: TrialResult, applied: bool, as_json: bool
 ) -> None:
     from dataclasses import asdict
 
     if as_json:
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "pool": past.name,
             "unended": past.unended,
-            "tried": [asdict(each) for each in found],
+            "tried": [asdict(trial) for trial in trials],
             "chosen": asdict(best.candidate),
             "applied": applied,
         }
-        emit(told)
+        emit(document)
         return
     columns = ("SETTINGS", "WAIT S", "P99 S", "JCT S", "USE", "STOPS", "BEST")
     rows = (
         (
-            each.candidate.name,
-            f"{each.mean_wait_s:,.1f}",
-            f"{each.p99_wait_s:,.1f}",
-            f"{each.mean_jct_s:,.1f}",
-            f"{each.utilisation:.1%}",
-            each.preemptions,
-            "*" if each is best else "",
+            trial.candidate.name,
+            f"{trial.mean_wait_s:,.1f}",
+            f"{trial.p99_wait_s:,.1f}",
+            f"{trial.mean_jct_s:,.1f}",
+            f"{trial.utilisation:.1%}",
+            trial.preemptions,
+            "*" if trial is best else "",
         )
-        for each in found
+        for trial in trials
     )
     table(columns, rows)
-    lines([f"{found[0].jobs} jobs counted; {past.unended} had not ended and were left out"])
+    lines([f"{trials[0].jobs} jobs counted; {past.unended} had not ended and were left out"])
     settings = ", ".join(f"{name} {value}" for name, value in best.candidate.settings.items())
     lines([f"{'set' if applied else 'to set'}: {settings}"])

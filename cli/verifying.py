@@ -1,4 +1,4 @@
-"""Runs the independent fold over a stack's ledgers and read models."""
+"""Runs the verifier over a stack's ledgers and read models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Green when there is no violation; each is one line."""
+    """Result of a verification; one line per violation."""
 
     violations: list[str]
     counts: dict[str, int]
@@ -25,7 +25,7 @@ class Verified:
 
 
 def verified(stack: RunningStack, progress: Progress = lambda _: None) -> Verified:
-    """Reads everything; the database is asked as well where the stack has one."""
+    """Verify all ledgers, and the read models if the stack has a database."""
     return asyncio.run(_verified(stack, progress))
 
 
@@ -36,5 +36,7 @@ async def _verified(stack: RunningStack, progress: Progress) -> Verified:
         report = await verify(InstallationLog(log, stack.partitions), conn, progress)
     finally:
         await conn.close()
-    told = [f"{each.rule}: {each.where}: {each.what}" for each in report.violations]
-    return Verified(told, dict(report.counts), report.rules)
+    violations = [
+        f"{violation.rule}: {violation.where}: {violation.what}" for violation in report.violations
+    ]
+    return Verified(violations, dict(report.counts), report.rules)

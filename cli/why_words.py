@@ -1,4 +1,4 @@
-"""The history of a job's waiting in words: what each event meant for it, with its numbers."""
+"""Text of `berth why`: what each event meant for a job, with its numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHASES = {
     "job.placed.v1": "starting",
     "job.start-failed.v1": "stopping",
     "job.preempted.v1": "stopping",
-    "job.migrated.v1": "moving",
+    "job.migrated.v1": "migrating",
     "job.resized.v1": "resizing",
     "job.requeued.v1": "waiting",
     "job.attempt-failed.v1": "backoff",
@@ -27,32 +27,32 @@ PHASES = {
 }
 
 REASONS = {
-    "quota": "its tenant's quota is used up",
+    "quota": "the tenant's quota is used up",
     "spot_quota": "the spot quota is used up",
-    "dependency": "a job that it depends on has not succeeded yet",
+    "dependency": "a dependency has not succeeded yet",
     "no_nodes": "the pool has no nodes yet",
-    "backoff": "it waits before the next attempt",
+    "backoff": "backoff before the next attempt",
     "no_capacity": "too few GPUs are free",
     "no_node_fits": "no node has room for one of its workers",
-    "behind_reservation": "GPUs are kept for a job before it",
-    "behind_head": "the job at the head of the line does not fit, and nobody passes it",
-    "reserved_for_head": "it would delay the job at the head of the line",
-    "rank_missing": "it has no rank yet",
+    "behind_reservation": "GPUs are reserved for a job ahead of it",
+    "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
+    "reserved_for_head": "it would delay the job at the head of the queue",
+    "rank_missing": "not ranked yet",
     "draining": "its nodes are being drained",
-    "infeasible": "the pool could never run it",
+    "infeasible": "no pool capacity could ever run it",
     "higher_class": "a job of a higher class needed the GPUs",
     "spot_reclaimed": "its spot GPUs were reclaimed",
     "outranked": "a job of a better rank needed the GPUs",
     "node_drained": "its node was drained",
     "node_lost": "its node was lost",
-    "migrated": "it goes on where GPUs are kept for it",
-    "resized": "it goes on with another number of workers",
+    "migrated": "it continues on GPUs reserved for it",
+    "resized": "it continues with another number of workers",
     "drain": "its node is drained",
     "slow_node": "its node is slow",
-    "defragment": "so that larger jobs find room",
-    "balance": "so that the load is spread",
-    "grow": "nobody waits for the GPUs that it grows into",
-    "shrink": "a job in line can start on what it gives up",
+    "defragment": "defragmentation for larger jobs",
+    "balance": "load balancing",
+    "grow": "it grows into idle GPUs",
+    "shrink": "a waiting job can start on the released GPUs",
 }
 
 
@@ -61,7 +61,7 @@ def phase(type_: str) -> str:
 
 
 def words(type_: str, data: Data) -> str:
-    """One line; a reason that no table knows is shown as it stands."""
+    """Return one line; an unknown reason is shown unchanged."""
     match type_:
         case "job.admitted.v1":
             return "within quota" + (", borrowed beyond its share" if data.get("borrowed") else "")
@@ -85,32 +85,32 @@ def words(type_: str, data: Data) -> str:
 
 def _placed(data: Data) -> str:
     allocations = cast("list[Data]", data.get("allocations") or [])
-    shown = _few(sorted({str(each["node_id"]) for each in allocations}))
+    shown = _few(sorted({str(allocation["node_id"]) for allocation in allocations}))
     return f"on {shown} after {_seconds(data.get('waited_ms'))}, by {data.get('policy')}"
 
 
 def _few(names: object) -> str:
-    """The first of them, and how many more there are."""
-    found = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
-    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+    """Return the first names and the number of the rest."""
+    shown = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
+    return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
 
 
 def _because(data: Data) -> str:
     reason = str(data.get("reason") or "")
-    said = REASONS.get(reason, reason.replace("_", " "))
-    return "; ".join(part for part in (said, _numbers(data)) if part) or "-"
+    text = REASONS.get(reason, reason.replace("_", " "))
+    return "; ".join(part for part in (text, _numbers(data)) if part) or "-"
 
 
 def _numbers(data: Data) -> str:
-    """What is short, and by how much."""
+    """Return the numbers of a hold or an end."""
     detail = data.get("detail")
-    found: dict[str, object] = dict(detail) if isinstance(detail, dict) else {}
+    numbers: dict[str, object] = dict(detail) if isinstance(detail, dict) else {}
     if isinstance(detail, str) and detail:
-        found["detail"] = detail
+        numbers["detail"] = detail
     for name in ("short_gpus", "exit_code", "attempt", "lost_work_s"):
         if data.get(name) not in (None, "", 0, 0.0):
-            found.setdefault(name, data[name])
-    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in found.items())
+            numbers.setdefault(name, data[name])
+    return ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in numbers.items())
 
 
 def _shown(value: object) -> str:
@@ -121,39 +121,41 @@ def _seconds(ms: object) -> str:
     return f"{ms / 1000:.1f} s" if isinstance(ms, (int, float)) else "-"
 
 
-def deciding(line: object, placing: object) -> list[str]:
-    """What decided: the place in line of a job that waits, or the terms of its last placing."""
-    found: list[str] = []
-    if isinstance(line, dict):
-        found.append(_in_line(line))
+def deciding(position: object, placing: object) -> list[str]:
+    """Return the queue position of a waiting job, or the terms of its last placement."""
+    shown: list[str] = []
+    if isinstance(position, dict):
+        shown.append(_queue_position(position))
     if isinstance(placing, dict):
-        found += [_placing(placing), *_terms(placing.get("terms"))]
-    return found
+        shown += [_placing(placing), *_terms(placing.get("terms"))]
+    return shown
 
 
-def _in_line(line: Data) -> str:
-    """Scores of the job, of the one ahead and of the first say how far it is from its turn."""
-    waiting = line.get("waiting")
-    if line.get("position") is None:
-        return f"not among the first of {waiting} in line, by {_ranker(line)}"
+def _queue_position(position: Data) -> str:
+    """Return the queue position with the scores of the job, the one ahead, and the first."""
+    waiting = position.get("waiting")
+    if position.get("position") is None:
+        return f"not among the first of {waiting} in the queue, by {_ranker(position)}"
     scores = {
-        "score": line.get("score"),
-        "ahead": line.get("score_ahead"),
-        "first": line.get("best_score"),
+        "score": position.get("score"),
+        "ahead": position.get("score_ahead"),
+        "first": position.get("best_score"),
     }
-    said = ", ".join(
+    shown = ", ".join(
         f"{name} {_shown(value)}" for name, value in scores.items() if value is not None
     )
-    return f"number {line['position']} of {waiting} in line, by {_ranker(line)}: {said}"
+    return (
+        f"number {position['position']} of {waiting} in the queue, by {_ranker(position)}: {shown}"
+    )
 
 
-def _ranker(line: Data) -> str:
-    learned, runtime = line.get("learned"), line.get("runtime")
-    parts = [str(line.get("base_policy"))]
+def _ranker(position: Data) -> str:
+    learned, runtime = position.get("learned"), position.get("runtime")
+    parts = [str(position.get("base_policy"))]
     if runtime not in (None, "", "none"):
         parts.append(f"run times from {runtime}")
     if learned:
-        parts.append(f"re-ranked by {learned}{_model(line)}")
+        parts.append(f"re-ranked by {learned}{_model(position)}")
     return ", ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Three real programs for the two slots of this machine: alone, as a gang, and failing once."""
+"""Three real programs for the two local slots: a single job, a gang, and one retry."""
 
 from __future__ import annotations
 

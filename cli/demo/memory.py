@@ -1,4 +1,4 @@
-"""How much memory the stack takes: sampled while it runs, by process of the stack."""
+"""Memory use of the stack, sampled per process while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from infra.supervisor import usage
 
 @dataclass(slots=True)
 class Peaks:
-    """Of all samples so far, in MiB."""
+    """Return the peak of all samples, in MiB."""
 
     data_dir: Path
     peak_rss_mib: float = 0.0
@@ -18,9 +18,9 @@ class Peaks:
     by_process_mib: dict[str, float] = field(default_factory=dict)
 
     def sample(self) -> None:
-        found = usage.memory(self.data_dir)
-        for name, each in found.items():
-            self.by_process_mib[name] = max(self.by_process_mib.get(name, 0.0), each.pss_mib)
-        whole = sum(found.values(), usage.Memory())
+        by_process = usage.memory(self.data_dir)
+        for name, used in by_process.items():
+            self.by_process_mib[name] = max(self.by_process_mib.get(name, 0.0), used.pss_mib)
+        whole = sum(by_process.values(), usage.Memory())
         self.peak_rss_mib = max(self.peak_rss_mib, whole.rss_mib)
         self.peak_pss_mib = max(self.peak_pss_mib, whole.pss_mib)

@@ -1,4 +1,4 @@
-"""What a demo is told, and the numbers it goes by."""
+"""Options and time limits of the demo."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ TENANTS = ("vision", "language", "speech", "robotics")
 JOBS = 200
 SPEED = 600.0
 SHORTEST_WALL_S, LONGEST_WALL_S = 40.0, 110.0
-"""Of a replay whose speed is `auto`: of the three minutes of a check, starting, verifying and
-stopping take the rest; few jobs need not take so long."""
+"""Bounds of a replay of speed `auto`, so that a check ends within three minutes, with its start,
+verification and stop."""
 
 WALL_S_PER_JOB = 0.1
 
 GRACE_S = 120.0
 PATIENCE = 2.0
-"""A replay that takes more than its plan times this, plus the grace, is stuck."""
+"""A replay that takes longer than its plan times this factor, plus the grace, has failed."""
 
 
 def replay_wall_s(jobs: int) -> float:
-    """Wall seconds that a replay of so many jobs may take."""
+    """Return the wall seconds planned for a replay of this many jobs."""
     return min(LONGEST_WALL_S, max(SHORTEST_WALL_S, jobs * WALL_S_PER_JOB))
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """`speed` None picks a time scale at which the replay ends in time."""
+    """Options of a demo; `speed` None selects a time scale at which the replay ends in time."""
 
     data_dir: Path
     trace: str

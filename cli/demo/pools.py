@@ -1,4 +1,4 @@
-"""The demo's two pools: a scaled cluster that is simulated, and this machine."""
+"""The two pools of the demo: a simulated cluster with scaled time, and this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Group = dict[str, object]
 
 
 def inventories(types: Sequence[str]) -> Inventories:
-    """32 nodes of 8 GPUs; where the workload names types, the nodes are of those."""
+    """Return the inventory: 32 nodes of 8 GPUs, of the GPU types that the workload names."""
     return {VIRTUAL: cluster(types), LOCAL: inventory(LOCAL_POOL)}
 
 
@@ -37,22 +37,24 @@ def pools(time_scale: float) -> list[ConfigurePool]:
     ]
 
 
-def node_count(found: Inventories) -> int:
-    """How many nodes have to join before all are there."""
-    groups = (each for pool in found.values() for each in cast("list[Group]", pool["nodes"]))
+def node_count(inventories: Inventories) -> int:
+    """Return the number of nodes in the inventories."""
+    groups = (
+        group for pool in inventories.values() for group in cast("list[Group]", pool["nodes"])
+    )
     return sum(int(str(group.get("count", 1))) for group in groups)
 
 
-def capacity_gpus(found: Inventories) -> float:
-    groups = cast("list[Group]", found[VIRTUAL]["nodes"])
-    return sum(int(str(each["count"])) * int(str(each["gpus"])) for each in groups)
+def capacity_gpus(inventories: Inventories) -> float:
+    groups = cast("list[Group]", inventories[VIRTUAL]["nodes"])
+    return sum(int(str(group["count"])) * int(str(group["gpus"])) for group in groups)
 
 
 def _named(groups: Sequence[Group], types: Sequence[str]) -> list[Group]:
-    """As many nodes in all, shared out over the workload's types and filled up to three."""
-    spare = [name for name in (str(each["gpu_type"]) for each in groups) if name not in types]
+    """Spread the nodes over the GPU types of the workload, at most three types."""
+    spare = [name for name in (str(group["gpu_type"]) for group in groups) if name not in types]
     wanted = [*types, *spare][: max(len(groups), len(types))]
-    total = sum(int(str(each["count"])) for each in groups)
+    total = sum(int(str(group["count"])) for group in groups)
     share, rest = divmod(total, len(wanted))
     return [_group(groups[0], name, share + (index < rest)) for index, name in enumerate(wanted)]
 

@@ -1,4 +1,4 @@
-"""Feeds a running stack and watches until every job has ended, or time is up."""
+"""Replays a workload into a running stack until every job has ended or time is up."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from infra.supervisor.running import RunningStack
 READY_S = 90.0
 TICK_S = 0.25
 LOOK_EVERY = 8
-"""Ticks between two looks at memory and at whether the stack still runs."""
+"""Ticks between two samples of memory and liveness."""
 
 GUARANTEED_GPUS = 64.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended; `missing` names what never came to its end."""
+    """Result of a replay; `missing` lists the jobs that did not end."""
 
     progress: Progress
     replayed: list[str]
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Replaying:
-    """One replay into one stack."""
+    """A replay into a running stack."""
 
     stack: RunningStack
     due: Sequence[Timed]
@@ -57,9 +57,9 @@ class Replaying:
     progress: Progress = field(default_factory=Progress)
 
     async def run(self) -> Outcome:
-        """Returns when all jobs have ended; with `stays` only when it is cancelled."""
-        replayed = [each.submission.job_id for each in self.due]
-        local = [each.job_id for each in self.local]
+        """Run until all jobs have ended; with `stays` until cancelled."""
+        replayed = [item.submission.job_id for item in self.due]
+        local = [item.job_id for item in self.local]
         self.progress.expected = {*replayed, *local}
         memory = Peaks(self.stack.data_dir)
         feeder = Feeder(self.stack.connection("operator"), self.stack.partitions)
@@ -76,30 +76,30 @@ class Replaying:
             await asyncio.gather(watching, return_exceptions=True)
 
     async def _until_ready(self, watching: asyncio.Future[None]) -> None:
-        """Nodes have joined and the gateway takes submissions: what comes now is placed at once."""
+        """Wait until the nodes have joined and the gateway accepts submissions."""
         port = self.stack.ports["gateway"]["metrics"]
 
         def is_ready() -> bool:
-            there = len(self.progress.nodes) >= self.nodes
-            return watching.done() or (there and supervise.is_ready(port))
+            joined = len(self.progress.nodes) >= self.nodes
+            return watching.done() or (joined and supervise.is_ready(port))
 
         if not await until(is_ready, READY_S):
-            raise CliError(self._who_is_missing())
+            raise CliError(self._not_ready())
         if watching.done():
             watching.result()
 
-    def _who_is_missing(self) -> str:
-        """The first line of what a person would look at."""
-        away = [each.name for each in supervise.status(self.stack.data_dir) if not each.ready]
-        there = len(self.progress.nodes)
+    def _not_ready(self) -> str:
+        """Return one line on what is not ready."""
+        not_ready = [item.name for item in supervise.status(self.stack.data_dir) if not item.ready]
+        joined = len(self.progress.nodes)
         return (
-            f"not ready after {READY_S:g} s: {there} of {self.nodes} nodes joined; not ready: "
-            f"{', '.join(away) or 'none'}; logs are in {self.stack.data_dir / 'logs'}"
+            f"not ready after {READY_S:g} s: {joined} of {self.nodes} nodes joined; not ready: "
+            f"{', '.join(not_ready) or 'none'}; logs are in {self.stack.data_dir / 'logs'}"
         )
 
     async def _feed(self, feeder: Feeder) -> None:
         await asyncio.to_thread(self._set_quotas)
-        now = [Timed(0.0, each) for each in self.local]
+        now = [Timed(0.0, item) for item in self.local]
         await feeder.run([*now, *self.due])
 
     def _set_quotas(self) -> None:
@@ -147,4 +147,4 @@ class Replaying:
 
 def _still_runs(data_dir: Path) -> None:
     if not supervise.is_running(data_dir):
-        raise DidNotStart(supervise.why_stopped(data_dir) or "the stack has stopped")
+        raise DidNotStart(supervise.why_stopped(data_dir) or "stack stopped")

@@ -1,4 +1,4 @@
-"""The demo from start to end: a stack, a workload, what became of it, and a clean stop."""
+"""The demo from start to end: start a stack, replay a workload, report, stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from simulator.workload.scale import ReplayPlan, plan_replay
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that is known before anything is started."""
+    """The demo's inputs, read and checked before anything is started."""
 
     jobs: Sequence[WorkloadJob]
     inventories: Inventories
@@ -44,7 +44,7 @@ class Prepared:
 
 
 def demo(options: DemoOptions) -> int:
-    """The exit code: 0 unless something did not come to its end, or verify found a violation."""
+    """Run the demo and return its exit code: 1 if a job did not end or verify failed."""
     began_s = psutil.Process().create_time()
     prepared = prepare(options)
     with _terminated_like_interrupted():
@@ -58,17 +58,19 @@ def demo(options: DemoOptions) -> int:
 
 
 def prepare(options: DemoOptions) -> Prepared:
-    """Raises BadInput for a workload that cannot be read, before anything is started."""
+    """Read and check the inputs. Raises BadInput for a workload that cannot be read."""
     jobs = workload(options.trace, options.jobs, options.seed)
-    found = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
-    plan = plan_replay(jobs, pools.capacity_gpus(found), replay_wall_s(len(jobs)), options.speed)
-    return Prepared(jobs, found, plan)
+    inventories = pools.inventories([job.gpu_type for job in jobs if job.gpu_type])
+    plan = plan_replay(
+        jobs, pools.capacity_gpus(inventories), replay_wall_s(len(jobs)), options.speed
+    )
+    return Prepared(jobs, inventories, plan)
 
 
 def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
     open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants)
-    say(f"the stack is up after {time.time() - began_s:.1f} s; API: {stack.gateway}")
+    say(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
     replaying = Replaying(
         stack=stack,
         due=due(prepared),
@@ -83,17 +85,17 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     outcome = asyncio.run(replaying.run())
     if outcome.missing:
         first = ", ".join(outcome.missing[:5])
-        say(f"gave up after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}")
+        say(f"timeout after {replaying.timeout_s:.0f} s: {len(outcome.missing)} jobs: {first}")
     if not options.check:
         return 0
-    told = summary(outcome, prepared.plan.time_scale, began_s)
-    emit(told)
-    return 0 if told["verify"] == "ok" else 1
+    result = summary(outcome, prepared.plan.time_scale, began_s)
+    emit(result)
+    return 0 if result["verify"] == "ok" else 1
 
 
 def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
     if supervise.is_running(options.data_dir):
-        raise Refused(f"a demo runs in {options.data_dir} already; stop it first")
+        raise Refused(f"a demo is already running in {options.data_dir}; stop it first")
     shutil.rmtree(options.data_dir, ignore_errors=True)
     wanted = supervise.StackOptions(
         data_dir=options.data_dir,
@@ -106,7 +108,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
 
 
 def due(prepared: Prepared) -> list[Timed]:
-    """Each job as its tenant's submission, at its time on the replay's clock."""
+    """Return each job as a submission of its tenant, at its time in the replay."""
     run = _run_name(prepared)
     return timed(
         prepared.jobs, prepared.plan.time_scale, lambda job: of_workload(job, DEMO_POOL, run)
@@ -119,7 +121,7 @@ def _run_name(prepared: Prepared) -> str:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends a demo as Ctrl-C does: with everything stopped."""
+    """Handle SIGTERM like Ctrl-C, so that the stack is stopped."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What a demo says at its end: the JSON contract of a check, and what to try next."""
+"""Output of the demo: the JSON summary of a check, and suggested commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 20
 
 
 def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]:
-    """`verify` is ok only when nothing is missing, real programs ran well, and no rule broke."""
+    """Return the JSON summary; `verify` is ok if all jobs ended and no rule was violated."""
     progress = outcome.progress
     counts = Counter(progress.phase(job_id) for job_id in outcome.replayed)
     local = Counter(progress.phase(job_id) for job_id in outcome.local)
@@ -23,7 +23,10 @@ def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]
     good = not outcome.missing and not report.violations and set(local) <= {"succeeded"}
     return {
         "verify": "ok" if good else "failed",
-        "jobs": {"submitted": len(outcome.replayed), **{each: counts[each] for each in TERMINAL}},
+        "jobs": {
+            "submitted": len(outcome.replayed),
+            **{phase: counts[phase] for phase in TERMINAL},
+        },
         "speed": speed,
         "wall_s": round(time.time() - began_s, 2),
         "first_placed_s": round(progress.first_placed_at / 1000 - began_s, 2),
@@ -41,7 +44,7 @@ def summary(outcome: Outcome, speed: float, began_s: float) -> dict[str, object]
 
 
 def advice(stack: RunningStack) -> list[str]:
-    """For the one who looks on while it runs."""
+    """Return the lines shown while the demo runs."""
     return [
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
@@ -50,5 +53,5 @@ def advice(stack: RunningStack) -> list[str]:
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
         "          berth why JOB; berth trace JOB; berth verify",
-        "Ctrl-C stops everything.",
+        "press Ctrl-C to stop",
     ]

@@ -1,4 +1,4 @@
-"""Publishes submissions to Kafka, each at its time, many in flight, none twice by meaning."""
+"""Publishes submissions to Kafka, each at its time; a repeat has the same key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRY_S = 0.5
 
 
 class Timed(NamedTuple):
-    """A submission, and the second after the start at which it is due."""
+    """A submission and its time in seconds after the start."""
 
     at_s: float
     submission: Submission
@@ -27,14 +27,14 @@ class Timed(NamedTuple):
 
 @dataclass(slots=True)
 class Feeder:
-    """One run over a list in order of time; `sent` counts what the broker acknowledged."""
+    """One pass over a list in order of time; `sent` counts acknowledged submissions."""
 
     connection: Connection
     partitions: int
     sent: int = 0
 
     async def run(self, due: Sequence[Timed]) -> None:
-        """Returns when all are acknowledged; raises OutcomeUnknown where one never was."""
+        """Return when all are acknowledged. Raises OutcomeUnknown if one is not."""
         loop = asyncio.get_running_loop()
         start_s = loop.time()
         producer = TopicProducer(self.connection, linger_ms=LINGER_MS, client="berth-replay")
@@ -50,7 +50,7 @@ class Feeder:
             try:
                 await producer.send(topic, number % self.partitions, value)
             except OutcomeUnknown:
-                # Its idempotency key makes a second copy the same wish.
+                # Sending again is safe: the idempotency key makes it the same job.
                 if not left:
                     raise
                 await asyncio.sleep(RETRY_S)

@@ -1,4 +1,4 @@
-"""What has become of the submitted jobs: a fold over the ledgers of admission and placement."""
+"""Progress of submitted jobs: a fold over the ledgers of admission and placement."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TERMINAL = ("succeeded", "failed", "cancelled", "rejected")
 
 @dataclass(slots=True)
 class Progress:
-    """Two ledgers have no order between them: what placement says of a job goes first."""
+    """Two ledgers have no order between them: placement's phase of a job takes precedence."""
 
     expected: set[str] = field(default_factory=set)
     by_ledger: dict[str, dict[str, str]] = field(
@@ -74,26 +74,26 @@ class Progress:
         self.by_ledger[fact.ledger][event.subject] = phase
         if phase in TERMINAL:
             self.last_end_at = max(self.last_end_at, fact.at)
-        self.decisions.append(said(event, phase))
+        self.decisions.append(decision_line(event, phase))
 
     def _place(self, fact: Fact, placed: JobPlaced) -> None:
         self.by_ledger["placement"][placed.job_id] = "placed"
         self.first_placed_at = self.first_placed_at or fact.at
         self.waits_ms.append(placed.waited_ms)
         self.placed_at.append(fact.at)
-        for each in placed.allocations:
-            milli = each.gpu_milli * len(each.gpus)
-            gpu_type = self._gpu_type(each.node_id)
-            self.held_milli[f"{fact.place}/{each.rank}"] = (gpu_type, milli)
+        for allocation in placed.allocations:
+            milli = allocation.gpu_milli * len(allocation.gpus)
+            gpu_type = self._gpu_type(allocation.node_id)
+            self.held_milli[f"{fact.place}/{allocation.rank}"] = (gpu_type, milli)
             self.used_milli[gpu_type] += milli
-        self.decisions.append(said(placed, "placed"))
+        self.decisions.append(decision_line(placed, "placed"))
 
     def _gpu_type(self, node_id: str) -> str:
         node = self.nodes.get(node_id)
         return node.gpu_type if node else ""
 
     def utilisation(self) -> dict[str, tuple[float, float]]:
-        """Used and offered GPUs by type."""
+        """Return used and offered GPUs by type."""
         offered: Counter[str] = Counter()
         for node in self.nodes.values():
             offered[node.gpu_type] += node.gpus
@@ -108,18 +108,18 @@ class Progress:
         return median(self.waits_ms) / 1000 if self.waits_ms else None
 
     def phase(self, job_id: str) -> str:
-        """`unknown` until one of the ledgers has it."""
+        """Return the phase of a job; `unknown` until a ledger holds it."""
         placed = self.by_ledger["placement"].get(job_id)
         return placed or self.by_ledger["admission"].get(job_id, "unknown")
 
     def counts(self) -> dict[str, int]:
-        """Expected jobs by phase; what the ledgers do not know yet is `unknown`."""
+        """Return the number of expected jobs by phase."""
         return dict(Counter(self.phase(job_id) for job_id in self.expected))
 
     def missing(self) -> list[str]:
-        """Expected jobs that have not ended, with their phase."""
-        found = ((job_id, self.phase(job_id)) for job_id in sorted(self.expected))
-        return [f"{job_id} ({phase})" for job_id, phase in found if phase not in TERMINAL]
+        """Return the expected jobs that have not ended, with their phase."""
+        phases = ((job_id, self.phase(job_id)) for job_id in sorted(self.expected))
+        return [f"{job_id} ({phase})" for job_id, phase in phases if phase not in TERMINAL]
 
 
 def phase_after(event: Event) -> str | None:
@@ -146,12 +146,12 @@ def phase_after(event: Event) -> str | None:
             return None
 
 
-def said(event: Event, phase: str) -> str:
-    """One decision as one line."""
+def decision_line(event: Event, phase: str) -> str:
+    """Return a decision as one line."""
     short = event.subject[:8]
     match event:
         case JobPlaced():
-            where = ", ".join(sorted({each.node_id for each in event.allocations})[:3])
+            where = ", ".join(sorted({allocation.node_id for allocation in event.allocations})[:3])
             return f"{short} placed on {where} after {event.waited_ms / 1000:.1f} s"
         case JobHeld():
             return f"{short} held: {event.reason}, {event.short_gpus:g} GPUs short"

@@ -1,4 +1,4 @@
-"""One replay into a stack that runs already, with progress."""
+"""Replays a workload into a running stack, with progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TICK_S = 0.25
 
 
 class Replayed(TypedDict):
-    """Counts by phase, and the first jobs that did not come to their end."""
+    """Counts by phase, and the first jobs that did not end."""
 
     jobs: dict[str, int]
     missing: list[str]
@@ -26,7 +26,7 @@ class Replayed(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What to replay where; without `wait` it is over when everything is submitted."""
+    """A workload and its stack; without `wait` the replay ends with the last submission."""
 
     stack: RunningStack
     due: Sequence[Timed]
@@ -40,7 +40,7 @@ def replayed(run: Run) -> Replayed:
 
 
 async def _replayed(run: Run) -> Replayed:
-    progress = Progress({each.submission.job_id for each in run.due})
+    progress = Progress({timed.submission.job_id for timed in run.due})
     feeder = Feeder(run.stack.connection("operator"), run.stack.partitions)
     watching = asyncio.ensure_future(
         follow(progress, run.stack.connection("verify"), run.stack.partitions)
@@ -52,7 +52,7 @@ async def _replayed(run: Run) -> Replayed:
         for task in (feeding, watching):
             task.cancel()
         await asyncio.gather(feeding, watching, return_exceptions=True)
-    counts = Counter(progress.phase(each.submission.job_id) for each in run.due)
+    counts = Counter(progress.phase(timed.submission.job_id) for timed in run.due)
     ended = {phase: counts[phase] for phase in TERMINAL}
     missing = progress.missing()[:20] if run.wait else []
     return Replayed(jobs={"submitted": feeder.sent, **ended}, missing=missing)

@@ -1,4 +1,4 @@
-"""What a replay shows while it runs: a live table on a terminal, a line now and then elsewhere."""
+"""Progress display of a replay: a live table on a terminal, periodic lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAITING = ("unknown", "admitted", "deferred", "waiting", "stopping")
 
 @dataclass(slots=True)
 class Shown:
-    """The numbers of one moment."""
+    """Figures of one moment of a replay."""
 
     sent: int
     total: int
@@ -54,19 +54,19 @@ def shown(progress: Progress, sent: int, total: int) -> Shown:
 
 
 class Screen:
-    """`update` may be called as often as one likes."""
+    """Shows figures; `update` may be called at any rate."""
 
     def __init__(self, progress: Progress, speed: float, live: Live | None) -> None:
         self._progress = progress
         self._speed = speed
         self._live = live
-        self._said_at_s = 0.0
+        self._printed_at_s = 0.0
 
     def update(self, now: Shown) -> None:
         if self._live is not None:
             self._live.update(self._drawn(now))
-        elif time.monotonic() - self._said_at_s >= PLAIN_EVERY_S:
-            self._said_at_s = time.monotonic()
+        elif time.monotonic() - self._printed_at_s >= PLAIN_EVERY_S:
+            self._printed_at_s = time.monotonic()
             sys.stderr.write(_line(now) + "\n")
             sys.stderr.flush()
 
@@ -85,7 +85,7 @@ class Screen:
 
 @contextmanager
 def screen(progress: Progress, speed: float) -> Iterator[Screen]:
-    """Plain lines on stderr where that is no terminal."""
+    """Open a display; plain lines on stderr if it is not a terminal."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield Screen(progress, speed, None)

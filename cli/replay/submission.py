@@ -1,4 +1,4 @@
-"""A job of a workload as the submission that its tenant would have written."""
+"""A job of a workload as a submission of its tenant."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from simulator.workload.rows import WorkloadJob
 SOURCE = "/berth/cli"
 CHECKPOINT_S = 60.0
 RESTART_S = 60.0
-"""No trace says what a preemption costs: up to a minute of work, and a minute to start again."""
+"""Assumed cost of a preemption, which no trace records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What goes to `submissions.<tenant>`; `job_id` is what Berth will call it."""
+    """A record of `submissions.<tenant>`; `job_id` is the id that Berth derives from it."""
 
     tenant: str
     pool: str
@@ -32,7 +32,7 @@ class Submission:
 
     @property
     def body(self) -> dict[str, object]:
-        """As the REST API takes it too."""
+        """The body, as accepted by the REST API too."""
         return {"pool": self.pool, "idempotency_key": self.key, "spec": self.spec}
 
     def encoded(self) -> bytes:
@@ -41,7 +41,7 @@ class Submission:
 
 
 def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
-    """The same job of the same run is the same wish, so a repeat is free."""
+    """Return the submission of a job; a repeat within a run has the same key."""
     spec: dict[str, object] = {
         "name": job.name or "job",
         "user": job.user,
@@ -66,5 +66,5 @@ def of_workload(job: WorkloadJob, pool: str, run: str) -> Submission:
 
 
 def exit_code(succeeded: bool | None) -> int:
-    """A trace's cancelled jobs ran for as long as they did: they end well here."""
+    """Return the exit code; a cancelled job of a trace succeeds after its recorded run time."""
     return 1 if succeeded is False else 0

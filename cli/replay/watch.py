@@ -1,4 +1,4 @@
-"""Follows the ledgers of admission and placement from their beginning into a `Progress`."""
+"""Folds the ledgers of admission and placement into a `Progress`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_S = 0.1
 
 
 async def follow(progress: Progress, connection: Connection, partitions: int) -> None:
-    """Runs until it is cancelled."""
+    """Run until cancelled."""
     log = KafkaLog(connection, client="berth-watch")
     tail = LedgerTail(log, {ledger: range(partitions) for ledger in LEDGERS})
     try:
@@ -29,7 +29,7 @@ async def follow(progress: Progress, connection: Connection, partitions: int) ->
 
 
 async def until(is_so: Callable[[], bool], timeout_s: float) -> bool:
-    """True as soon as it is so; False when time is up."""
+    """Wait until the predicate holds; return False on timeout."""
     ends_s = asyncio.get_running_loop().time() + timeout_s
     while not is_so():
         if asyncio.get_running_loop().time() > ends_s:

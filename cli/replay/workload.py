@@ -1,4 +1,4 @@
-"""A workload from its name, and its jobs at their times."""
+"""Workloads by name, and the submission times of their jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.workload.source import load
 
 
 def workload(trace: str, jobs: int | None, seed: int) -> list[WorkloadJob]:
-    """Raises BadInput with file, column and row of what cannot be read."""
+    """Load a workload. Raises BadInput with file, column and row on an unreadable value."""
     try:
         return load(trace, jobs, seed=seed).jobs
     except TraceError as error:
@@ -22,8 +22,8 @@ def workload(trace: str, jobs: int | None, seed: int) -> list[WorkloadJob]:
 
 
 def timed(
-    jobs: Sequence[WorkloadJob], speed: float, wish: Callable[[WorkloadJob], Submission]
+    jobs: Sequence[WorkloadJob], speed: float, submission_of: Callable[[WorkloadJob], Submission]
 ) -> list[Timed]:
-    """Each job as its tenant's submission, at its second of the replay."""
+    """Return each job as a submission, with its second of the replay."""
     offsets_s = submit_offsets_s(jobs, speed)
-    return [Timed(at_s, wish(job)) for at_s, job in zip(offsets_s, jobs, strict=True)]
+    return [Timed(at_s, submission_of(job)) for at_s, job in zip(offsets_s, jobs, strict=True)]

@@ -184,7 +184,7 @@ def apply(admin: KafkaAdminClient, secrets: Path) -> None:
     _settle(admin, table().union(*map(of_tenant, tenants)))
 
 
-def let_in(admin: KafkaAdminClient, tenant: str) -> str:
+def create_user(admin: KafkaAdminClient, tenant: str) -> str:
     """A tenant's user with a new password, which is returned and kept nowhere; an old one ends."""
     password = kafka_users.new_password()
     set_passwords(admin, {TENANT + tenant: password})
@@ -192,7 +192,7 @@ def let_in(admin: KafkaAdminClient, tenant: str) -> str:
     return password
 
 
-def shut_out(admin: KafkaAdminClient, tenant: str) -> bool:
+def remove_user(admin: KafkaAdminClient, tenant: str) -> bool:
     """Take rights first: they end open connections' power at once. False: there was no user."""
     user = TENANT + tenant
     _remove(admin, {each for each in grants(admin) if each.user == user})

@@ -64,7 +64,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     with _alone(data_dir):
         if control.is_up(data_dir):
-            raise NoStack(f"a stack runs in {data_dir} already; `berth down` stops it")
+            raise NoStack(f"a stack is already running in {data_dir}; stop it with `berth down`")
         stack = _plan(options, data_dir)
         try:
             say(f"starting the {stack.broker} broker, Postgres and the services")

@@ -1,4 +1,4 @@
-"""What may be typed, what is refused, and with which exit code."""
+"""Arguments, exit codes and error lines of the command."""
 
 from __future__ import annotations
 
@@ -47,52 +47,54 @@ def test_a_broker_is_one_of_two() -> None:
 
 
 def test_help_names_every_command_and_starts_without_the_heavy_parts() -> None:
-    found = berth("--help")
-    assert found.returncode == 0
+    completed = berth("--help")
+    assert completed.returncode == 0
     for name in ("up", "demo", "submit", "why", "trace", "drain", "tenants", "dead", "bench"):
-        assert name in found.stdout
+        assert name in completed.stdout
     heavy = "import sys, cli.main; print([m for m in sys.modules if m.split('.')[0] in "
     heavy += "('aiokafka', 'kafka', 'pydantic', 'pyarrow', 'asyncpg', 'rich', 'fastapi')])"
-    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run(
+        [sys.executable, "-c", heavy], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == "[]"
 
 
-def test_a_wrong_word_ends_with_2_and_says_so_on_stderr_alone() -> None:
+def test_a_wrong_argument_exits_with_2_and_writes_to_stderr_alone() -> None:
     for words in (["nonsense"], ["jobs", "--limit", "0"], ["demo", "--speed", "x"], ["submit"]):
-        found = berth(*words, BERTH_URL="http://127.0.0.1:9")
-        assert (found.returncode, found.stdout) == (2, ""), words
-        assert "Traceback" not in found.stderr
+        completed = berth(*words, BERTH_URL="http://127.0.0.1:9")
+        assert (completed.returncode, completed.stdout) == (2, ""), words
+        assert "Traceback" not in completed.stderr
 
 
-def test_nobody_there_ends_with_3_in_one_line(tmp_path: Path) -> None:
+def test_an_unreachable_api_exits_with_3_and_one_line(tmp_path: Path) -> None:
     for env in ({"BERTH_URL": "http://127.0.0.1:9"}, {"BERTH_HOME": str(tmp_path)}):
-        found = berth("jobs", "--json", **env)
-        assert (found.returncode, found.stdout) == (3, "")
-        assert found.stderr.startswith("berth: ")
-        assert len(found.stderr.splitlines()) == 1
+        completed = berth("jobs", "--json", **env)
+        assert (completed.returncode, completed.stdout) == (3, "")
+        assert completed.stderr.startswith("berth: ")
+        assert len(completed.stderr.splitlines()) == 1
 
 
-def test_what_needs_a_stack_says_that_there_is_none(tmp_path: Path) -> None:
+def test_a_command_that_needs_a_stack_exits_with_3_without_one(tmp_path: Path) -> None:
     for words in (["verify"], ["projections", "status"], ["access", "bootstrap"], ["status"]):
-        found = berth(*words, "--json", BERTH_HOME=str(tmp_path))
-        assert found.returncode == 3, found.stderr
-        assert len(found.stderr.splitlines()) <= 1
+        completed = berth(*words, "--json", BERTH_HOME=str(tmp_path))
+        assert completed.returncode == 3, completed.stderr
+        assert len(completed.stderr.splitlines()) <= 1
 
 
 def test_stopping_nothing_is_fine(tmp_path: Path) -> None:
-    found = berth("down", "--json", BERTH_HOME=str(tmp_path))
-    assert found.returncode == 0
-    assert json.loads(found.stdout)["stopped"] is False
+    completed = berth("down", "--json", BERTH_HOME=str(tmp_path))
+    assert completed.returncode == 0
+    assert json.loads(completed.stdout)["stopped"] is False
 
 
 def test_a_trace_that_cannot_be_read_is_named_before_anything_starts(tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"no parquet")
     began_s = time.monotonic()
-    found = berth("demo", "--check", "--trace", str(bad), "--data", str(tmp_path / "data"))
-    assert found.returncode == 2
-    assert str(bad) in found.stderr
-    assert len(found.stderr.splitlines()) == 1
+    completed = berth("demo", "--check", "--trace", str(bad), "--data", str(tmp_path / "data"))
+    assert completed.returncode == 2
+    assert str(bad) in completed.stderr
+    assert len(completed.stderr.splitlines()) == 1
     assert not (tmp_path / "data").exists()
     assert time.monotonic() - began_s < 10 * FASTEST_S
 
@@ -103,9 +105,9 @@ def test_a_trace_without_a_column_names_the_column(tmp_path: Path) -> None:
 
     path = tmp_path / "short.parquet"
     pq.write_table(pa.table({"job_id": ["a"], "submit_s": [0.0], "gpus": [1.0]}), path)
-    found = berth("demo", "--check", "--trace", str(path), "--data", str(tmp_path / "data"))
-    assert found.returncode == 2
-    assert "duration_s" in found.stderr
+    completed = berth("demo", "--check", "--trace", str(path), "--data", str(tmp_path / "data"))
+    assert completed.returncode == 2
+    assert "duration_s" in completed.stderr
 
 
 def test_a_benchmark_that_is_not_there_is_not_found() -> None:
@@ -114,14 +116,14 @@ def test_a_benchmark_that_is_not_there_is_not_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("policies", "--quick", "--model", "nope"), "learned: 'nope-preempt', must be one of"),
         (("chaos", "--only", "nope"), "only=nope: parts are stall,"),
     ],
 )
-def test_a_benchmark_says_what_is_wrong_with_its_options(words: tuple[str, ...], said: str) -> None:
-    done = berth("bench", *words)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"berth bench {words[0]}: {said}")
-    assert done.stderr.count("\n") == 1
+def test_a_benchmark_reports_an_invalid_option(words: tuple[str, ...], message: str) -> None:
+    completed = berth("bench", *words)
+    assert completed.returncode == 2
+    assert completed.stderr.startswith(f"berth bench {words[0]}: {message}")
+    assert completed.stderr.count("\n") == 1

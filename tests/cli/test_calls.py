@@ -8,7 +8,7 @@ from http.server import HTTPServer
 
 import pytest
 
-from cli.calls import Watch, answered
+from cli.calls import Watch, await_answer
 from cli.errors import Refused, Unreachable
 from cli.http_api import Api, Json
 from cli.target import Target
@@ -30,8 +30,8 @@ class Scripted(HTTPServer):
 class Answer(Quiet):
     def do_GET(self) -> None:
         assert isinstance(self.server, Scripted)
-        status, said = self.server.next()
-        self.answer(status, json.dumps(said).encode())
+        status, problem = self.server.next()
+        self.answer(status, json.dumps(problem).encode())
 
 
 @pytest.fixture
@@ -47,17 +47,17 @@ def api_of(server: Scripted) -> Api:
 
 def test_an_answer_is_waited_for_while_postgres_starts_again(server: Scripted) -> None:
     server.answers = [(503, {"reason": "reads_unavailable"}), (404, {}), (429, {}), (200, YES)]
-    assert answered(api_of(server), {"command_id": "c"}) == YES
+    assert await_answer(api_of(server), {"command_id": "c"}) == YES
     assert len(server.answers) == 1
 
 
-def test_a_refusal_is_said_as_one(server: Scripted) -> None:
+def test_a_refusal_is_raised_with_its_reason(server: Scripted) -> None:
     server.answers = [(503, {}), (200, NO)]
     with pytest.raises(Refused, match=r"job\.submit\.v1: quota: spent"):
-        answered(api_of(server), {"command_id": "c"})
+        await_answer(api_of(server), {"command_id": "c"})
 
 
-def test_what_stays_away_is_told_by_its_last_words(server: Scripted) -> None:
+def test_a_lasting_outage_is_raised_with_the_last_error(server: Scripted) -> None:
     server.answers = [(503, {"reason": "reads_unavailable", "detail": "Postgres"})]
     watch = Watch(api_of(server), away_s=0.05)
     with pytest.raises(Unreachable, match="reads_unavailable: Postgres"):

@@ -31,12 +31,12 @@ class Gate(Quiet):
 
     def _echo(self) -> None:
         size = int(self.headers.get("content-length") or 0)
-        told = {
+        request = {
             "path": self.path,
             "key": self.headers.get("authorization", ""),
             "body": json.loads(self.rfile.read(size)) if size else None,
         }
-        self.answer(200, json.dumps(told).encode())
+        self.answer(200, json.dumps(request).encode())
 
     def _problem(self, status: int) -> None:
         fault = {"field": "gang.workers", "rule": "is too many"}
@@ -77,14 +77,14 @@ def test_the_key_goes_along_and_what_was_not_given_stays_away(api: Api) -> None:
 def test_a_problem_is_one_line_with_its_exit_code(
     api: Api, status: int, error: type[CliError]
 ) -> None:
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as error_info:
         api.get(f"/status/{status}")
-    assert str(told.value) == "some_reason: said: gang.workers: is too many"
-    assert type(told.value) is error
+    assert str(error_info.value) == "some_reason: said: gang.workers: is too many"
+    assert type(error_info.value) is error
 
 
-def test_an_address_that_is_no_api_is_said_to_be_none(api: Api) -> None:
-    with pytest.raises(CliError, match="no JSON"):
+def test_a_response_of_another_server_is_an_error(api: Api) -> None:
+    with pytest.raises(CliError, match="not JSON"):
         api.get("/page")
 
 

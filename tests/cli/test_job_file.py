@@ -26,7 +26,7 @@ def test_flags_go_before_the_file_and_what_was_not_given_is_not_sent() -> None:
     }
 
 
-def test_no_gang_is_sent_where_nobody_named_one() -> None:
+def test_no_gang_is_sent_if_none_is_given() -> None:
     unsaid = {"gang": {"gpus_per_worker": None, "workers": None}}
     assert merged({}, {}, {"name": "x", **unsaid}) == {"spec": {"name": "x"}}
 

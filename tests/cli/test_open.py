@@ -49,7 +49,7 @@ RECORDED = "recorded simulation"
 
 
 def berth(*words: object) -> str:
-    """What the command printed; its error is raised."""
+    """Run a command in this process and return its output. Raises its error."""
     ran = CliRunner().invoke(app, [str(word) for word in words])
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
@@ -59,10 +59,10 @@ def berth(*words: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`told` is what the command printed; `folder` is the simulation's, `data` the stack's."""
+    """An opened simulation: printed document, recording directory, data directory."""
 
     process: subprocess.Popen[str]
-    told: dict[str, Any]
+    document: dict[str, Any]
     folder: Path
     data: Path
 
@@ -78,7 +78,7 @@ class Opened:
     def asked(self, method: str, path: str, key: str) -> tuple[int, dict[str, Any]]:
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         body = None if method == "GET" else b"{}"
-        request = urllib.request.Request(self.told["api"] + path, body, headers, method=method)
+        request = urllib.request.Request(self.document["api"] + path, body, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=15) as answer:
                 return answer.status, json.loads(answer.read())
@@ -88,9 +88,9 @@ class Opened:
 
     def submitted(self) -> int:
         """Commands of the recording that were sent by the moment that is shown."""
-        found = recording.open_recording(self.folder)
-        commands = next(file for file in found.files if file.topic == "commands")
-        until_ms = found.moment_ms(UNTIL_S)
+        recorded = recording.open_recording(self.folder)
+        commands = next(file for file in recorded.files if file.topic == "commands")
+        until_ms = recorded.moment_ms(UNTIL_S)
         return sum(1 for _ in recording.read_values(self.folder, commands, until_ms))
 
 
@@ -137,33 +137,33 @@ def test_the_jobs_of_that_moment_are_listed_and_those_in_line_are_the_queue(open
     queue = opened.read("queue")
     assert {row["job_id"] for row in queue} == waiting != set()
     assert [row["position"] for row in queue] == list(range(1, len(queue) + 1))
-    assert opened.told["waited_longest"] in waiting
-    assert opened.told["jobs"] == Counter(job["phase"] for job in jobs)
+    assert opened.document["waited_longest"] in waiting
+    assert opened.document["jobs"] == Counter(job["phase"] for job in jobs)
     held = sum(job["gpus"] for job in jobs if job["phase"] in ("placed", "running", "stopping"))
     used = sum(sum(node["used_milli"]) for node in opened.read("nodes")) / 1000
     assert used == held > 0
 
 
-def test_why_a_simulated_job_waits_has_reasons_numbers_and_its_place_in_line(
+def test_why_a_simulated_job_waits_has_reasons_numbers_and_its_queue_position(
     opened: Opened,
 ) -> None:
-    told = opened.read("why", opened.told["waited_longest"])
-    reasons = [row["data"]["reason"] for row in told["items"] if row["type"] == "job.held.v1"]
+    document = opened.read("why", opened.document["waited_longest"])
+    reasons = [row["data"]["reason"] for row in document["items"] if row["type"] == "job.held.v1"]
     assert "no_capacity" in reasons
-    assert told["line"]["base_policy"] == "srsf"
-    assert told["line"]["position"] > 0
-    assert told["placing"] is None
-    shown = berth("why", opened.told["waited_longest"], "--data", opened.data)
+    assert document["line"]["base_policy"] == "srsf"
+    assert document["line"]["position"] > 0
+    assert document["placing"] is None
+    shown = berth("why", opened.document["waited_longest"], "--data", opened.data)
     assert "too few GPUs are free; position" in shown
-    assert "in line, by srsf, run times from history: score" in shown
+    assert "in the queue, by srsf, run times from history: score" in shown
 
 
 def test_why_a_job_was_placed_names_the_terms_that_decided(opened: Opened) -> None:
     ended = next(j for j in opened.read("jobs", "--phase", "succeeded") if j["nodes"])
-    told = opened.read("why", ended["job_id"])
-    assert told["placing"]["policy"] == "srsf+best_fit"
-    assert told["placing"]["score"] < 0
-    assert {"position", "waiting", "nodes"} <= told["placing"]["terms"].keys()
+    document = opened.read("why", ended["job_id"])
+    assert document["placing"]["policy"] == "srsf+best_fit"
+    assert document["placing"]["score"] < 0
+    assert {"position", "waiting", "nodes"} <= document["placing"]["terms"].keys()
 
 
 def test_every_command_is_refused_and_says_why(opened: Opened) -> None:
@@ -186,7 +186,7 @@ def test_every_command_is_refused_and_says_why(opened: Opened) -> None:
 
 
 def test_commands_of_the_command_line_are_refused_wherever_they_would_go(opened: Opened) -> None:
-    job = opened.told["waited_longest"]
+    job = opened.document["waited_longest"]
     for words in (
         ("submit", "--tenant", "vision", "true"),
         ("cancel", job),
@@ -199,14 +199,14 @@ def test_commands_of_the_command_line_are_refused_wherever_they_would_go(opened:
 
 def test_verify_holds_every_promise_after_all_that_was_tried(opened: Opened) -> None:
     """The read models too, and nothing was added to what was recorded."""
-    found = opened.read("verify")
-    assert (found["verify"], found["violations"]) == ("ok", [])
-    assert "read models equal the fold" in found["rules"]
-    assert found["counts"]["commands"] == opened.submitted()
+    result = opened.read("verify")
+    assert (result["verify"], result["violations"]) == ("ok", [])
+    assert "read models equal the fold" in result["rules"]
+    assert result["counts"]["commands"] == opened.submitted()
 
 
 def test_the_page_of_metrics_has_both_services(opened: Opened) -> None:
-    with urllib.request.urlopen(opened.told["metrics"], timeout=15) as answer:
+    with urllib.request.urlopen(opened.document["metrics"], timeout=15) as answer:
         assert "2 of 2 services answer" in answer.read().decode()
 
 
@@ -220,7 +220,7 @@ def test_the_key_is_for_its_owner_and_on_no_command_line(opened: Opened) -> None
 
 
 def test_a_second_stack_in_the_same_folder_is_refused(opened: Opened) -> None:
-    assert "runs in" in opened.refused("open", opened.folder)
+    assert "already running in" in opened.refused("open", opened.folder)
 
 
 def test_what_is_no_simulation_is_bad_input_and_starts_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import Unreachable
-from cli.target import Target, keep_key, key_of, target
+from cli.target import Target, key_of, store_key, target
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def test_a_named_folder_goes_before_the_environment(
 ) -> None:
     monkeypatch.setenv("BERTH_URL", "http://far:1")
     (tmp_path / "stack.json").write_text(json.dumps({"gateway": "http://near:1"}))
-    keep_key(tmp_path, "c.d")
+    store_key(tmp_path, "c.d")
     assert target(tmp_path) == Target("http://near:1", "c.d")
 
 
@@ -40,6 +40,6 @@ def test_no_stack_is_not_reachable(tmp_path: Path) -> None:
 
 def test_a_key_is_for_its_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "operator.key").write_text("old")
-    path = keep_key(tmp_path, "a.b")
+    path = store_key(tmp_path, "a.b")
     assert path.stat().st_mode & 0o777 == 0o600
     assert key_of(tmp_path) == "a.b"

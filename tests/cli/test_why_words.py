@@ -6,8 +6,8 @@ from cli.why_words import deciding, phase, words
 
 
 def test_a_held_job_says_what_is_short_and_by_how_much() -> None:
-    said = words("job.held.v1", {"reason": "no_capacity", "short_gpus": 8.0, "detail": {"free": 2}})
-    assert said == "too few GPUs are free; free 2, short gpus 8"
+    text = words("job.held.v1", {"reason": "no_capacity", "short_gpus": 8.0, "detail": {"free": 2}})
+    assert text == "too few GPUs are free; free 2, short gpus 8"
     assert phase("job.held.v1") == "waiting"
 
 
@@ -28,11 +28,11 @@ def test_a_move_says_where_to_and_a_resize_how_far() -> None:
     data = {"to_nodes": ["n1", "n2"], "reason": "drain", "lost_work_s": 5.0, "target": [{}]}
     assert words("job.migrated.v1", data) == "to n1, n2: its node is drained; lost work s 5"
     data = {"to_nodes": ["n2"], "reason": "defragment", "by_job_id": "big"}
-    assert words("job.migrated.v1", data) == "to n2: so that larger jobs find room (for big)"
-    assert phase("job.migrated.v1") == "moving"
+    assert words("job.migrated.v1", data) == "to n2: defragmentation for larger jobs (for big)"
+    assert phase("job.migrated.v1") == "migrating"
     data = {"from_workers": 2, "to_workers": 8, "reason": "grow"}
-    said = "from 2 to 8 workers: nobody waits for the GPUs that it grows into"
-    assert words("job.resized.v1", data) == said
+    text = "from 2 to 8 workers: it grows into idle GPUs"
+    assert words("job.resized.v1", data) == text
 
 
 def test_an_unknown_type_is_no_failure() -> None:
@@ -52,11 +52,11 @@ def test_a_waiting_job_says_its_place_in_line_and_the_scores_around_it() -> None
         "best_score": 2.0,
     }
     assert deciding(line, None) == [
-        "number 3 of 40 in line, by fcfs, run times from history, re-ranked by venus"
+        "number 3 of 40 in the queue, by fcfs, run times from history, re-ranked by venus"
         " (model abababababab): score 0.25, ahead 0.5, first 2"
     ]
     unranked = {"base_policy": "sjf", "waiting": 900, "position": None}
-    assert deciding(unranked, None) == ["not among the first of 900 in line, by sjf"]
+    assert deciding(unranked, None) == ["not among the first of 900 in the queue, by sjf"]
 
 
 def test_a_placed_job_says_what_decided() -> None:

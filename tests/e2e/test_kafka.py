@@ -66,7 +66,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(whole())
 
 
-def entrance(data: Path, tenant: str = TENANT) -> Connection:
+def client_settings(data: Path, tenant: str = TENANT) -> Connection:
     """What a tenant's own programs come with; each call ends the password of the one before."""
     told = berth(data, "tenants", "kafka-user", tenant, "--json")
     return Connection(
@@ -129,13 +129,13 @@ def test_jobs_by_event_outlive_a_stop_of_everything() -> None:
         data.chmod(0o755)
         with stack_up(data):
             berth(data, "tenants", "add", TENANT, "--pool", "virtual")
-            ada = entrance(data)
+            ada = client_settings(data)
             publish(ada, "first")
             until(data, {"first": "succeeded"})
             hear(ada, load(data).partitions, TOLD)
             berth(data, "tenants", "add", "bob", "--pool", "virtual")
             with pytest.raises(Forbidden):
-                publish(entrance(data, "bob"), "stolen")
+                publish(client_settings(data, "bob"), "stolen")
         with stack_up(data):
             assert phases(data) == {"first": "succeeded"}
             # Addresses are new at each start; the user and its password are still known.

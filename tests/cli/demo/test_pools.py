@@ -10,11 +10,11 @@ from cli.demo import pools
 
 @pytest.mark.parametrize("types", [(), ("v100",), ("t4", "p100", "v100", "a10")])
 def test_there_are_256_gpus_of_at_least_three_types(types: tuple[str, ...]) -> None:
-    found = pools.inventories(types)
-    groups = found[VIRTUAL]["nodes"]
+    inventories = pools.inventories(types)
+    groups = inventories[VIRTUAL]["nodes"]
     assert isinstance(groups, list)
     named = {str(group["gpu_type"]) for group in groups}
-    assert pools.capacity_gpus(found) == 256
-    assert pools.node_count(found) == 33
+    assert pools.capacity_gpus(inventories) == 256
+    assert pools.node_count(inventories) == 33
     assert len(named) >= 3
     assert set(types) <= named

@@ -1,4 +1,4 @@
-"""What has become of the submitted jobs, folded from two ledgers without an order between them."""
+"""The progress of a replay, folded from two ledgers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def succeeded(job_id: str) -> Fact:
     return fact(JobSucceeded(job_id=job_id, tenant="t", attempt=1))
 
 
-def test_a_job_that_nobody_knows_yet_is_missing() -> None:
+def test_a_job_without_a_record_is_missing() -> None:
     progress = Progress({"a"})
     assert progress.counts() == {"unknown": 1}
     assert progress.missing() == ["a (unknown)"]

@@ -13,8 +13,8 @@ from simulator.workload.source import load
 
 def test_every_job_of_the_synthetic_workload_is_a_valid_submission() -> None:
     for job in load("synthetic", 50).jobs:
-        wish = of_workload(job, "demo", "run")
-        event = decode(wish.encoded())
+        submission = of_workload(job, "demo", "run")
+        event = decode(submission.encoded())
         body = msgspec.json.decode(event.body)
         spec = JobSpec.model_validate_json(msgspec.json.encode(body["spec"]))
         assert event.type == "job.submit.v1"
@@ -22,10 +22,10 @@ def test_every_job_of_the_synthetic_workload_is_a_valid_submission() -> None:
         assert spec.simulated is not None
         assert spec.simulated.duration_s == job.duration_s
         assert spec.simulated.exit_code == (1 if job.succeeded is False else 0)
-        assert wish.job_id == derive_job_id(job.tenant, "demo", body["idempotency_key"])
+        assert submission.job_id == derive_job_id(job.tenant, "demo", body["idempotency_key"])
 
 
-def test_two_runs_of_one_job_are_two_wishes_and_one_run_is_one() -> None:
+def test_two_runs_of_one_job_are_two_jobs_and_one_run_is_one() -> None:
     job = load("synthetic", 1).jobs[0]
     one, same, other = (of_workload(job, "demo", run).job_id for run in ("a", "a", "b"))
     assert one == same != other

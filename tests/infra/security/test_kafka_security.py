@@ -114,7 +114,7 @@ def _furnished(root: Connection, secrets: Path) -> dict[str, str]:
     passwords[NOBODY] = kafka_users.new_password()
     admin = topics.connect(root)
     for tenant in TENANTS:
-        passwords[acls.TENANT + tenant] = acls.let_in(admin, tenant)
+        passwords[acls.TENANT + tenant] = acls.create_user(admin, tenant)
     acls.set_passwords(admin, {NOBODY: passwords[NOBODY]})
     admin.close()
     return passwords
@@ -380,20 +380,20 @@ async def test_a_tenant_is_let_in_gets_a_new_password_and_is_shut_out(guarded: G
         first = replace(
             guarded.connection("tenant.ada"),
             user="tenant.eve",
-            password=await asyncio.to_thread(acls.let_in, admin, "eve"),
+            password=await asyncio.to_thread(acls.create_user, admin, "eve"),
         )
         log = KafkaLog(first)
         await log.start()
         await log.append(TP("submissions.eve", 0), b"hers")
-        second = replace(first, password=await asyncio.to_thread(acls.let_in, admin, "eve"))
+        second = replace(first, password=await asyncio.to_thread(acls.create_user, admin, "eve"))
         await _is_refused(first, "tenant.eve")
-        assert await asyncio.to_thread(acls.shut_out, admin, "eve")
+        assert await asyncio.to_thread(acls.remove_user, admin, "eve")
         # Her open connection has lost its rights, and a new one is not made.
         with pytest.raises(Forbidden, match="may not append"):
             await log.append(TP("submissions.eve", 0), b"no more")
         await log.stop()
         await _is_refused(second, "tenant.eve")
-        assert not await asyncio.to_thread(acls.shut_out, admin, "eve")
+        assert not await asyncio.to_thread(acls.remove_user, admin, "eve")
     finally:
         admin.close()
 
