@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 
 from services.placement.core.decide import Placement
-from services.placement.core.pool.board import Draft
+from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.view import Plan, View, view_of
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.view import View, view_of
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.solve import solve
 from shared.contracts.access import PoolConfigured
@@ -51,7 +52,7 @@ def big_round(work: float, seed: int = 0) -> Json:
         "gpus": NODES * GPUS,
         "waiting": WAITING,
         "free_gpus": sum(pool.board.free_gpus.values()),
-        "started_by_greedy": len(proposal.places),
+        "started_by_greedy": len(proposal.assignments),
         "greedy_ms": greedy_ms,
         "greedy_floor_ms": floor_ms,
         "export_ms": export_ms,
@@ -78,7 +79,7 @@ def median_ms(work: Callable[[], object], times: int = TIMES) -> float:
 def taken(view: View, proposal: Plan) -> None:
     """The floor of greedy: the line is walked once, and what was found is taken, unsearched."""
     draft = Draft(view.board)
-    found = {assignment.job.job_id: assignment.slots for assignment in proposal.places}
+    found = {assignment.job.job_id: assignment.slots for assignment in proposal.assignments}
     for job in GREEDY.rank(view):
         draft.take(found.get(job.job_id, ()))
     draft.rollback()

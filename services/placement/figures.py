@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import get_args
 
 from services.placement.core.pool.board import Node
+from services.placement.core.pool.job import Phase
 from services.placement.core.pool.shape import GPU
-from services.placement.core.pool.state import Phase, Pool
+from services.placement.core.pool.state import Pool
 from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
 

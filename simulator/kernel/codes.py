@@ -23,7 +23,7 @@ GATHERS_PER_ROUND = 2
 GATHER_TRIES_PER_ROUND = 8
 MOVERS_MOST = 16
 LEAST_SHARE = 2
-"""Rule 13; as in `services.placement.core.moves.defragment`."""
+"""Rule 13; as in `services.placement.core.round.defragment`."""
 LARGE_MOST = 0.1
 """Share of recent jobs that are large, from which rank stops none of them (rule 12)."""
 LARGE_RECENT = 100.0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from services.placement.core import rounds
-from services.placement.core.answered import answered
+from services.placement.core.answer import apply_answer
 from services.placement.core.lifecycle import gangs, health, jobs, nodes, ranks
+from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import fold
 from services.placement.core.pool.state import Pool
+from services.placement.core.round.timing import due_at
 from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
@@ -43,9 +45,9 @@ class Placement:
         for item in inputs:
             yield from react(state, item, now)
         if state.lost:
-            yield from nodes.leases_over(state, now)
+            yield from nodes.end_leases(state, now)
         if state.board.fading:
-            yield from health.forget(state, now)
+            yield from health.forget_faults(state, now)
         if state.starting:
             yield from start_timeouts(state, now)
         yield from rounds.run(state, now)
@@ -54,9 +56,9 @@ class Placement:
         fold(state, fact)
 
     def next_wake(self, state: Pool) -> int | None:
-        due = [rounds.due_at(state)]
+        due = [due_at(state)]
         if state.lost:
-            due.append(lease_end(state))
+            due.append(nodes.lease_end(state))
         if state.starting:
             due.append(start_end(state))
         if state.board.fading:
@@ -98,19 +100,19 @@ def on_access(pool: Pool, item: Input) -> Iterator[Decision]:
 def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case FaultSuspected() | FaultCleared() | FaultDismissed() as message:
-            yield from health.noted(pool, message, item, now)
+            yield from health.note_fault(pool, message, item, now)
 
 
 def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case QueueRanked() as message:
-            yield from ranks.noted(pool, message, item)
+            yield from ranks.note_ranks(pool, message, item)
         case CordonNode() | DrainNode() | UncordonNode() as message:
-            yield from nodes.command(pool, message, item, now)
+            yield from decide_command(pool, message, item, now)
         case NodesSilent() as message:
-            yield from nodes.silent(pool, message, item.id)
+            yield from nodes.lose_silent(pool, message, item.id)
         case PlanReady() as message:
-            yield from answered(pool, message, now)
+            yield from apply_answer(pool, message, now)
         case Undecodable() as message:
             yield item.leads_to(message.rejected())
 
@@ -152,9 +154,9 @@ def on_news(
         case WorkerRefused():
             yield from on_gone(pool, report, "refused", None, now, cause)
         case NodeRegistered():
-            yield from nodes.registered(pool, report, executor_id, now, cause)
+            yield from nodes.register(pool, report, executor_id, now, cause)
         case NodeLeaving(node_id=node_id, incarnation=incarnation):
-            yield from nodes.leaving(pool, node_id, incarnation, cause)
+            yield from nodes.leave(pool, node_id, incarnation, cause)
 
 
 def on_gone(
@@ -193,10 +195,4 @@ def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
 def start_end(pool: Pool) -> int | None:
     for placed_at in pool.starting.values():
         return placed_at + pool.start_timeout_ms
-    return None
-
-
-def lease_end(pool: Pool) -> int | None:
-    for lost_at in pool.lost.values():
-        return lost_at + pool.lease_ms
     return None

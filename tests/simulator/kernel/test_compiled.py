@@ -12,7 +12,8 @@ import onnxruntime
 import pytest
 from numba import njit
 
-from services.placement.core.pool.board import Board, Draft, Kind, Node
+from services.placement.core.pool.board import Board, Kind, Node
+from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import GPU, Shape
 from services.placement.core.round import fit
 from services.priority.core import history, keys

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from services.placement.core.pool.state import Job
+from services.placement.core.pool.job import Job
 from shared.contracts.base import Event
 from shared.contracts.construct import construct
 from shared.contracts.placement import (
+    Allocation,
     AllocationReleased,
     JobAttemptFailed,
     JobCancelled,
     JobFailed,
+    JobPlaced,
     JobPreempted,
     JobRequeued,
     JobStarted,
     JobStartFailed,
     JobStopRequested,
     JobSucceeded,
+    SolverStatus,
     WorkersReady,
 )
 from shared.ledger.decider import Decision
@@ -31,9 +34,40 @@ StopReason = Literal["cancelled", "start_failed", "worker_failed"]
 Preemption = Literal["higher_class", "spot_reclaimed", "outranked", "node_drained", "node_lost"]
 
 
-def said(job: Job, cause: str, event: Event) -> Decision:
-    """A decision about a job carries the job's trace, whoever's report led to it."""
+def job_decision(job: Job, cause: str, event: Event) -> Decision:
+    """Return a decision about a job: it carries the job's trace, whichever report led to it."""
     return Decision(event, cause, job.trace)
+
+
+def placed(
+    job: Job,
+    allocations: tuple[Allocation, ...],
+    now: int,
+    *,
+    policy: str,
+    terms: dict[str, float],
+    score: float | None = None,
+    model_sha256: str = "",
+    solver: SolverStatus = "",
+) -> Decision:
+    """Return the start of the gang on its allocations, one per worker in rank order.
+
+    `policy` and `terms` say what decided; `score` and `model_sha256` are of its rank.
+    """
+    event = construct(
+        JobPlaced,
+        job_id=job.job_id,
+        tenant=job.tenant,
+        attempt=job.attempt,
+        allocations=allocations,
+        waited_ms=max(0, now - job.since),
+        policy=policy,
+        score=score,
+        model_sha256=model_sha256,
+        terms=terms,
+        solver=solver,
+    )
+    return job_decision(job, job.cause, event)
 
 
 def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
@@ -42,13 +76,13 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
     if job.phase != "placed" or not new:
         return
     if len(job.ready) + len(new) < len(job.allocations):
-        yield said(
+        yield job_decision(
             job,
             cause,
             construct(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
         )
         return
-    yield said(
+    yield job_decision(
         job,
         cause,
         construct(
@@ -75,7 +109,7 @@ def gone(
 
 
 def release(job: Job, allocation_id: str, why: Release, code: int | None, cause: str) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         construct(
@@ -92,7 +126,7 @@ def release(job: Job, allocation_id: str, why: Release, code: int | None, cause:
 
 
 def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Iterator[Decision]:
-    yield said(
+    yield job_decision(
         job,
         cause,
         JobStartFailed(
@@ -104,7 +138,7 @@ def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> I
 
 
 def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         JobStopRequested(
@@ -121,7 +155,7 @@ def preempted(
     cause: str,
     terms: dict[str, float] | None = None,
 ) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         construct(
@@ -143,13 +177,13 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
         return
     match job.stop:
         case "cancelled":
-            yield cancelled(job, job.why, now, cause)
+            yield cancelled(job, job.stop_reason, now, cause)
         case "start_failed" if job.start_failures >= START_FAILURES_MOST:
             yield failed(job, "start_failed", now, cause)
         case "start_failed":
             yield requeued(job, "start_failed", now, cause)
         case "preempted" if not (job.clean and job.started_at):
-            yield requeued(job, job.why, now, cause)
+            yield requeued(job, job.stop_reason, now, cause)
         case "worker_failed":
             yield attempt_failed(job, now, cause)
         case _:
@@ -157,7 +191,7 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
 
 
 def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         JobCancelled(
@@ -172,7 +206,7 @@ def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
 
 
 def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         construct(
@@ -190,7 +224,7 @@ def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
 def attempt_failed(job: Job, now: int, cause: str) -> Decision:
     if job.failures + 1 >= job.spec.retry.max_attempts:
         return failed(job, "worker_failed", now, cause)
-    return said(
+    return job_decision(
         job,
         cause,
         JobAttemptFailed(
@@ -206,7 +240,7 @@ def attempt_failed(job: Job, now: int, cause: str) -> Decision:
 
 
 def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         construct(
@@ -223,7 +257,7 @@ def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
 
 
 def succeeded(job: Job, now: int, cause: str) -> Decision:
-    return said(
+    return job_decision(
         job,
         cause,
         construct(

@@ -1,4 +1,4 @@
-"""What fail-slow says of workers, restated as the health of the nodes that they run on.
+"""The suspicions of fail-slow, restated as the health of the nodes under the workers.
 
 A suspicion that ended only because its job did proves nothing: the node stays suspect for a while,
 so that the next job is not led to where the last one suffered.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.pool.evolve import folds
 from services.placement.core.pool.state import Pool
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.nodes import NodeHealthNoted
-from shared.ledger.decider import Decision, Fact, Input
+from shared.ledger.decider import Decision, Input
 
 MEMORY_S = 3600.0
 """Cluster seconds that a node stays suspect after the job that suffered there has ended."""
@@ -22,25 +21,25 @@ HEALTHY = 1.0
 Fault = FaultSuspected | FaultCleared | FaultDismissed
 
 
-def noted(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[Decision]:
-    """Nothing of a node that is not there, or of a suspicion that was never noted or is over."""
+def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[Decision]:
+    """Note a suspicion or its end; unknown nodes and suspicions are ignored."""
     node_id, fault_id = message.node_id, message.fault_id
     known = pool.board.slow.get(node_id, {})
     match message:
         case FaultSuspected(slowdown=slowdown):
             if node_id in pool.board.nodes:
-                yield said(pool, node_id, fault_id, slowdown, item)
+                yield health_noted(pool, node_id, fault_id, slowdown, item)
         case FaultCleared(reason="job_ended") if fault_id in known:
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            yield said(pool, node_id, fault_id, known[fault_id], item, until)
+            yield health_noted(pool, node_id, fault_id, known[fault_id], item, until)
         case FaultCleared(reason="recovered"):
             for other in [f for f in known if f == fault_id or f in pool.board.fading]:
-                yield said(pool, node_id, other, HEALTHY, item)
+                yield health_noted(pool, node_id, other, HEALTHY, item)
         case FaultDismissed() if fault_id in known:
-            yield said(pool, node_id, fault_id, HEALTHY, item)
+            yield health_noted(pool, node_id, fault_id, HEALTHY, item)
 
 
-def said(
+def health_noted(
     pool: Pool,
     node_id: str,
     fault_id: str,
@@ -48,7 +47,7 @@ def said(
     item: Input | None,
     until: int | None = None,
 ) -> Decision:
-    """`item` is what fail-slow said, if it is that from which this follows."""
+    """Return the node's health with this slowdown; `item`: the message that leads to it, if any."""
     others = pool.board.slow.get(node_id, {})
     worst = max([slowdown, *(s for f, s in others.items() if f != fault_id)])
     event = NodeHealthNoted(
@@ -57,18 +56,13 @@ def said(
     return item.leads_to(event) if item else Decision(event)
 
 
-def forget(pool: Pool, now: int) -> Iterator[Decision]:
-    """Suspicions whose time is over; `next_wake` is due until none is left."""
+def forget_faults(pool: Pool, now: int) -> Iterator[Decision]:
+    """Forget suspicions whose time is over; `next_wake` stays due until none is left."""
     over = [f for f, fading in pool.board.fading.items() if fading.until <= now]
     for fault_id in over[:FORGOTTEN_PER_STEP]:
-        yield said(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, None)
+        yield health_noted(pool, pool.board.fading[fault_id].node_id, fault_id, HEALTHY, None)
 
 
 def due_at(pool: Pool) -> int | None:
-    """ms when the next suspicion is forgotten."""
+    """Return the ms when the next suspicion is forgotten."""
     return min((fading.until for fading in pool.board.fading.values()), default=None)
-
-
-@folds(NodeHealthNoted)
-def on_health(event: NodeHealthNoted, pool: Pool, fact: Fact) -> None:
-    pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)

@@ -32,7 +32,7 @@ def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Deci
     job = pool.jobs.get(message.job_id)
     if job is None or job.phase != "parked":
         return
-    yield gangs.said(
+    yield gangs.job_decision(
         job,
         item.id,
         construct(

@@ -11,7 +11,7 @@ from shared.contracts.ranking import QueueRanked
 from shared.ledger.decider import Decision, Input
 
 
-def noted(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
+def note_ranks(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
     """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
     waiting, known = pool.waiting, pool.jobs
     useful = tuple(

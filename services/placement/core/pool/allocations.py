@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, MIB, Slot
-from services.placement.core.pool.state import Job
 from shared.contracts.construct import construct
 from shared.contracts.placement import Allocation
 
@@ -35,6 +35,11 @@ def allocation_of(rank: int, slot: Slot) -> Allocation:
 def allocations_of(slots: Iterable[Slot]) -> tuple[Allocation, ...]:
     """One per worker, in rank order."""
     return tuple(allocation_of(rank, slot) for rank, slot in enumerate(slots))
+
+
+def slots_of(job: Job) -> list[Slot]:
+    """Return the slots that a job holds, in no particular order."""
+    return [allocation.slot for allocation in job.allocations.values()]
 
 
 def slots_by_rank(job: Job) -> list[Slot]:

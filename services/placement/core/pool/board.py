@@ -197,6 +197,22 @@ class Board:
         if 0 < new < GPU:
             insort(partly, (new, node.node_id, gpu))
 
+    def is_indexed(self, slot: Slot) -> bool:
+        """Whether something may start on the slot's node."""
+        node = self.nodes.get(slot.node_id)
+        return node is not None and node.indexed
+
+    def is_free(self, slot: Slot) -> bool:
+        """Whether something may start on exactly this slot now."""
+        if not self.is_indexed(slot):
+            return False
+        node = self.nodes[slot.node_id]
+        return (
+            node.cpu_free >= slot.cpu_milli
+            and node.mem_free >= slot.mem_mib
+            and all(gpu < len(node.free) and node.free[gpu] >= slot.milli for gpu in slot.gpus)
+        )
+
     def tables(self, types: tuple[str, ...]) -> list[list[list[str]]]:
         if not types:
             return list(self.by_whole.values())
@@ -237,28 +253,3 @@ Key = TypeVar("Key", str, tuple[int, str, int])
 
 def discard(items: list[Key], item: Key) -> None:
     del items[bisect_left(items, item)]
-
-
-class Draft:
-    """Tries things on the board and takes all of it back; cheaper than a copy of the pool."""
-
-    __slots__ = ("board", "log")
-
-    def __init__(self, board: Board) -> None:
-        self.board = board
-        self.log: list[tuple[Slot, int]] = []
-
-    def take(self, slots: Iterable[Slot]) -> None:
-        for slot in slots:
-            self.board.shift(slot, -1)
-            self.log.append((slot, -1))
-
-    def give(self, slots: Iterable[Slot]) -> None:
-        for slot in slots:
-            self.board.shift(slot, 1)
-            self.log.append((slot, 1))
-
-    def rollback(self, mark: int = 0) -> None:
-        while len(self.log) > mark:
-            slot, sign = self.log.pop()
-            self.board.shift(slot, -sign)

@@ -6,24 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.queue import (
-    UNRANKED,
-    EquivalenceClass,
-    Queue,
-    QueueEntry,
-    bucket_of,
-)
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured
-from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
-from shared.contracts.jobs import JobSpec
 from shared.ledger.answers import AnsweredCommands
-
-Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
-Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
 
 LARGE_MOST = 0.1
 """Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
@@ -31,93 +21,6 @@ LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
 LEASE_S = 30.0
 START_TIMEOUT_S = 60.0
-
-
-class WorkerAllocation(NamedTuple):
-    """A worker's hold on a node until its release is folded."""
-
-    rank: int
-    slot: Slot
-
-
-@dataclass(slots=True)
-class Job:
-    """A job from its admission to its end."""
-
-    job_id: str
-    tenant: str
-    submitted_at: int
-    array_index: int | None
-    spec: JobSpec
-    shape: Shape
-    tier: int
-    attempt: int
-    since: int
-    avoid: tuple[str, ...] = ()
-    phase: Phase = "waiting"
-    trace: str = ""
-    cause: str = ""
-    round_no: int = 0
-    hold_reason: str = ""
-    not_before: int = 0
-    """ms: after failed starts it waits a little."""
-    failures: int = 0
-    """Attempts whose program failed; lost or preempted ones are free."""
-    start_failures: int = 0
-    allocations: dict[str, WorkerAllocation] = field(default_factory=dict)
-    """By allocation id; a worker leaves it when its release is folded."""
-    gpus: float = 0.0
-    ready: set[int] = field(default_factory=set)
-    placed_at: int = 0
-    started_at: int = 0
-    stop: Stop = ""
-    why: str = ""
-    by: str = ""
-    """The job that this one makes room for."""
-    exit_code: int | None = None
-    """Of the first worker that failed while the job ran."""
-    failed_node: str = ""
-    clean: bool = True
-    """Every worker that is gone exited by itself with 0."""
-    resumes: bool = False
-    """An earlier start was preempted: each further one pays the restart."""
-    debt_ms: int = 0
-    """What the last preemption cost: the work that was lost, and the restart after it."""
-
-    def ran_ms(self, now: int) -> int:
-        return max(0, now - self.started_at) if self.started_at else 0
-
-    def estimate_ms(self, time_scale: float) -> int | None:
-        """Wall ms that its user expects it to run."""
-        walltime_s = self.spec.walltime_s
-        return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
-
-    def entry(self, scores: Mapping[str, float]) -> QueueEntry:
-        """Its place in the line."""
-        score = scores.get(self.job_id)
-        negated_score = UNRANKED if score is None else -score
-        return QueueEntry(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
-
-    def lost_ms(self, now: int, time_scale: float) -> int:
-        """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
-        restart = restart_ms(self.spec, time_scale) if self.resumes else 0
-        worked = max(0, self.ran_ms(now) - restart)
-        return worked - kept_ms(self.spec, worked, time_scale)
-
-    def set_back(self, now: int, time_scale: float) -> None:
-        """A preemption ends this start; before the go there is nothing to lose."""
-        if self.started_at:
-            self.debt_ms = self.lost_ms(now, time_scale) + restart_ms(self.spec, time_scale)
-            self.resumes = True
-
-    def gpu_s(self, now: int) -> float:
-        return self.gpus * self.ran_ms(now) / 1000
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(allocation.slot.node_id for allocation in self.allocations.values())
-        )
 
 
 @dataclass(slots=True)
@@ -226,6 +129,17 @@ class Pool:
     def start_timeout_ms(self) -> int:
         seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
         return round(seconds * 1000)
+
+    def running_elastic(self) -> list[Job]:
+        """Return the elastic jobs that run, in the order in which they started."""
+        jobs = (self.running.get(job_id) for job_id in self.elastic)
+        return [job for job in jobs if job is not None and job.phase == "running"]
+
+    def can_grow(self) -> bool:
+        """Whether a round is worth it although no job waits."""
+        if not self.elastic or self.waiting:
+            return False
+        return any(len(job.allocations) < job.shape.max_workers for job in self.running_elastic())
 
     def touch(self, at: int) -> None:
         """Something happened at `at` (ms) that could let a job start."""

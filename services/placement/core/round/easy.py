@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from services.placement.core.pool.board import Draft, Node
+from services.placement.core.pool.allocations import slots_of
+from services.placement.core.pool.board import Node
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape, Slot
-from services.placement.core.pool.state import Job
-from services.placement.core.round.evict import slots_of
 from services.placement.core.round.fit import Avoid, place
-from services.placement.core.round.view import Assignment, View
+from services.placement.core.round.plan import Assignment
+from services.placement.core.round.view import View
 
 
 class QueueHead(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.board import Draft
+from services.placement.core.pool.allocations import slots_of
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape, Slot
-from services.placement.core.pool.state import Job
 from services.placement.core.round.fit import place
 from services.placement.core.round.view import EvictionPlan, View
 
@@ -55,7 +56,3 @@ def probe(draft: Draft, shape: Shape, job: Job) -> list[Slot]:
         return place(draft, shape, job.avoid) or place(draft, shape, ())
     finally:
         draft.rollback(mark)
-
-
-def slots_of(job: Job) -> list[Slot]:
-    return [allocation.slot for allocation in job.allocations.values()]

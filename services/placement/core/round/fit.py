@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from services.placement.core.pool.board import Board, Draft, Kind, Node
+from services.placement.core.pool.board import Board, Kind, Node
+from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import GPU, Shape, Slot
 
 Avoid = tuple[str, ...] | frozenset[str]

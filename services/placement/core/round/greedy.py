@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.moves.defragment import (
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.queue import EquivalenceClass, least_ms
+from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
+from services.placement.core.round.defragment import (
     DEFRAGMENTED_PER_ROUND,
     TRIES_PER_ROUND,
     NodeToEmpty,
@@ -15,23 +19,13 @@ from services.placement.core.moves.defragment import (
     may_defragment,
     nodes_to_empty,
 )
-from services.placement.core.pool.board import Draft
-from services.placement.core.pool.queue import EquivalenceClass, least_ms
-from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
-from services.placement.core.pool.state import Job
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import evict
-from services.placement.core.round.fit import (
-    Avoid,
-    Failures,
-    could_hold,
-    place,
-    reserve_slots,
-    too_few,
-)
+from services.placement.core.round.fit import Avoid, Failures, could_hold, place, too_few
+from services.placement.core.round.plan import Assignment, Eviction, Plan
 from services.placement.core.round.reasons import PassedOver, tell
 from services.placement.core.round.reserve import reserve_freed, reserve_roomiest
-from services.placement.core.round.view import Assignment, Eviction, Plan, Policy, View, scan_of
+from services.placement.core.round.view import Policy, View, scan_of
 
 ALLOCATIONS_PER_ROUND = 1500
 """A record of the ledger has its bounds; the next round goes on."""
@@ -100,7 +94,7 @@ class RoundPlanner:
         for job_id in self.scan:
             job = self.view.waiting[job_id]
             if job.not_before > self.view.now:
-                self.plan.again(job.not_before)
+                self.plan.repeat_at(job.not_before)
             elif self.is_hopeless():
                 self.pass_over(job)
             elif not self.consider(job):
@@ -147,7 +141,7 @@ class RoundPlanner:
         self.allocations += len(slots)
         left = self.draft.board.nodes[slots[0].node_id].whole
         position = self.scan.position(job.entry(self.view.scores))
-        self.plan.places.append(Assignment(job, slots, position, left))
+        self.plan.assignments.append(Assignment(job, slots, position, left))
         return True
 
     def find(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
@@ -221,7 +215,7 @@ class RoundPlanner:
         if has_kept or self.view.mode == "strict":
             return QueueHead(job.job_id, None)
         avoid = self.avoided(job, shape)
-        return head_of(self.view, self.draft, job, shape, avoid, self.plan.places)
+        return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
         victims = self.view.victims
@@ -246,7 +240,7 @@ class RoundPlanner:
             lost_s = victims.lost_work_s(victim)
             scores = victims.score_of(victim), victims.score_of(job)
             self.plan.evictions.append(Eviction(victim, job, lost_s, *scores))
-        return reserve_slots(self.draft, found.slots)
+        return self.draft.reserve(found.slots)
 
     def defragment(self, job: Job, shape: Shape) -> list[Slot]:
         """What others leave that move together; see `defragment`."""
@@ -259,7 +253,7 @@ class RoundPlanner:
         self.defragment_tries += 1
         if self.nodes_to_empty is None:
             self.nodes_to_empty = nodes_to_empty(self.view)
-        starts = {slot.node_id for assignment in self.plan.places for slot in assignment.slots}
+        starts = {slot.node_id for assignment in self.plan.assignments for slot in assignment.slots}
         found = defragment(
             self.draft, self.nodes_to_empty, job, shape, frozenset(self.taken | starts)
         )
@@ -271,7 +265,7 @@ class RoundPlanner:
             self.taken.add(migration.job.job_id)
             self.draft.take(migration.slots)
         self.plan.migrations += found.migrations
-        return reserve_slots(self.draft, found.slots)
+        return self.draft.reserve(found.slots)
 
     def is_out_of_turn(self, job: Job) -> bool:
         """Its rank says nothing of those after it, who may have more victims than it has."""
@@ -280,4 +274,4 @@ class RoundPlanner:
     def look_again(self, job: Job) -> None:
         expiry = self.view.victims.next_for(job)
         if expiry is not None:
-            self.plan.again(expiry)
+            self.plan.repeat_at(expiry)

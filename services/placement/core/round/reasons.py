@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from services.placement.core.pool.board import Draft
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from services.placement.core.pool.state import Job
 from services.placement.core.round.easy import QueueHead
 from services.placement.core.round.fit import Failures, could_hold, fits_now, place, would_hold
-from services.placement.core.round.view import Hold, Plan, View
+from services.placement.core.round.plan import Hold, Plan
+from services.placement.core.round.view import View
 from shared.contracts.placement import HoldReason
 
 HELD_PER_ROUND = 512
@@ -52,7 +53,7 @@ def others(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
     if not view.unreported:
         return []
     known = {job.job_id for job in blocked.first}
-    known.update(assignment.job.job_id for assignment in plan.places)
+    known.update(assignment.job.job_id for assignment in plan.assignments)
     found = [view.waiting[name] for name in view.unreported if name not in known]
     found = [job for job in found if job.not_before <= view.now]
     return sorted(found, key=lambda job: job.entry(view.scores))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.board import Draft, Node
+from services.placement.core.pool.allocations import slots_of
+from services.placement.core.pool.board import Node
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from services.placement.core.pool.state import Job
-from services.placement.core.round.evict import probe, slots_of
-from services.placement.core.round.fit import reserve_slots
+from services.placement.core.round.evict import probe
 from services.placement.core.round.view import View
 
 
@@ -15,14 +16,14 @@ def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot
     stopping = [
         victim
         for victim_id in view.reservations.get(job.job_id, {})
-        if (victim := view.jobs.get(victim_id)) and victim.by == job.job_id
+        if (victim := view.jobs.get(victim_id)) and victim.makes_room_for == job.job_id
     ]
     mark = len(draft.log)
     for victim in stopping:
         draft.give(slots_of(victim))
     slots = probe(draft, shape, job) if stopping else []
     draft.rollback(mark)
-    return reserve_slots(draft, slots)
+    return draft.reserve(slots)
 
 
 def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
@@ -39,7 +40,7 @@ def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list
             wanted += part_of(node, shape, workers)
             left -= workers
         if not left:
-            return reserve_slots(draft, wanted)
+            return draft.reserve(wanted)
     return []
 
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER
-from services.placement.core.pool.state import Job
 from shared.contracts.checkpoint import wall_ms
 
 LOST_WORK_CAP_S = 604_800.0

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from services.placement.core.pool.board import Board, Draft
+from services.placement.core.pool.board import Board
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
-from services.placement.core.pool.state import Job, Pool
+from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
 from services.placement.core.round.victims import RankRules, Victims
 from shared.contracts.access import NEVER_S, QueueMode
 from shared.contracts.checkpoint import wall_ms
-from shared.contracts.placement import HoldReason, MoveReason
 
 RANK_FRESH_MS = 10_000
 """An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
@@ -114,70 +115,6 @@ def oldest(pool: Pool, now: int) -> str:
         if job.since <= due and job.tier < SPOT_TIER and job.hold_reason != "no_node_fits"
     ]
     return min(ripe)[2] if ripe else ""
-
-
-class Assignment(NamedTuple):
-    """A job and its slots."""
-
-    job: Job
-    slots: list[Slot]
-    position: int
-    gpus_left: int
-
-
-class Eviction(NamedTuple):
-    """A victim, for whom, and at what price."""
-
-    job: Job
-    by: Job
-    lost_work_s: float
-    score: float | None = None
-    by_score: float | None = None
-
-
-class Migration(NamedTuple):
-    """A running job that goes on elsewhere, one slot per worker in rank order, and for whom."""
-
-    job: Job
-    slots: list[Slot]
-    reason: MoveReason
-    by: Job | None = None
-    """Who gets what it leaves."""
-
-
-class Resize(NamedTuple):
-    """A running elastic job that goes on with another number of workers, and for whom."""
-
-    job: Job
-    slots: list[Slot]
-    by: Job | None = None
-
-
-class Hold(NamedTuple):
-    """A job that stays in line, and why, when that is news."""
-
-    job: Job
-    reason: HoldReason
-    short_gpus: float
-    detail: dict[str, float | str]
-
-
-@dataclass(slots=True)
-class Plan:
-    """What one round proposes."""
-
-    places: list[Assignment] = field(default_factory=list)
-    evictions: list[Eviction] = field(default_factory=list)
-    holds: list[Hold] = field(default_factory=list)
-    migrations: list[Migration] = field(default_factory=list)
-    resizes: list[Resize] = field(default_factory=list)
-    waiting: int = 0
-    unfinished: bool = False
-    again_at: int | None = None
-    """ms: worth another look then, even if nothing happens."""
-
-    def again(self, at: int) -> None:
-        self.again_at = at if self.again_at is None else min(self.again_at, at)
 
 
 class EvictionPlan(NamedTuple):

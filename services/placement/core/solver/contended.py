@@ -7,11 +7,12 @@ A service does so from another process; a simulation calls `answered_now` at the
 
 from __future__ import annotations
 
-from services.placement.core.moves import migrate
+from services.placement.core.moves.targets import targets_reserved
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import OpenRound, Pool
-from services.placement.core.round.view import Plan, View, view_of
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.view import View, view_of
 from services.placement.core.solver.checker import find_violations
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import Fixed, Instance, RoundPlan, Solution, Start
@@ -30,7 +31,7 @@ WORK_PER_MS = 0.001
 on one slow core, so that the wall clock seldom decides."""
 
 
-def asks(pool: Pool, view: View, greedy: Plan) -> bool:
+def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     """Somebody is passed over, and there is a choice to make.
 
     Where nobody starts or stops by greedy's plan no job fits alone, so there is none. A queue that
@@ -38,10 +39,10 @@ def asks(pool: Pool, view: View, greedy: Plan) -> bool:
     """
     if pool.settings is None or pool.settings.solver != "cpsat" or pool.open_round is not None:
         return False
-    if view.mode != "skip" or view.oldest or not (greedy.places or greedy.evictions):
+    if view.mode != "skip" or view.oldest or not (greedy.assignments or greedy.evictions):
         return False
     in_queue = sum(job.not_before <= view.now for job in view.waiting.values())
-    return in_queue > len(greedy.places)
+    return in_queue > len(greedy.assignments)
 
 
 def opened(pool: Pool, now: int) -> Decision:
@@ -58,7 +59,7 @@ def open_round(pool: Pool) -> OpenRound | None:
 def instance_for_round(pool: Pool) -> Instance:
     """What to solve for the open round: of the pool as it is now, at the round's moment."""
     assert pool.open_round is not None
-    with migrate.reserved(pool):
+    with targets_reserved(pool):
         return instance_of(view_of(pool, pool.open_round.at))
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from services.placement.core.pool.board import Draft, Node, matches
+from services.placement.core.pool.allocations import slots_of
+from services.placement.core.pool.board import Node, matches
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape
-from services.placement.core.pool.state import Job
-from services.placement.core.round.evict import slots_of
 from services.placement.core.round.fit import place
 from services.placement.core.round.greedy import plan as greedy_plan
-from services.placement.core.round.view import Plan, View
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.view import View
 from services.placement.core.solver.instance import (
     Fixed,
     FreeNode,
@@ -42,7 +44,7 @@ def instance_of(view: View, greedy: Plan | None = None) -> Instance:
     try:
         known = greedy or greedy_plan(view)
         window = Window(
-            view, draft, {assignment.job.job_id: assignment for assignment in known.places}
+            view, draft, {assignment.job.job_id: assignment for assignment in known.assignments}
         )
         window.look()
         return Export(view, draft, window, known).instance()
@@ -285,7 +287,7 @@ class Export:
         }
         starts = [
             Start(number[assignment.job.job_id], tuple(assignment.slots))
-            for assignment in self.greedy.places
+            for assignment in self.greedy.assignments
             if assignment.job.job_id in number
         ]
         mark = len(self.draft.log)

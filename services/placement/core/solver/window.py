@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from services.placement.core.pool.board import Board, Draft
+from services.placement.core.pool.board import Board
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape
-from services.placement.core.pool.state import Job
 from services.placement.core.round.fit import Avoid, Failures, could_hold, place
 from services.placement.core.round.greedy import GREEDY
+from services.placement.core.round.plan import Assignment
 from services.placement.core.round.reserve import reserve_freed
-from services.placement.core.round.view import Assignment, View
+from services.placement.core.round.view import View
 from services.placement.core.solver.objective import CLASS_GAP
 
 WINDOW = 64

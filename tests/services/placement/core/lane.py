@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from services.placement.core.decide import Placement
-from services.placement.core.pool.state import Job, Pool
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.state import Pool
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import CancelRequested, Gang, JobAdmitted, JobReadmitted, JobSpec

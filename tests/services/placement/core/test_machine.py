@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU
-from services.placement.core.pool.state import Job, Pool
+from services.placement.core.pool.state import Pool
 from shared.contracts.base import Event
 from shared.contracts.jobs import PRIORITY_CLASSES, CommandAccepted, CommandRefused, JobSpec
 from shared.contracts.nodes import CordonNode, DrainNode, NodeJoined, NodeLost, UncordonNode

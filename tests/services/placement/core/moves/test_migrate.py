@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from services.placement.core.moves.migrate import MIGRATIONS_PER_ROUND, allowed
+from services.placement.core.moves.plan_check import MIGRATIONS_PER_ROUND, allowed_migrations
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
-from services.placement.core.round.view import Eviction, Migration, Plan, view_of
+from services.placement.core.round.plan import Eviction, Migration, Plan
+from services.placement.core.round.view import view_of
 from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode, DrainNode
 from shared.contracts.placement import JobMigrated, JobPlaced, JobPreempted, JobRequeued
@@ -194,7 +195,9 @@ def proposal(pool: Lane, *migrations: tuple[str, list[Slot]]) -> Plan:
 
 
 def judged(pool: Lane, plan: Plan) -> list[str]:
-    return [m.job.job_id for m in allowed(pool.state, view_of(pool.state, pool.now), plan)]
+    return [
+        m.job.job_id for m in allowed_migrations(pool.state, view_of(pool.state, pool.now), plan)
+    ]
 
 
 @pytest.fixture

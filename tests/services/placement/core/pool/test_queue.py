@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.placement.core.pool.board import Draft
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import (
     NO_ESTIMATE,
     EquivalenceClass,
@@ -19,9 +20,10 @@ from services.placement.core.pool.queue import (
     bucket_of,
     least_ms,
 )
-from services.placement.core.pool.state import Job, Pool
+from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
-from services.placement.core.round.view import Plan, View, view_of
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.view import View, view_of
 from shared.contracts.jobs import PRIORITY_CLASSES
 from tests.services.placement.core.lane import Lane, job, lane
 
@@ -155,7 +157,7 @@ def test_the_plan_is_that_of_a_plain_walk(mode: str, preemption: str, seed: int)
     for now in moments:
         view = view_of(pool.state, now)
         found, open_round = plan(view), plainly(view)
-        assert found.places == open_round.places
+        assert found.assignments == open_round.assignments
         assert found.evictions == open_round.evictions
         assert (found.unfinished, found.again_at) == (open_round.unfinished, open_round.again_at)
         assert list(rank(view)) == in_order(view)

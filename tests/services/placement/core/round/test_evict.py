@@ -69,9 +69,9 @@ def test_spot_jobs_stop_first_then_the_lowest_class_then_the_least_lost_work() -
     assert victims(pool) == ["spot"]
     assert victims(pool, high={"name": "x"}) == []
     pool.submit(job("high2", priority_class="high"), after_ms=1000)
-    assert pool.job("low-new").by == "high2"
+    assert pool.job("low-new").makes_room_for == "high2"
     pool.submit(job("high3", priority_class="high"), after_ms=1000)
-    assert pool.job("low-old").by == "high3"
+    assert pool.job("low-old").makes_room_for == "high3"
 
 
 def test_work_since_the_last_checkpoint_counts_as_lost() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.pool.state import Job
+from services.placement.core.pool.job import Job
 from services.placement.core.round.victims import protected_ms
 from shared.contracts.base import Event
 from shared.contracts.placement import JobPreempted

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.placement.core.moves.migrate import reserved
+from services.placement.core.moves.targets import targets_reserved
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.checker import find_violations
@@ -325,7 +325,7 @@ def crowded(draw: st.DrawFn) -> Instance:
         workers = draw(st.sampled_from((1, 1, 2, 6)))
         shape = {"gpus": draw(sizes) if workers == 1 else 4, "priority_class": draw(classes)}
         made.submit(job(f"new{number}", workers=workers, **shape))
-    with reserved(made.state):
+    with targets_reserved(made.state):
         return taken(made)
 
 

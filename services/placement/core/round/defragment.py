@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.placement.core.pool.allocations import slots_by_rank
-from services.placement.core.pool.board import Draft, Node
+from services.placement.core.pool.board import Node
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from services.placement.core.pool.state import Job
 from services.placement.core.round.evict import probe
 from services.placement.core.round.fit import place, too_few
-from services.placement.core.round.view import Migration, View
+from services.placement.core.round.plan import Migration
+from services.placement.core.round.view import View
 
 DEFRAGMENTED_PER_ROUND = 2
 """Jobs for which others move in one round."""

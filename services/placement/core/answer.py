@@ -1,0 +1,90 @@
+"""The solver's answer to an open round: what still holds is decided, greedy plans the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.placement.core import rounds
+from services.placement.core.lifecycle import gangs
+from services.placement.core.moves.migrate import migrated
+from services.placement.core.moves.plan_check import allowed_migrations, allowed_start, allowed_stop
+from services.placement.core.moves.targets import land, targets_reserved
+from services.placement.core.pool.allocations import slot_of
+from services.placement.core.pool.state import Pool
+from services.placement.core.round.greedy import GREEDY, plan
+from services.placement.core.round.plan import Migration, Plan
+from services.placement.core.round.view import View, view_of
+from shared.contracts.placement import PlannedStart, PlannedStop, PlanReady
+from shared.ledger.decider import Decision
+
+POLICY = "cpsat"
+
+
+def apply_answer(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]:
+    """Carry out the answer and end the round; an answer to a round that has ended is too late."""
+    if pool.open_round is None or pool.open_round.seq != message.at_seq:
+        return
+    yield from land(pool, now)
+    view = view_of(pool, now)
+    targets = {migration.job_id: migration for migration in message.moves}
+    for stop in message.stops:
+        yield from stopped(pool, view, stop, targets.get(stop.job_id))
+    for start in message.starts:
+        yield from started(pool, view, message, start)
+    solver = "" if message.starts or message.stops else message.status
+    rest = view_of(pool, now)
+    with targets_reserved(pool):
+        proposal = plan(rest, GREEDY, frozenset(message.weighed))
+    yield from rounds.conclude(pool, rest, proposal, solver)
+
+
+def stopped(
+    pool: Pool, view: View, stop: PlannedStop, target: PlannedStart | None
+) -> Iterator[Decision]:
+    """Stop a victim: it migrates if it has a target that the rules allow, else it waits again."""
+    eviction = allowed_stop(view, stop)
+    if eviction is None:
+        return
+    victim, by = eviction.job, eviction.by
+    if target is not None:
+        slots = [slot_of(allocation) for allocation in target.allocations]
+        migration = Migration(victim, slots, "defragment", by)
+        with targets_reserved(pool):
+            migrations = allowed_migrations(pool, view, Plan(migrations=[migration]))
+        if migrations:
+            yield migrated(pool, migration, view.now, by.cause)
+            return
+    yield rounds.evicted(eviction, view.now)
+
+
+def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> Iterator[Decision]:
+    """Start a job on the planned slots, if both still are what the solver saw."""
+    job = allowed_start(pool, view, start)
+    if job is None:
+        return
+    score = view.scores.get(job.job_id)
+    yield gangs.placed(
+        job,
+        start.allocations,
+        view.now,
+        policy=f"{view.order}+{POLICY}",
+        terms=plan_terms(view, message, start),
+        score=score,
+        model_sha256=rounds.model_of(view, score),
+        solver=message.status,
+    )
+
+
+def plan_terms(view: View, message: PlanReady, start: PlannedStart) -> dict[str, float]:
+    """Return the job's own terms, then those of the plan that it is part of."""
+    terms = {
+        **start.terms,
+        "waiting": len(view.waiting),
+        **rounds.rank_terms(view),
+        "objective": message.objective,
+        "greedy_objective": message.greedy,
+        "bound": message.bound,
+        "solve_ms": message.solve_ms,
+        **{f"plan_{name}": value for name, value in message.terms.items()},
+    }
+    return {name: float(value) for name, value in terms.items()}

@@ -1,0 +1,63 @@
+"""Jobs on their way to a target: the slots are reserved for them until they land.
+
+The path is that of a preemption: the gang stops with its grace, its allocations are released, it
+waits again (`JobRequeued`). From the decision to the first round after that its target is reserved;
+there it is placed before the queue is scanned, for it had its turn. When its target is not free
+then (a node was lost or cordoned) it stands in the queue like any other job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from services.placement.core.lifecycle import gangs
+from services.placement.core.pool.allocations import allocations_of, gpus_in
+from services.placement.core.pool.draft import Draft, are_free
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import Slot
+from services.placement.core.pool.state import Pool
+from shared.ledger.decider import Decision
+
+POLICY = "kept"
+"""Policy of a `JobPlaced` that neither the queue nor a planner decided."""
+
+
+@contextmanager
+def targets_reserved(pool: Pool) -> Iterator[None]:
+    """Show the targets of all jobs on their way as taken on the board while it is open."""
+    board = pool.board
+    draft = Draft(board)
+    for job_id, target in pool.migrations.items():
+        job = pool.jobs[job_id]
+        if job.phase != "waiting" or can_land(pool, job, target):
+            draft.reserve([slot for slot in target if board.is_indexed(slot)])
+    try:
+        yield
+    finally:
+        draft.rollback()
+
+
+def land(pool: Pool, now: int) -> Iterator[Decision]:
+    """Place the jobs that wait again where they were to go on, if all of that is free."""
+    for job_id, target in list(pool.migrations.items()):
+        job = pool.jobs[job_id]
+        if job.phase == "waiting" and can_land(pool, job, target):
+            yield placed(pool, job, target, now)
+
+
+def can_land(pool: Pool, job: Job, target: Iterable[Slot]) -> bool:
+    """Whether no round has passed over it since it waits again, and all of its target is free."""
+    return job.round_no == pool.round_no and are_free(pool.board, target)
+
+
+def placed(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) -> Decision:
+    """Return the start of the job on its target."""
+    nodes = {slot.node_id for slot in target}
+    terms = {
+        "nodes": float(len(nodes)),
+        "gpus": gpus_in(target),
+        "health": float(min(pool.board.health(name) for name in nodes)),
+    }
+    score = pool.ranks.scores.get(job.job_id)
+    return gangs.placed(job, allocations_of(target), now, policy=POLICY, terms=terms, score=score)

@@ -1,0 +1,119 @@
+"""What facts of waiting jobs, ranks and rounds change in the pool."""
+
+from __future__ import annotations
+
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import shape_of, tier_of
+from services.placement.core.pool.state import OpenRound, Pool, Ranks
+from shared.contracts.placement import (
+    JobEnqueued,
+    JobHeld,
+    JobRequeued,
+    RanksNoted,
+    RoundEnded,
+    RoundOpened,
+)
+from shared.ledger.decider import Fact
+
+BACKOFF_MS = 500
+BACKOFF_MOST_MS = 30_000
+
+
+def fold_job(
+    pool: Pool, event: JobEnqueued | JobRequeued | JobHeld | RanksNoted, fact: Fact
+) -> None:
+    """Apply a fact of a waiting job, or of the order of all of them."""
+    match event:
+        case JobEnqueued():
+            enqueue(pool, event, fact)
+        case JobRequeued():
+            requeue(pool, event, fact)
+        case JobHeld(job_id=job_id, reason=reason):
+            pool.jobs[job_id].hold_reason = reason
+        case RanksNoted():
+            note_ranks(pool, event, fact)
+
+
+def fold_round(pool: Pool, event: RoundOpened | RoundEnded, fact: Fact) -> None:
+    """Apply the beginning or the end of a round."""
+    match event:
+        case RoundOpened(until=until):
+            pool.open_round = OpenRound(fact.seq, fact.at, until)
+        case RoundEnded():
+            end_round(pool, event, fact)
+
+
+def enqueue(pool: Pool, event: JobEnqueued, fact: Fact) -> None:
+    """Add a new job to the queue, or an old one that admission let in again."""
+    job = pool.jobs.get(event.job_id)
+    if job is None:
+        job = pool.jobs[event.job_id] = Job(
+            job_id=event.job_id,
+            tenant=event.tenant,
+            submitted_at=event.submitted_at,
+            array_index=event.array_index,
+            spec=event.spec,
+            shape=shape_of(event.spec),
+            tier=tier_of(event.spec),
+            attempt=event.attempt,
+            since=fact.at,
+            trace=fact.traceparent,
+        )
+        pool.note_arrival(job.shape)
+    job.cause = fact.id
+    job.resumes, job.debt_ms = False, 0
+    wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at)
+
+
+def requeue(pool: Pool, event: JobRequeued, fact: Fact) -> None:
+    """Put a job whose GPUs are all back into the queue; failed starts back off exponentially."""
+    job = pool.jobs[event.job_id]
+    not_before = 0
+    if event.reason == "start_failed":
+        not_before = fact.at + min(BACKOFF_MS << (job.start_failures - 1), BACKOFF_MOST_MS)
+    wait_again(pool, job, event.attempt, event.avoid_nodes, fact.at, not_before)
+
+
+def wait_again(
+    pool: Pool, job: Job, attempt: int, avoid: tuple[str, ...], at: int, not_before: int = 0
+) -> None:
+    """Reset what belongs to the attempt before and enter the queue at `at` ms."""
+    job.attempt, job.avoid, job.since = attempt, avoid, at
+    job.stop, job.stop_reason, job.makes_room_for, job.hold_reason = "", "", "", ""
+    job.exit_code, job.failed_node, job.clean = None, "", True
+    job.placed_at = job.started_at = 0
+    job.not_before = not_before
+    job.gpus = 0.0
+    job.ready.clear()
+    pool.enter(job, at)
+
+
+def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
+    """Take over the new order; where rank may stop jobs, it may also let one start."""
+    scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
+    pool.rank(Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores))
+    if pool.is_ranked and pool.waiting:
+        pool.touch(fact.at)
+
+
+def end_round(pool: Pool, event: RoundEnded, fact: Fact) -> None:
+    """Count the jobs still in the queue as passed over.
+
+    A reservation whose victims are all gone has had its turn and is dropped.
+    """
+    pool.open_round = None
+    pool.round_no += 1
+    pool.round_at = fact.at
+    pool.again_at = event.again_at
+    pool.changed = event.unfinished
+    pool.first_change = pool.last_change = fact.at
+    pool.unscanned = 0
+    if not event.unfinished:
+        waiting = pool.waiting
+        pool.unreported = {
+            job_id: None for job_id in pool.unreported if waiting[job_id].not_before > fact.at
+        }
+    for job_id, victims in list(pool.reservations.items()):
+        jobs = (pool.jobs.get(victim) for victim in victims)
+        if not any(job and job.makes_room_for == job_id for job in jobs):
+            del pool.reservations[job_id]

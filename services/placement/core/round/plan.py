@@ -1,0 +1,79 @@
+"""What one placement round proposes, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.placement.core.pool.job import Job
+from services.placement.core.pool.shape import Slot
+from shared.contracts.placement import HoldReason, MoveReason
+
+
+class Assignment(NamedTuple):
+    """A waiting job and the slots on which it starts."""
+
+    job: Job
+    slots: list[Slot]
+    position: int
+    """Its place in the queue, from 0."""
+    gpus_left: int
+    """Whole free GPUs that stay on its first node."""
+
+
+class Eviction(NamedTuple):
+    """A victim, the job that it makes room for, and the price."""
+
+    job: Job
+    by: Job
+    lost_work_s: float
+    score: float | None = None
+    by_score: float | None = None
+
+
+class Migration(NamedTuple):
+    """A running job that goes on elsewhere: one slot per worker, in rank order."""
+
+    job: Job
+    slots: list[Slot]
+    reason: MoveReason
+    by: Job | None = None
+    """The job that gets what this one leaves."""
+
+
+class Resize(NamedTuple):
+    """A running elastic job that goes on with another number of workers."""
+
+    job: Job
+    slots: list[Slot]
+    by: Job | None = None
+    """The job that gets what this one gives up; None if it grows."""
+
+
+class Hold(NamedTuple):
+    """A job that stays in the queue, with the new reason."""
+
+    job: Job
+    reason: HoldReason
+    short_gpus: float
+    detail: dict[str, float | str]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The proposal of one round."""
+
+    assignments: list[Assignment] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    migrations: list[Migration] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
+    waiting: int = 0
+    unfinished: bool = False
+    """Cut short by its bounds: another round follows."""
+    again_at: int | None = None
+    """ms: another round is worth it then, even if nothing happens."""
+
+    def repeat_at(self, at: int) -> None:
+        """Ask for another round at `at` ms, or earlier if that was asked for already."""
+        self.again_at = at if self.again_at is None else min(self.again_at, at)
