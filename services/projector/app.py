@@ -53,7 +53,7 @@ class Projector:
     async def _session(self) -> None:
         """One connection, one reader; both begin where the stored cursors say."""
         settings = self._settings
-        conn = await connect(settings.postgres, settings.schema_name, within_s=ANSWER_S)
+        conn = await connect(settings.postgres, settings.schema_name, timeout_s=ANSWER_S)
         client = KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms)
         try:
             with terminate_after(conn, ANSWER_S):

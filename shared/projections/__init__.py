@@ -1,1 +1,1 @@
-"""Read models: rows folded from ledgers, dropped and rebuilt at will. Nothing decides on them."""
+"""Read models: rows folded from ledgers, rebuilt at any time. No decider reads them."""

@@ -1,4 +1,4 @@
-"""`audit`: who did what, and who was turned away; a key or token by its id, never a secret."""
+"""`audit`: the actions of principals and the refused requests; keys and tokens by id only."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shared.projections.ledger_events import LedgerEvent
-from shared.projections.table import RowTable
+from shared.projections.table import BigInt, RowTable
 
-UNREMARKABLE = frozenset({"job.submit.v1", "llm.serve.v1"})
-"""A tenant's daily work: its own read models tell of it."""
+NOT_AUDITED = frozenset({"job.submit.v1", "llm.serve.v1"})
+"""Commands of a tenant's normal use, which its own read models show."""
 ATTEMPTS = "attempts.refused.v1"
 CANCELS = frozenset({"job.cancel-requested.v1", "array.cancel-requested.v1"})
 
 
 @dataclass(slots=True)
-class Entry:
-    """`outcome` is accepted, refused, or requested: a cancel is answered when its job has ended."""
+class AuditRow:
+    """One action; `outcome` is accepted, refused, or requested (for a cancel of a running job)."""
 
     entry_id: str
-    at: int
+    at: BigInt
     principal: str
     action: str
     object: str
@@ -29,55 +29,40 @@ class Entry:
     requests: int
 
 
-AUDIT = RowTable(
-    "audit",
-    Entry,
-    "entry_id",
-    {
-        "entry_id": "text",
-        "at": "bigint",
-        "principal": "text",
-        "action": "text",
-        "object": "text",
-        "whose": "text",
-        "outcome": "text",
-        "reason": "text",
-        "requests": "int",
-    },
-)
+AUDIT = RowTable("audit", AuditRow, "entry_id")
 
 
-def entries_of(line: LedgerEvent) -> Iterator[Entry]:
-    """Nothing for events that nobody in particular asked for."""
-    data = line.data
-    if line.type == ATTEMPTS:
-        yield from _attempts(line)
-    elif (principal := data.get("principal")) and data.get("command_type") not in UNREMARKABLE:
-        cancel = line.type in CANCELS
-        outcome = "accepted" if line.type == "command.accepted.v1" else "refused"
-        yield Entry(
-            entry_id=f"{line.ledger}/{line.position}",
-            at=line.at,
+def audit_rows(event: LedgerEvent) -> Iterator[AuditRow]:
+    """Yield the rows of an event; none for an event without a principal."""
+    data = event.data
+    if event.type == ATTEMPTS:
+        yield from _attempt_rows(event)
+    elif (principal := data.get("principal")) and data.get("command_type") not in NOT_AUDITED:
+        is_cancel = event.type in CANCELS
+        outcome = "accepted" if event.type == "command.accepted.v1" else "refused"
+        yield AuditRow(
+            entry_id=event.id,
+            at=event.at,
             principal=principal,
-            action="job.cancel.v1" if cancel else data["command_type"],
-            object=data["job_id"] if cancel else data.get("of", ""),
+            action="job.cancel.v1" if is_cancel else data["command_type"],
+            object=data["job_id"] if is_cancel else data.get("of", ""),
             whose=data.get("tenant", ""),
-            outcome="requested" if cancel else outcome,
+            outcome="requested" if is_cancel else outcome,
             reason=data.get("reason", ""),
             requests=1,
         )
 
 
-def _attempts(line: LedgerEvent) -> Iterator[Entry]:
-    for index, each in enumerate(line.data["attempts"]):
-        yield Entry(
-            entry_id=f"{line.ledger}/{line.position}/{index}",
-            at=line.at,
-            principal=each.get("principal", ""),
-            action=each.get("action", ""),
+def _attempt_rows(event: LedgerEvent) -> Iterator[AuditRow]:
+    for index, attempt in enumerate(event.data["attempts"]):
+        yield AuditRow(
+            entry_id=f"{event.id}/{index}",
+            at=event.at,
+            principal=attempt.get("principal", ""),
+            action=attempt.get("action", ""),
             object="",
             whose="",
             outcome="refused",
-            reason="unauthenticated" if each["status"] == 401 else "forbidden",
-            requests=each["requests"],
+            reason="unauthenticated" if attempt["status"] == 401 else "forbidden",
+            requests=attempt["requests"],
         )

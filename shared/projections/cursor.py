@@ -1,4 +1,4 @@
-"""Where each projection stands: the cursor moves in the transaction that writes the rows."""
+"""The cursor of each ledger partition, which moves in the transaction that writes the rows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ MOVE = "UPDATE cursor SET state = $3 WHERE ledger = $1 AND partition = $2 AND st
 
 
 class CursorMoved(Exception):
-    """Another projector wrote these rows: this one must read its cursors anew."""
+    """Another projector moved the cursor: this one must read its cursors again."""
 
 
 async def read(conn: Connection) -> dict[tuple[str, int], Cursor]:
+    """Return the stored cursor of each ledger partition."""
     rows = await conn.fetch(READ)
     return {(r["ledger"], r["partition"]): Cursor.from_json(r["state"]) for r in rows}
 
 
 async def advance(conn: Connection, batch: LedgerBatch) -> None:
-    """Raises CursorMoved if the stored cursor is not exactly where the batch begins."""
+    """Move a cursor to the end of the batch; raises CursorMoved if it is not at its beginning."""
     before, after = batch.before.to_json().decode(), batch.after.to_json().decode()
     if batch.before.seq == 0:
-        done = await conn.execute(BEGIN, batch.ledger, batch.partition, after)
+        status = await conn.execute(BEGIN, batch.ledger, batch.partition, after)
     else:
-        done = await conn.execute(MOVE, batch.ledger, batch.partition, after, before)
-    if not done.endswith(" 1"):
+        status = await conn.execute(MOVE, batch.ledger, batch.partition, after, before)
+    if not status.endswith(" 1"):
         raise CursorMoved(f"{batch.ledger}-{batch.partition} is not at offset {batch.before.next}")

@@ -1,4 +1,4 @@
-"""A connection to the read models; what needs migrations imports them itself, they are heavy."""
+"""Connections to the read models; the heavy imports of migrations are elsewhere."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from asyncpg import Connection
 
 SCHEMA = "berth"
 ALL_TENANTS = "*"
-"""What an operator's transaction names as `app.tenant`; no tenant can be called so."""
+"""Value of `app.tenant` in an operator's transaction; no tenant can have this name."""
 OPERATOR = "berth_operator"
-"""The role that it puts on beside; `roles.py` says what it sees."""
+"""Role that an operator's transaction also takes on; `roles.py` grants its rights."""
 
 
-async def connect(dsn: str, schema: str = SCHEMA, *, within_s: float = 60.0) -> Connection:
-    """Unqualified names mean the tables of `schema`; TimeoutError where nobody answers in time."""
-    return await asyncpg.connect(dsn, server_settings={"search_path": schema}, timeout=within_s)
+async def connect(dsn: str, schema: str = SCHEMA, *, timeout_s: float = 60.0) -> Connection:
+    """Connect with `schema` as search path; raises TimeoutError without an answer in time."""
+    return await asyncpg.connect(dsn, server_settings={"search_path": schema}, timeout=timeout_s)
 
 
 @contextmanager
-def terminate_after(conn: Connection, within_s: float) -> Iterator[None]:
-    """A connection that is silent for too long is dropped, and whoever waits for it told so.
+def terminate_after(conn: Connection, timeout_s: float) -> Iterator[None]:
+    """Terminate the connection, and so fail its pending queries, if the block takes too long.
 
-    A `command_timeout` is no help: asyncpg then waits for the server to confirm that it gave up.
+    A `command_timeout` does not help: after it asyncpg waits for the server to confirm the cancel.
     """
-    giving_up = asyncio.get_running_loop().call_later(within_s, conn.terminate)
+    timer = asyncio.get_running_loop().call_later(timeout_s, conn.terminate)
     try:
         yield
     finally:
-        giving_up.cancel()
+        timer.cancel()

@@ -1,15 +1,17 @@
-"""`fault`: every suspicion of a slow worker and how it ended."""
+"""`fault`: every suspicion of a slow worker, and its end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.ledger_events import LedgerEvent
-from shared.projections.table import RowTable
+from shared.projections.ledger_events import LedgerEvent, NotFolded
+from shared.projections.table import BigInt, RowTable
 
 
 @dataclass(slots=True)
-class Fault:
+class FaultRow:
+    """One suspicion; times in ms, 0 = not yet."""
+
     fault_id: str
     partition: int
     job_id: str = ""
@@ -20,39 +22,28 @@ class Fault:
     score: float = 0.0
     state: str = "suspected"
     reason: str = ""
-    suspected_at: int = 0
-    closed_at: int = 0
+    suspected_at: BigInt = 0
+    closed_at: BigInt = 0
 
 
-FAULT = RowTable(
-    "fault",
-    Fault,
-    "fault_id",
-    {
-        "fault_id": "text",
-        "partition": "int",
-        "job_id": "text",
-        "tenant": "text",
-        "node_id": "text",
-        "allocation_id": "text",
-        "slowdown": "float8",
-        "score": "float8",
-        "state": "text",
-        "reason": "text",
-        "suspected_at": "bigint",
-        "closed_at": "bigint",
-    },
-)
+FAULT = RowTable("fault", FaultRow, "fault_id")
 
 
-def fold_fault(row: Fault, line: LedgerEvent) -> None:
-    data = line.data
-    if line.type == "fault.suspected.v1":
-        for name in ("job_id", "node_id", "allocation_id", "slowdown", "score"):
-            setattr(row, name, data[name])
-        row.tenant, row.suspected_at, row.state = data.get("tenant", ""), line.at, "suspected"
-        return
-    row.closed_at, row.reason = line.at, data.get("reason", "")
-    row.state = "cleared" if line.type == "fault.cleared.v1" else "dismissed"
-    if data.get("false_alarm"):
-        row.state = "false_alarm"
+def fold_fault(row: FaultRow, event: LedgerEvent) -> None:
+    data = event.data
+    match event.type:
+        case "fault.suspected.v1":
+            row.job_id, row.tenant = data["job_id"], data.get("tenant", "")
+            row.node_id, row.allocation_id = data["node_id"], data["allocation_id"]
+            row.slowdown, row.score = data["slowdown"], data["score"]
+            row.state, row.suspected_at = "suspected", event.at
+        case "fault.cleared.v1":
+            _close(row, event, "cleared")
+        case "fault.dismissed.v1":
+            _close(row, event, "false_alarm" if data.get("false_alarm") else "dismissed")
+        case _:
+            raise NotFolded(event.type)
+
+
+def _close(row: FaultRow, event: LedgerEvent, state: str) -> None:
+    row.state, row.closed_at, row.reason = state, event.at, event.data.get("reason", "")

@@ -1,4 +1,4 @@
-"""What a projection reads: the events of accepted records, still as JSON."""
+"""The input of projections: the events of accepted records, with their data still as JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from shared.ledger.reader import Accepted, Cursor
 Payload = dict[str, Any]
 
 
+class NotFolded(ValueError):
+    """A fold got an event of a type that it has no case for."""
+
+
 @dataclass(slots=True)
 class LedgerEvent:
-    """One event of an accepted record, in the order of its ledger."""
+    """One event of an accepted record."""
 
     ledger: str
     partition: int
@@ -31,12 +35,18 @@ class LedgerEvent:
 
     @property
     def position(self) -> str:
+        """Return `partition/seq/index`, unique within the ledger."""
         return f"{self.partition}/{self.seq}/{self.index}"
+
+    @property
+    def id(self) -> str:
+        """Return `ledger/partition/seq/index`, the id of its CloudEvent."""
+        return f"{self.ledger}/{self.position}"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerBatch:
-    """Accepted records of one ledger partition, and where the reader stood before and after."""
+    """Events of consecutive records of one ledger partition, and the cursors around them."""
 
     ledger: str
     partition: int
@@ -46,7 +56,7 @@ class LedgerBatch:
 
 
 def decode_events(records: Iterable[Accepted]) -> list[LedgerEvent]:
-    """Every event, decoded once."""
+    """Return all events of the records in order, each decoded once."""
     return [
         LedgerEvent(
             accepted.ledger,

@@ -1,4 +1,4 @@
-"""Brings the read models' schema to the newest version: `python -m shared.projections.migrate`."""
+"""Migrate the schema of the read models: `python -m shared.projections.migrate`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from shared.projections.database import SCHEMA
 from shared.settings import read
 
 LOCK = 0x6265727468
-"""Two migrators at once take turns: Alembic itself does not lock."""
+"""Advisory lock that serialises migrators: Alembic itself does not lock."""
 HERE = Path(__file__).parent / "migrations"
 LOCK_TIMEOUT_MS = 500
-"""Less than Postgres' `deadlock_timeout` (1 s): of a migrator and a projector that wait for each
-other it is the migrator who gives way, and nobody's query queues behind it for longer."""
-PATIENCE_S = 120.0
+"""Less than Postgres' `deadlock_timeout` (1 s): in a deadlock with a projector the migrator gives
+way, and no query waits behind it for longer."""
+RETRY_FOR_S = 120.0
 PAUSE_S = 0.25
-IN_THE_WAY = {"40P01": "deadlock_detected", "55P03": "lock_not_available"}
-"""Somebody works with the tables. It passes: all was undone, and is tried again."""
+RETRYABLE = {"40P01": "deadlock_detected", "55P03": "lock_not_available"}
+"""Errors while other transactions use the tables: the migration is rolled back and retried."""
 
 
 def upgrade(connection: Connection, schema: str, logins: Mapping[str, str]) -> None:
+    """Create the roles and bring the schema to the newest version, in the open transaction."""
     connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
     connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
     roles.make_roles(connection)
@@ -53,36 +54,38 @@ def upgrade(connection: Connection, schema: str, logins: Mapping[str, str]) -> N
 async def migrate(
     dsn: str, schema: str = SCHEMA, logins: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Idempotent; all of it, or nothing, beside services that work. `dsn` is of an account that
-    may make roles; `logins` are addresses of the services' roles, whose passwords they are given.
+    """Migrate atomically while services run; idempotent.
 
-    Raises sqlalchemy.exc.DBAPIError: among others when a table was in use for `PATIENCE_S`.
+    `dsn` is of an account that may create roles. `logins` maps roles of services to their
+    addresses, whose passwords the roles get.
+
+    Raises sqlalchemy.exc.DBAPIError, also if a table was in use for `RETRY_FOR_S`.
     """
-    # The address is the driver's own: SQLAlchemy does not know libpq's words for TLS.
+    # The driver reads the address itself: SQLAlchemy does not know libpq's TLS parameters.
     engine = create_async_engine(
         "postgresql+asyncpg://", poolclass=NullPool, async_creator=lambda: asyncpg.connect(dsn)
     )
     try:
-        await _when_free(engine, schema, logins)
+        await _retry_upgrade(engine, schema, logins)
     finally:
         await engine.dispose()
 
 
-async def _when_free(engine: AsyncEngine, schema: str, logins: Mapping[str, str]) -> None:
+async def _retry_upgrade(engine: AsyncEngine, schema: str, logins: Mapping[str, str]) -> None:
     loop = asyncio.get_running_loop()
-    ends = loop.time() + PATIENCE_S
+    deadline_s = loop.time() + RETRY_FOR_S
     while True:
         try:
             async with engine.begin() as connection:
                 return await connection.run_sync(upgrade, schema, logins)
         except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) not in IN_THE_WAY or loop.time() > ends:
+            if getattr(error.orig, "sqlstate", None) not in RETRYABLE or loop.time() > deadline_s:
                 raise
         await asyncio.sleep(PAUSE_S)
 
 
 class MigrateSettings(BaseModel):
-    """The installation's own account, and what the services will be told of theirs."""
+    """Addresses of the installation's own account and of the services' roles."""
 
     postgres: str
     postgres_projector: str = ""
@@ -91,13 +94,16 @@ class MigrateSettings(BaseModel):
 
 def main() -> None:
     settings = read(MigrateSettings, os.environ)
-    told = {roles.PROJECTOR: settings.postgres_projector, roles.GATEWAY: settings.postgres_gateway}
-    logins = {role: dsn for role, dsn in told.items() if dsn}
+    addresses = {
+        roles.PROJECTOR: settings.postgres_projector,
+        roles.GATEWAY: settings.postgres_gateway,
+    }
+    logins = {role: dsn for role, dsn in addresses.items() if dsn}
     try:
         asyncio.run(migrate(settings.postgres, logins=logins))
     except (DBAPIError, asyncpg.PostgresError, OSError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
-        sys.exit(f"The read models are as they were, for nothing could be migrated: {reason}")
+        sys.exit(f"cannot migrate the read models: {reason}; nothing was changed")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which event changes which row: the one map from wire names to read models."""
+"""The projections: which rows of which read model each event changes."""
 
 from __future__ import annotations
 
@@ -11,82 +11,106 @@ from shared.projections.audit import AUDIT
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.table import RowTable
 
-Fresh = Callable[[str, LedgerEvent], Any]
+NewRow = Callable[[str, LedgerEvent], Any]
 Fold = Callable[[Any, LedgerEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Rows of one table: the key of an event's row, a row that is new, and how an event folds."""
+    """How events fold into the rows of one table."""
 
     table: RowTable[Any]
     key: Callable[[LedgerEvent], str]
-    fresh: Fresh
+    """Key of the row that an event changes."""
+    new_row: NewRow
+    """Makes the row of a key that is not stored yet."""
     fold: Fold
 
 
-def field(name: str) -> Callable[[LedgerEvent], str]:
-    return lambda line: str(line.data[name])
+def by_field(name: str) -> Callable[[LedgerEvent], str]:
+    return lambda event: str(event.data[name])
 
 
-def per_lane(name: str) -> Callable[[LedgerEvent], str]:
-    return lambda line: f"{line.partition}/{line.data[name]}"
+def by_lane_and_field(name: str) -> Callable[[LedgerEvent], str]:
+    return lambda event: f"{event.partition}/{event.data[name]}"
 
 
-def lane(line: LedgerEvent) -> str:
-    return str(line.partition)
+def by_lane(event: LedgerEvent) -> str:
+    return str(event.partition)
 
 
-def with_partition(row: type[Any]) -> Fresh:
-    return lambda key, line: row(key, line.partition)
+def by_request(event: LedgerEvent) -> str:
+    return f"{event.partition}/{event.data['tenant']}/{event.data['request_id']}"
 
 
-def of_tenant(row: type[Any]) -> Fresh:
-    return lambda key, line: row(key, line.data["tenant"], line.partition)
+def new_row(row: type[Any]) -> NewRow:
+    return lambda key, event: row(key)
+
+
+def new_row_of_lane(row: type[Any]) -> NewRow:
+    return lambda key, event: row(key, event.partition)
+
+
+def new_row_of_tenant(row: type[Any]) -> NewRow:
+    return lambda key, event: row(key, event.data["tenant"], event.partition)
 
 
 ADMISSION = Projection(
-    jobs.ADMISSION, field("job_id"), with_partition(jobs.Admission), jobs.fold_admission
+    jobs.ADMISSION, by_field("job_id"), new_row_of_lane(jobs.AdmissionRow), jobs.fold_admission
 )
 PLACEMENT = Projection(
-    jobs.PLACEMENT, field("job_id"), with_partition(jobs.Placement), jobs.fold_placement
+    jobs.PLACEMENT, by_field("job_id"), new_row_of_lane(jobs.PlacementRow), jobs.fold_placement
 )
-NODE = Projection(nodes.NODE, field("node_id"), with_partition(nodes.Node), nodes.fold_node)
-RANK = Projection(queue.RANK, lane, with_partition(queue.QueueRank), queue.fold_rank)
+NODE = Projection(nodes.NODE, by_field("node_id"), new_row_of_lane(nodes.NodeRow), nodes.fold_node)
+QUEUE_RANK = Projection(
+    queue.QUEUE_RANK, by_lane, new_row_of_lane(queue.QueueRankRow), queue.fold_rank
+)
 TENANT = Projection(
-    tenants.TENANT, field("tenant"), lambda k, line: tenants.Tenant(k), tenants.fold_tenant
+    tenants.TENANT, by_field("tenant"), new_row(tenants.TenantRow), tenants.fold_tenant
 )
-POOL = Projection(tenants.POOL, field("pool"), lambda k, line: tenants.Pool(k), tenants.fold_pool)
+POOL = Projection(tenants.POOL, by_field("pool"), new_row(tenants.PoolRow), tenants.fold_pool)
 ENDPOINT = Projection(
-    tenants.ENDPOINT, field("endpoint"), lambda k, line: tenants.Endpoint(k), tenants.fold_endpoint
+    tenants.ENDPOINT, by_field("endpoint"), new_row(tenants.EndpointRow), tenants.fold_endpoint
 )
-USAGE = Projection(tenants.USAGE, per_lane("tenant"), of_tenant(tenants.Usage), tenants.fold_usage)
-QUOTA = Projection(tenants.QUOTA, per_lane("tenant"), of_tenant(tenants.Quota), tenants.fold_quota)
+USAGE = Projection(
+    tenants.USAGE,
+    by_lane_and_field("tenant"),
+    new_row_of_tenant(tenants.UsageRow),
+    tenants.fold_usage,
+)
+QUOTA = Projection(
+    tenants.QUOTA,
+    by_lane_and_field("tenant"),
+    new_row_of_tenant(tenants.QuotaRow),
+    tenants.fold_quota,
+)
 COMMAND = Projection(
-    answers.COMMAND, field("command_id"), lambda k, line: answers.Answer(k), answers.fold_answer
+    answers.COMMAND, by_field("command_id"), new_row(answers.CommandRow), answers.fold_answer
 )
-FAULT = Projection(faults.FAULT, field("fault_id"), with_partition(faults.Fault), faults.fold_fault)
+FAULT = Projection(
+    faults.FAULT, by_field("fault_id"), new_row_of_lane(faults.FaultRow), faults.fold_fault
+)
 LLM_REQUEST = Projection(
     llm.LLM_REQUEST,
-    lambda line: f"{line.partition}/{line.data['tenant']}/{line.data['request_id']}",
-    lambda k, line: llm.LlmRequest(k, line.partition, line.data["request_id"]),
+    by_request,
+    lambda key, event: llm.LlmRequestRow(key, event.partition, event.data["request_id"]),
     llm.fold_request,
 )
 LLM_TENANT = Projection(
     llm.LLM_TENANT,
-    per_lane("tenant"),
-    lambda k, line: llm.LlmTenant(k, line.partition, line.data["tenant"]),
+    by_lane_and_field("tenant"),
+    lambda key, event: llm.LlmTenantRow(key, event.partition, event.data["tenant"]),
     llm.fold_account,
 )
 
 TABLES: tuple[RowTable[Any], ...] = (
     *(
-        model.table
-        for model in (
+        projection.table
+        for projection in (
             ADMISSION,
             PLACEMENT,
             NODE,
-            RANK,
+            QUEUE_RANK,
             TENANT,
             POOL,
             ENDPOINT,
@@ -98,12 +122,12 @@ TABLES: tuple[RowTable[Any], ...] = (
             LLM_TENANT,
         )
     ),
-    nodes.LEASE,
-    answers.DEAD,
+    nodes.ALLOCATION,
+    answers.DEAD_LETTER,
     AUDIT,
 )
 
-FOLDED: dict[tuple[str, str], tuple[Projection, ...]] = {
+PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("access", "tenant.registered.v1"): (TENANT,),
     ("access", "tenant.retired.v1"): (TENANT,),
     ("access", "pool.configured.v1"): (POOL,),
@@ -114,7 +138,7 @@ FOLDED: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("admission", "job.cancelled.v1"): (ADMISSION,),
     ("admission", "job.cancel-requested.v1"): (ADMISSION,),
     ("admission", "quota.changed.v1"): (QUOTA,),
-    ("priority", "queue.ranked.v1"): (RANK,),
+    ("priority", "queue.ranked.v1"): (QUEUE_RANK,),
     **{
         ("placement", f"job.{verb}.v1"): (PLACEMENT,)
         for verb in (
@@ -144,11 +168,13 @@ FOLDED: dict[tuple[str, str], tuple[Projection, ...]] = {
     ("throttle", "llm.finished.v1"): (LLM_REQUEST, LLM_TENANT),
     ("throttle", "llm.rejected.v1"): (LLM_REQUEST, LLM_TENANT),
 }
+"""Ledger and event type to the projections that it changes."""
 ANSWERS = frozenset({"command.accepted.v1", "command.refused.v1"})
-"""Every service answers: their read model does not depend on the ledger."""
+"""Events of every ledger that fold into the same read model."""
 
 
-def touched(line: LedgerEvent) -> tuple[Projection, ...]:
-    if line.type in ANSWERS:
+def projections_of(event: LedgerEvent) -> tuple[Projection, ...]:
+    """Return the projections that an event changes; none for most internal events."""
+    if event.type in ANSWERS:
         return (COMMAND,)
-    return FOLDED.get((line.ledger, line.type), ())
+    return PROJECTIONS.get((event.ledger, event.type), ())

@@ -1,4 +1,4 @@
-"""Batches of accepted records become rows: cursors and all rows in one transaction."""
+"""Project batches of accepted records: rows and cursors change in one transaction."""
 
 from __future__ import annotations
 
@@ -8,83 +8,86 @@ from asyncpg import Connection
 
 from shared.bus.failpoints import FAILPOINTS
 from shared.projections import answers, cursor, nodes, timeline
-from shared.projections.audit import AUDIT, entries_of
+from shared.projections.audit import AUDIT, audit_rows
 from shared.projections.ledger_events import LedgerBatch, LedgerEvent
-from shared.projections.models import Projection, touched
+from shared.projections.models import Projection, projections_of
 
-DEAD = "input.rejected.v1"
-PLACED = "job.placed.v1"
-RELEASED = "allocation.released.v1"
+INPUT_REJECTED = "input.rejected.v1"
+JOB_PLACED = "job.placed.v1"
+ALLOCATION_RELEASED = "allocation.released.v1"
 
 Work = dict[str, tuple[Projection, list[tuple[str, LedgerEvent]]]]
-
+"""Table to its projection, and the events with the keys of their rows."""
 
 LOCK = 0x7072_6F6A
-"""Held shared by whoever projects, exclusively by a rebuild that swaps the schema."""
+"""Advisory lock: shared by projectors, exclusive for a rebuild that swaps the schema."""
 SHARE = f"SELECT pg_advisory_xact_lock_shared({LOCK})"
 
 
 async def project(conn: Connection, batches: list[LedgerBatch], *, locked: bool = False) -> None:
-    """Raises CursorMoved, and writes nothing, unless each batch follows what is stored.
+    """Store batches; raises CursorMoved, and writes nothing, unless each follows its cursor.
 
     Each column comes from one ledger, so batches of several ledgers may be folded together.
     `locked`: the caller holds LOCK exclusively, on another connection.
     """
-    lines = [line for batch in batches for line in batch.events]
+    events = [event for batch in batches for event in batch.events]
     async with conn.transaction():
         if not locked:
             await conn.execute(SHARE)
         for batch in batches:
             await cursor.advance(conn, batch)
-        await write_rows(conn, lines)
+        await write_rows(conn, events)
         FAILPOINTS.pass_by("before_commit")
     FAILPOINTS.pass_by("after_commit")
 
 
-async def write_rows(conn: Connection, lines: list[LedgerEvent]) -> None:
-    await timeline.project(conn, lines)
-    for model, work in grouped(lines).values():
-        await fold(conn, model, work)
-    await leases(conn, lines)
-    dead = [answers.dead_letter(line) for line in lines if line.type == DEAD]
-    await answers.DEAD.store(conn, dead)
-    await AUDIT.store(conn, [entry for line in lines for entry in entries_of(line)])
+async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:
+    """Fold the events into all read models."""
+    await timeline.project(conn, events)
+    for projection, work in group_by_table(events).values():
+        await fold_rows(conn, projection, work)
+    await store_allocations(conn, events)
+    rejected = [event for event in events if event.type == INPUT_REJECTED]
+    await answers.DEAD_LETTER.store(conn, [answers.dead_letter_row(event) for event in rejected])
+    await AUDIT.store(conn, [row for event in events for row in audit_rows(event)])
 
 
-def grouped(lines: list[LedgerEvent]) -> Work:
+def group_by_table(events: list[LedgerEvent]) -> Work:
     work: Work = {}
-    for line in lines:
-        for model in touched(line):
-            entry = work.setdefault(model.table.name, (model, []))
-            entry[1].append((model.key(line), line))
+    for event in events:
+        for projection in projections_of(event):
+            _, keyed = work.setdefault(projection.table.name, (projection, []))
+            keyed.append((projection.key(event), event))
     return work
 
 
-async def fold(conn: Connection, model: Projection, work: list[tuple[str, LedgerEvent]]) -> None:
-    rows: dict[str, Any] = await model.table.load(conn, {key for key, _ in work})
-    for key, line in work:
+async def fold_rows(
+    conn: Connection, projection: Projection, work: list[tuple[str, LedgerEvent]]
+) -> None:
+    rows: dict[str, Any] = await projection.table.load(conn, {key for key, _ in work})
+    for key, event in work:
         row = rows.get(key)
         if row is None:
-            row = rows[key] = model.fresh(key, line)
-        model.fold(row, line)
-    await model.table.store(conn, rows.values())
+            row = rows[key] = projection.new_row(key, event)
+        projection.fold(row, event)
+    await projection.table.store(conn, rows.values())
 
 
-async def leases(conn: Connection, lines: list[LedgerEvent]) -> None:
-    """A lease and its release often lie in one batch: only older ones are read back."""
-    made: dict[str, nodes.Lease] = {}
-    ended: dict[str, LedgerEvent] = {}
-    for line in lines:
-        if line.ledger != "placement":
+async def store_allocations(conn: Connection, events: list[LedgerEvent]) -> None:
+    """Store allocations and their releases, often both in one batch: only older ones are loaded."""
+    rows: dict[str, nodes.AllocationRow] = {}
+    releases: dict[str, LedgerEvent] = {}
+    for event in events:
+        if event.ledger != "placement":
             continue
-        if line.type == PLACED:
-            made.update((row.allocation_id, row) for row in nodes.leases_of(line))
-        elif line.type == RELEASED:
-            ended[line.data["allocation_id"]] = line
-    older = [key for key in ended if key not in made]
+        if event.type == JOB_PLACED:
+            rows.update((row.allocation_id, row) for row in nodes.allocation_rows(event))
+        elif event.type == ALLOCATION_RELEASED:
+            releases[event.data["allocation_id"]] = event
+    older = [key for key in releases if key not in rows]
     if older:
-        made.update(await nodes.LEASE.load(conn, older))
-    for key, line in ended.items():
-        if row := made.get(key):
-            nodes.release(row, line)
-    await nodes.LEASE.store(conn, made.values())
+        rows.update(await nodes.ALLOCATION.load(conn, older))
+    for key, event in releases.items():
+        if row := rows.get(key):
+            nodes.release_allocation(row, event)
+    await nodes.ALLOCATION.store(conn, rows.values())

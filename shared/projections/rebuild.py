@@ -1,4 +1,4 @@
-"""Builds all read models anew beside the live ones, compares them by hash, and swaps them."""
+"""Rebuild all read models in a second schema, compare them by hash with the live ones, and swap."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from shared.projections.models import TABLES
 from shared.projections.project import LOCK, project
 from shared.projections.source import LedgerPartition, Source, prefetch
 
-BESIDE = "berth_rebuild"
+REBUILD_SCHEMA = "berth_rebuild"
 TABLE_NAMES = ("job_event", *(table.name for table in TABLES))
-RECORDS = 3000
-QUIET_S = 0.1
+MAX_RECORDS = 3000
+WAIT_S = 0.1
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """Events folded, and each table's content hash before and after."""
+    """The number of events folded, and the content hash of each table in either schema."""
 
     events: int
     live: dict[str, str]
@@ -35,44 +35,47 @@ class RebuildResult:
 
     @property
     def different(self) -> list[str]:
+        """Return the tables whose contents differ."""
         return sorted(t for t in self.live if self.live[t] != self.rebuilt[t])
 
 
 async def hashes(conn: Connection, schema: str) -> dict[str, str]:
-    """Row count and sum of row hashes of each table: equal contents, equal text, in any order."""
-    found: dict[str, str] = {}
+    """Return row count and sum of row hashes of each table, independent of the order of rows."""
+    result: dict[str, str] = {}
     for table in TABLE_NAMES:
         row = await conn.fetchrow(
             f"SELECT count(*) AS n, sum(hashtextextended(t::text, 0)::numeric) AS h "  # noqa: S608
             f'FROM "{schema}".{table} t'
         )
-        found[table] = f"{row['n']}:{row['h']}"
-    return found
+        result[table] = f"{row['n']}:{row['h']}"
+    return result
 
 
 async def rebuild(
     dsn: str, log: Log, partitions: int, *, swap: bool, progress: Progress = lambda _: None
 ) -> RebuildResult:
-    """Folds all ledgers from offset 0 to exactly where the live read models stand.
+    """Fold all ledgers from offset 0 exactly to the cursors of the live read models.
 
-    The live projector waits only while the last records are folded and the tables compared.
+    The live projector is blocked only while the last records are folded and the tables compared.
     """
     live = await connect(dsn)
     try:
-        await live.execute(f'DROP SCHEMA IF EXISTS "{BESIDE}" CASCADE')
-        await migrate(dsn, BESIDE)
-        beside = await connect(dsn, BESIDE)
+        await live.execute(f'DROP SCHEMA IF EXISTS "{REBUILD_SCHEMA}" CASCADE')
+        await migrate(dsn, REBUILD_SCHEMA)
+        rebuilt = await connect(dsn, REBUILD_SCHEMA)
         source = Source(log, partitions)
         await source.start()
         try:
-            await beside.execute("SET synchronous_commit = off")
-            events = await fold_to(beside, source, await cursor.read(live), progress)
+            await rebuilt.execute("SET synchronous_commit = off")
+            events = await fold_to(rebuilt, source, await cursor.read(live), progress)
             await live.execute("SELECT pg_advisory_lock($1)", LOCK)
-            events += await fold_to(beside, source, await cursor.read(live), progress, shared=False)
+            events += await fold_to(
+                rebuilt, source, await cursor.read(live), progress, shared=False
+            )
             result = await compare(live, events, swap)
         finally:
             await source.stop()
-            await beside.close()
+            await rebuilt.close()
         return result
     finally:
         await live.close()
@@ -86,10 +89,11 @@ async def fold_to(
     *,
     shared: bool = True,
 ) -> int:
+    """Project all records up to the limits; return the number of events."""
     events = 0
-    async with aclosing(prefetch(lambda: source.poll(QUIET_S, RECORDS, limits))) as found:
-        async for batches in found:
-            if not batches and source.reached(limits):
+    async with aclosing(prefetch(lambda: source.poll(WAIT_S, MAX_RECORDS, limits))) as polls:
+        async for batches in polls:
+            if not batches and source.has_reached(limits):
                 break
             await project(conn, batches, locked=not shared)
             count = sum(len(batch.events) for batch in batches)
@@ -99,11 +103,12 @@ async def fold_to(
 
 
 async def compare(live: Connection, events: int, swap: bool) -> RebuildResult:
-    before, after = await hashes(live, SCHEMA), await hashes(live, BESIDE)
+    """Hash both schemas, then swap them or drop the rebuilt one."""
+    before, after = await hashes(live, SCHEMA), await hashes(live, REBUILD_SCHEMA)
     if swap:
         async with live.transaction():
             await live.execute(f'DROP SCHEMA "{SCHEMA}" CASCADE')
-            await live.execute(f'ALTER SCHEMA "{BESIDE}" RENAME TO "{SCHEMA}"')
+            await live.execute(f'ALTER SCHEMA "{REBUILD_SCHEMA}" RENAME TO "{SCHEMA}"')
     else:
-        await live.execute(f'DROP SCHEMA "{BESIDE}" CASCADE')
+        await live.execute(f'DROP SCHEMA "{REBUILD_SCHEMA}" CASCADE')
     return RebuildResult(events, before, after, swap)

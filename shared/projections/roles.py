@@ -1,10 +1,10 @@
-"""Who may touch the read models, and which rows each of them sees.
+"""Roles of the read models, their grants, and the rows that each of them can see.
 
-The schema belongs to a role that nobody logs in as. The projector writes. The gateway selects, and
-sees only the rows of the tenant that its transaction names: a route that forgets its WHERE leaks
-nothing, and a session that names nobody sees nothing. For an operator it has to put on another
-role. (One policy with an OR for both would do as well, but the planner cannot estimate it: it took
-every table for a handful of rows, and joined them in loops.)
+The owner of the schema cannot log in. The projector writes. The gateway selects, and sees only the
+rows of the tenant that its transaction names: a route without a WHERE clause leaks nothing, and a
+session that names no tenant sees no tenant's rows. For an operator the gateway takes on another
+role. (One policy with an OR for both would be correct too, but the planner cannot estimate it: it
+expected a handful of rows from every table, and chose nested loops.)
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SHARED: dict[str, str] = {
     "queue_rank": FOR_OPERATORS,
     "audit": FOR_OPERATORS,
 }
-"""Tables without a tenant that the gateway reads; no other table of that kind is granted to it."""
+"""Policies of tables without a tenant column that the gateway may read; no others are granted."""
 SPECIAL = {
-    # Some events of a job do not repeat whose it is.
+    # Some events of a job do not repeat its tenant.
     "job_event": f"{OWN_ROWS} OR tenant = '' AND EXISTS "
     "(SELECT FROM job_admission a WHERE a.job_id = job_event.job_id)"
 }
 OWNERS_VIEWS = frozenset({"gpu", "rank_head", "ranked_job"})
-"""They run with the owner's rights, and hold nothing of a tenant that the session may not see."""
+"""Views with the owner's rights; they show nothing that is private to a tenant."""
 
 READERS = f'"{GATEWAY}", "{OPERATOR}", "{PROJECTOR}"'
 MAKE_ROLE = """
@@ -65,17 +65,17 @@ WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'v') ORDE
 
 
 def make_roles(connection: Connection) -> None:
-    """Those that are missing, without a password: nobody can log in as them yet."""
+    """Create the missing roles, without a password and unable to log in."""
     for role in ROLES:
         # The projector folds all tenants' events: it has no rows to hide, and COPY needs it.
         more = "BYPASSRLS" if role == PROJECTOR else "NOBYPASSRLS NOINHERIT"
         connection.exec_driver_sql(MAKE_ROLE.format(role=role, more=more))
-    # Without inheriting: its rights are there only for who says SET ROLE.
+    # The gateway does not inherit: it has these rights only after SET ROLE.
     connection.exec_driver_sql(f'GRANT "{OPERATOR}" TO "{GATEWAY}"')
 
 
 def take_over(connection: Connection, schema: str) -> None:
-    """The schema and what an installation of before made in it belong to the owner."""
+    """Create the schema if needed, and give it and all its tables and views to the owner."""
     connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
     connection.exec_driver_sql(f'ALTER SCHEMA "{schema}" OWNER TO "{OWNER}"')
     for name, is_view in connection.execute(text(RELATIONS), {"schema": f'"{schema}"'}).all():
@@ -84,12 +84,12 @@ def take_over(connection: Connection, schema: str) -> None:
 
 
 def secure(connection: Connection, schema: str) -> None:
-    """Grants and policies of every table and view there is: a new one cannot be forgotten."""
-    named = {"schema": f'"{schema}"'}
-    for table, has_tenant in connection.execute(text(COLUMNS), named).all():
-        for statement in _of_table(f'"{schema}"."{table}"', table, has_tenant):
+    """Set grants and policies of every table and view that exists, so that none is forgotten."""
+    parameters = {"schema": f'"{schema}"'}
+    for table, has_tenant in connection.execute(text(COLUMNS), parameters).all():
+        for statement in _secure_table(f'"{schema}"."{table}"', table, has_tenant):
             connection.exec_driver_sql(statement)
-    for name, is_view in connection.execute(text(RELATIONS), named).all():
+    for name, is_view in connection.execute(text(RELATIONS), parameters).all():
         if is_view:
             invoker = str(name not in OWNERS_VIEWS).lower()
             view = f'"{schema}"."{name}"'
@@ -99,33 +99,35 @@ def secure(connection: Connection, schema: str) -> None:
     connection.exec_driver_sql(f'GRANT USAGE ON SCHEMA "{schema}" TO {READERS}')
 
 
-def _of_table(table: str, name: str, has_tenant: bool) -> Iterator[str]:
+def _secure_table(table: str, name: str, has_tenant: bool) -> Iterator[str]:
     yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
     yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
     for policy in ("writer", "reader", "operator"):
         yield f"DROP POLICY IF EXISTS {policy} ON {table}"
     yield (f'CREATE POLICY writer ON {table} TO "{OWNER}" USING (true) WITH CHECK (true)')
     yield f'GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO "{PROJECTOR}"'
-    seen = SPECIAL.get(name, OWN_ROWS) if has_tenant else SHARED.get(name)
-    if seen is not None:
-        yield f'CREATE POLICY reader ON {table} FOR SELECT TO "{GATEWAY}" USING ({seen})'
+    visible = SPECIAL.get(name, OWN_ROWS) if has_tenant else SHARED.get(name)
+    if visible is not None:
+        yield f'CREATE POLICY reader ON {table} FOR SELECT TO "{GATEWAY}" USING ({visible})'
         yield f'CREATE POLICY operator ON {table} FOR SELECT TO "{OPERATOR}" USING (true)'
         yield f'GRANT SELECT ON {table} TO "{GATEWAY}", "{OPERATOR}"'
 
 
 def allow_logins(connection: Connection, addresses: Mapping[str, str]) -> None:
-    """Roles log in with the password of their address. The server gets its SCRAM verifier alone,
-    so that not even a log of statements could tell it."""
+    """Let each role log in with the password of its address.
+
+    The server gets only the SCRAM verifier, so that a log of statements cannot reveal the password.
+    """
     for role, dsn in addresses.items():
         user, password = credentials(dsn)
         if user != role:
-            raise ValueError(f"the address of {role} names the user {user!r}")
+            raise ValueError(f"wrong user in the address of {role}: {user!r}; must be the role")
         verifier = scram_verifier(password, secrets.token_bytes(16))
         connection.exec_driver_sql(f"ALTER ROLE \"{role}\" LOGIN PASSWORD '{verifier}'")
 
 
 def credentials(dsn: str) -> tuple[str, str]:
-    """User and password of an address; the password may stand in the file that `passfile` names."""
+    """Return user and password of an address, the password also from its `passfile`."""
     parts = urlsplit(dsn)
     if parts.password is not None:
         return unquote(parts.username or ""), unquote(parts.password)
@@ -135,12 +137,12 @@ def credentials(dsn: str) -> tuple[str, str]:
 
 
 def scram_verifier(password: str, salt: bytes, rounds: int = SCRAM_ROUNDS) -> str:
-    """What Postgres keeps of an ASCII password (RFC 5803)."""
+    """Return the SCRAM verifier of an ASCII password, as Postgres stores it (RFC 5803)."""
     if not password or not password.isascii():
-        raise ValueError("a role's password is missing, or not ASCII")
+        raise ValueError("missing or non-ASCII password of a role")
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     server_key = hmac.digest(salted, b"Server Key", "sha256")
     stored_key = hashlib.sha256(client_key).digest()
-    told = [base64.b64encode(each).decode() for each in (salt, stored_key, server_key)]
-    return f"SCRAM-SHA-256${rounds}:{told[0]}${told[1]}:{told[2]}"
+    encoded = [base64.b64encode(part).decode() for part in (salt, stored_key, server_key)]
+    return f"SCRAM-SHA-256${rounds}:{encoded[0]}${encoded[1]}:{encoded[2]}"

@@ -1,4 +1,4 @@
-"""Accepted records of all ledgers in batches that a projection can store with their cursors."""
+"""Accepted records of all ledgers, in batches that a projection stores together with cursors."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LedgerPartition = tuple[str, int]
 Limits = Mapping[LedgerPartition, Cursor]
 
 
-def ledger_partitions(partitions: int) -> list[LedgerPartition]:
-    """Every ledger partition of an installation with that many lanes."""
+def ledger_partitions(lanes: int) -> list[LedgerPartition]:
+    """Return every ledger partition of an installation with that many lanes."""
     return [
         (name, partition)
         for name in LEDGERS
-        for partition in range(1 if TOPICS[name].single_partition else partitions)
+        for partition in range(1 if TOPICS[name].single_partition else lanes)
     ]
 
 
 def cursor_after(accepted: Accepted) -> Cursor:
-    """Where a reader stands that has just accepted this record."""
+    """Return the cursor of a reader that has just accepted this record."""
     record = accepted.record
     return Cursor(
         accepted.offset + 1, record.seq, record.id, accepted.offset, record.at, record.inputs
@@ -38,33 +38,34 @@ T = TypeVar("T")
 
 
 async def prefetch(poll: Callable[[], Awaitable[T]]) -> AsyncGenerator[T, None]:
-    """What `poll` finds, for ever; while the caller waits for Postgres the next is decoded."""
-    coming = asyncio.ensure_future(poll())
+    """Yield the results of `poll` for ever, each polled while the caller stores the one before."""
+    pending = asyncio.ensure_future(poll())
     try:
         while True:
-            found = await coming
-            coming = asyncio.ensure_future(poll())
-            yield found
+            result = await pending
+            pending = asyncio.ensure_future(poll())
+            yield result
     finally:
-        coming.cancel()
+        pending.cancel()
 
 
 class Source:
-    """Reads from stored cursors on; what lies behind a limit is kept for a later call."""
+    """Reads all ledgers from stored cursors; records beyond a limit wait for a later poll."""
 
     def __init__(self, log: Log, partitions: int, cursors: Limits | None = None) -> None:
-        self._at: dict[LedgerPartition, Cursor] = {
-            place: (cursors or {}).get(place, Cursor()) for place in ledger_partitions(partitions)
+        self._cursors: dict[LedgerPartition, Cursor] = {
+            partition: (cursors or {}).get(partition, Cursor())
+            for partition in ledger_partitions(partitions)
         }
         ledgers: dict[str, list[int]] = {}
-        for name, partition in self._at:
+        for name, partition in self._cursors:
             ledgers.setdefault(name, []).append(partition)
-        start = {TP(*place): cursor for place, cursor in self._at.items()}
+        start = {TP(*partition): cursor for partition, cursor in self._cursors.items()}
         self._tail = LedgerTail(log, ledgers, start)
-        self._held: dict[LedgerPartition, list[Accepted]] = {}
+        self._pending: dict[LedgerPartition, list[Accepted]] = {}
 
     async def start(self) -> None:
-        """Raises TailLost when a log no longer reaches to its cursor."""
+        """Start reading; raises TailLost if a log no longer reaches back to its cursor."""
         await self._tail.start()
 
     async def stop(self) -> None:
@@ -74,44 +75,45 @@ class Source:
     def caught_up(self) -> bool:
         return self._tail.caught_up
 
-    def reached(self, limits: Limits) -> bool:
-        return all(self._at[place].seq >= limit.seq for place, limit in limits.items())
+    def has_reached(self, limits: Limits) -> bool:
+        """Return whether the polled batches reach up to all limits."""
+        return all(self._cursors[partition].seq >= limit.seq for partition, limit in limits.items())
 
     async def poll(
         self, wait_s: float, max_records: int, limits: Limits | None = None
     ) -> list[LedgerBatch]:
-        """At most one batch per ledger partition, none of it behind the limits."""
-        ready = self._ready(limits)
+        """Return at most one batch per ledger partition, without records beyond the limits."""
+        ready = self._take_ready(limits)
         if not ready:
             for accepted in await self._tail.poll(wait_s, max_records):
-                place = (accepted.ledger, accepted.partition)
-                self._held.setdefault(place, []).append(accepted)
-            ready = self._ready(limits)
-        return [self._batch(place, records) for place, records in ready.items()]
+                partition = (accepted.ledger, accepted.partition)
+                self._pending.setdefault(partition, []).append(accepted)
+            ready = self._take_ready(limits)
+        return [self._batch(partition, records) for partition, records in ready.items()]
 
-    def _ready(self, limits: Limits | None) -> dict[LedgerPartition, list[Accepted]]:
+    def _take_ready(self, limits: Limits | None) -> dict[LedgerPartition, list[Accepted]]:
         ready: dict[LedgerPartition, list[Accepted]] = {}
-        for place, held in list(self._held.items()):
-            now, later = self._split(place, held, limits)
+        for partition, pending in list(self._pending.items()):
+            now, later = self._split(partition, pending, limits)
             if now:
-                ready[place] = now
+                ready[partition] = now
             if later:
-                self._held[place] = later
+                self._pending[partition] = later
             else:
-                del self._held[place]
+                del self._pending[partition]
         return ready
 
     @staticmethod
     def _split(
-        place: LedgerPartition, held: list[Accepted], limits: Limits | None
+        partition: LedgerPartition, pending: list[Accepted], limits: Limits | None
     ) -> tuple[list[Accepted], list[Accepted]]:
         if limits is None:
-            return held, []
-        last = limits.get(place, Cursor()).seq
-        now = [accepted for accepted in held if accepted.record.seq <= last]
-        return now, held[len(now) :]
+            return pending, []
+        last = limits.get(partition, Cursor()).seq
+        now = [accepted for accepted in pending if accepted.record.seq <= last]
+        return now, pending[len(now) :]
 
-    def _batch(self, place: LedgerPartition, records: list[Accepted]) -> LedgerBatch:
-        before, end = self._at[place], cursor_after(records[-1])
-        self._at[place] = end
-        return LedgerBatch(*place, before, end, decode_events(records))
+    def _batch(self, partition: LedgerPartition, records: list[Accepted]) -> LedgerBatch:
+        before, end = self._cursors[partition], cursor_after(records[-1])
+        self._cursors[partition] = end
+        return LedgerBatch(*partition, before, end, decode_events(records))

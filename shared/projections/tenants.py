@@ -1,25 +1,29 @@
-"""Who and where (`tenant`, `pool`, `endpoint`), and `quota` and `tenant_usage` of each lane."""
+"""`tenant`, `pool` and `endpoint` of an installation; `quota` and `tenant_usage` of each lane."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.projections.jobs import used_ms
-from shared.projections.ledger_events import LedgerEvent
-from shared.projections.table import RowTable
+from shared.projections.jobs import used_gpu_ms
+from shared.projections.ledger_events import LedgerEvent, NotFolded
+from shared.projections.table import BigInt, RowTable
 
 
 @dataclass(slots=True)
-class Tenant:
+class TenantRow:
+    """A tenant; `active` is false once it is retired."""
+
     tenant: str
     default_pool: str = ""
     weight: float = 1.0
     active: bool = True
-    registered_at: int = 0
+    registered_at: BigInt = 0
 
 
 @dataclass(slots=True)
-class Pool:
+class PoolRow:
+    """A pool; `settings` is its last PoolConfigured as JSON."""
+
     pool: str
     partition: int = 0
     time_scale: float = 1.0
@@ -27,29 +31,33 @@ class Pool:
 
 
 @dataclass(slots=True)
-class Endpoint:
+class EndpointRow:
+    """An LLM endpoint."""
+
     endpoint: str
     partition: int = 0
     tokens_per_s: float = 0.0
-    batch_tokens: int = 0
+    batch_tokens: BigInt = 0
 
 
 @dataclass(slots=True)
-class Usage:
-    """Sums in whole milliseconds: adding them is exact in any grouping."""
+class UsageRow:
+    """The usage of a tenant on one lane; whole milliseconds, so sums are exact."""
 
     usage_id: str
     tenant: str
     partition: int
-    gpu_ms: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    preempted: int = 0
+    gpu_ms: BigInt = 0
+    succeeded: BigInt = 0
+    failed: BigInt = 0
+    cancelled: BigInt = 0
+    preempted: BigInt = 0
 
 
 @dataclass(slots=True)
-class Quota:
+class QuotaRow:
+    """The quota of a tenant on one lane, in GPUs."""
+
     quota_id: str
     tenant: str
     partition: int
@@ -58,81 +66,37 @@ class Quota:
     spot_gpus: float | None = None
 
 
-TENANT = RowTable(
-    "tenant",
-    Tenant,
-    "tenant",
-    {
-        "tenant": "text",
-        "default_pool": "text",
-        "weight": "float8",
-        "active": "bool",
-        "registered_at": "bigint",
-    },
-)
-POOL = RowTable(
-    "pool",
-    Pool,
-    "pool",
-    {"pool": "text", "partition": "int", "time_scale": "float8", "settings": "text"},
-)
-ENDPOINT = RowTable(
-    "endpoint",
-    Endpoint,
-    "endpoint",
-    {"endpoint": "text", "partition": "int", "tokens_per_s": "float8", "batch_tokens": "bigint"},
-)
-USAGE = RowTable(
-    "tenant_usage",
-    Usage,
-    "usage_id",
-    {
-        "usage_id": "text",
-        "tenant": "text",
-        "partition": "int",
-        "gpu_ms": "bigint",
-        "succeeded": "bigint",
-        "failed": "bigint",
-        "cancelled": "bigint",
-        "preempted": "bigint",
-    },
-)
-QUOTA = RowTable(
-    "quota",
-    Quota,
-    "quota_id",
-    {
-        "quota_id": "text",
-        "tenant": "text",
-        "partition": "int",
-        "guaranteed_gpus": "float8",
-        "borrow_gpus": "float8",
-        "spot_gpus": "float8",
-    },
-)
+TENANT = RowTable("tenant", TenantRow, "tenant")
+POOL = RowTable("pool", PoolRow, "pool")
+ENDPOINT = RowTable("endpoint", EndpointRow, "endpoint")
+USAGE = RowTable("tenant_usage", UsageRow, "usage_id")
+QUOTA = RowTable("quota", QuotaRow, "quota_id")
 
 
-def fold_tenant(row: Tenant, line: LedgerEvent) -> None:
-    if line.type == "tenant.registered.v1":
-        row.default_pool, row.weight = line.data["default_pool"], line.data.get("weight", 1.0)
-        row.active, row.registered_at = True, row.registered_at or line.at
-    else:
-        row.active = False
+def fold_tenant(row: TenantRow, event: LedgerEvent) -> None:
+    match event.type:
+        case "tenant.registered.v1":
+            row.default_pool, row.weight = event.data["default_pool"], event.data.get("weight", 1.0)
+            row.active, row.registered_at = True, row.registered_at or event.at
+        case "tenant.retired.v1":
+            row.active = False
+        case _:
+            raise NotFolded(event.type)
 
 
-def fold_pool(row: Pool, line: LedgerEvent) -> None:
-    row.partition, row.time_scale = line.data["partition"], line.data.get("time_scale", 1.0)
-    row.settings = line.raw.decode()
+def fold_pool(row: PoolRow, event: LedgerEvent) -> None:
+    row.partition, row.time_scale = event.data["partition"], event.data.get("time_scale", 1.0)
+    row.settings = event.raw.decode()
 
 
-def fold_endpoint(row: Endpoint, line: LedgerEvent) -> None:
-    row.partition = line.data["partition"]
-    row.tokens_per_s = line.data["tokens_per_s"]
-    row.batch_tokens = line.data["batch_tokens"]
+def fold_endpoint(row: EndpointRow, event: LedgerEvent) -> None:
+    row.partition = event.data["partition"]
+    row.tokens_per_s = event.data["tokens_per_s"]
+    row.batch_tokens = event.data["batch_tokens"]
 
 
-def fold_usage(row: Usage, line: LedgerEvent) -> None:
-    match line.type:
+def fold_usage(row: UsageRow, event: LedgerEvent) -> None:
+    match event.type:
         case "job.succeeded.v1":
             row.succeeded += 1
         case "job.failed.v1":
@@ -141,10 +105,14 @@ def fold_usage(row: Usage, line: LedgerEvent) -> None:
             row.cancelled += 1
         case "job.preempted.v1":
             row.preempted += 1
-    row.gpu_ms += used_ms(line.data)
+        case "job.requeued.v1" | "job.attempt-failed.v1":
+            pass
+        case _:
+            raise NotFolded(event.type)
+    row.gpu_ms += used_gpu_ms(event.data)
 
 
-def fold_quota(row: Quota, line: LedgerEvent) -> None:
-    row.guaranteed_gpus = line.data["guaranteed_gpus"]
-    row.borrow_gpus = line.data.get("borrow_gpus")
-    row.spot_gpus = line.data.get("spot_gpus")
+def fold_quota(row: QuotaRow, event: LedgerEvent) -> None:
+    row.guaranteed_gpus = event.data["guaranteed_gpus"]
+    row.borrow_gpus = event.data.get("borrow_gpus")
+    row.spot_gpus = event.data.get("spot_gpus")

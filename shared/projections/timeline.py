@@ -1,6 +1,8 @@
-"""`job_event`: every public event of every job; its history and why it waited are views."""
+"""`job_event`: every public event of every job; views derive history and wait reasons from it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 from asyncpg import Connection
@@ -8,52 +10,57 @@ from asyncpg import Connection
 from shared.contracts.base import EVENTS
 from shared.projections.ledger_events import LedgerEvent
 
-COLUMNS = (
-    "ledger",
-    "partition",
-    "seq",
-    "idx",
-    "at",
-    "type",
-    "job_id",
-    "tenant",
-    "data",
-    "cause",
-    "traceparent",
-)
 JOB_TYPES = frozenset(
     name
     for name, cls in EVENTS.items()
     if cls.PUBLIC and (cls.SUBJECT == "job_id" or "job_id" in cls.model_fields)
 )
 DROPPED = ("spec", "principal")
-"""The job's row has it, and the audit; a command line or a key belongs in no history."""
+"""Fields that other read models hold, where a command line or a key id is protected."""
 
 
-def data_of(line: LedgerEvent) -> str:
-    if any(name in line.data for name in DROPPED):
-        kept = {k: v for k, v in line.data.items() if k not in DROPPED}
-        return msgspec.json.encode(kept).decode()
-    return line.raw.decode()
+class JobEventRow(NamedTuple):
+    """One event; `data` is its JSON without the dropped fields."""
+
+    ledger: str
+    partition: int
+    seq: int
+    idx: int
+    at: int
+    type: str
+    job_id: str
+    tenant: str
+    data: str
+    cause: str
+    traceparent: str
 
 
-def row_of(line: LedgerEvent) -> tuple[object, ...]:
-    return (
-        line.ledger,
-        line.partition,
-        line.seq,
-        line.index,
-        line.at,
-        line.type,
-        line.data.get("job_id", ""),
-        line.data.get("tenant", ""),
-        data_of(line),
-        line.cause,
-        line.traceparent,
+def public_data(event: LedgerEvent) -> str:
+    """Return the data of the event as JSON, without the dropped fields."""
+    if any(name in event.data for name in DROPPED):
+        public = {k: v for k, v in event.data.items() if k not in DROPPED}
+        return msgspec.json.encode(public).decode()
+    return event.raw.decode()
+
+
+def job_event_row(event: LedgerEvent) -> JobEventRow:
+    return JobEventRow(
+        event.ledger,
+        event.partition,
+        event.seq,
+        event.index,
+        event.at,
+        event.type,
+        event.data.get("job_id", ""),
+        event.data.get("tenant", ""),
+        public_data(event),
+        event.cause,
+        event.traceparent,
     )
 
 
-async def project(conn: Connection, lines: list[LedgerEvent]) -> None:
-    rows = [row_of(line) for line in lines if line.type in JOB_TYPES]
+async def project(conn: Connection, events: list[LedgerEvent]) -> None:
+    """Append the rows of all job events with one COPY."""
+    rows = [job_event_row(event) for event in events if event.type in JOB_TYPES]
     if rows:
-        await conn.copy_records_to_table("job_event", records=rows, columns=COLUMNS)
+        await conn.copy_records_to_table("job_event", records=rows, columns=JobEventRow._fields)

@@ -1,11 +1,7 @@
-"""Row-level security: what each role can do to the read models, whatever a query asks."""
+"""Row-level security: the rights of each role on the read models, for any query."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,10 +35,7 @@ from shared.testing.ledgers import LedgerPen
 
 TENANTS = ("ada", "bob")
 ALL = "SELECT t::text AS t FROM {} t"
-WAITS_FOR_TENANT = """
-SELECT true FROM pg_locks WHERE NOT granted AND relation = 'berth.tenant'::regclass
-"""
-RELATIONS = """
+VISIBLE_RELATIONS = """
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'berth'::regnamespace
 AND c.relkind IN ('r', 'v') AND has_table_privilege('berth_gateway', c.oid, 'SELECT')
 ORDER BY c.relname
@@ -50,7 +43,7 @@ ORDER BY c.relname
 
 
 def two_tenants() -> MemoryBroker:
-    """Every kind of row that is somebody's; each id and each text says whose."""
+    """Ledgers with every kind of row of two tenants; each id and text names its tenant."""
     broker = MemoryBroker()
     names = ("access", "admission", "priority", "placement", "failslow", "throttle")
     pens = {name: LedgerPen(broker, name) for name in names}
@@ -76,13 +69,13 @@ def two_tenants() -> MemoryBroker:
         ]
     )
     for tenant in TENANTS:
-        write_of(tenant, pens)
+        write_rows_of(tenant, pens)
     ranked = [Ranked(job_id=f"{name}-waits", score=n) for n, name in enumerate(TENANTS)]
     pens["priority"].write([QueueRanked(base_policy="fcfs", waiting=2, ranked=tuple(ranked))])
     return broker
 
 
-def write_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
+def write_rows_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
     done, waits, spec = f"{tenant}-done", f"{tenant}-waits", JobSpec(name=f"{tenant}-name")
     admitted = [
         JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec) for job in (done, waits)
@@ -188,7 +181,7 @@ async def fold(dsn: str, broker: MemoryBroker) -> None:
 
 @asynccontextmanager
 async def session(dsn: str, role: str, tenant: str | None) -> AsyncIterator[asyncpg.Connection]:
-    """What this role can do; outside a transaction the setting would not be there."""
+    """Connect with this role; with a tenant inside a transaction, since the setting is local."""
     conn = await connect(dsn)
     try:
         await conn.execute(f"SET ROLE {role}")
@@ -203,22 +196,22 @@ async def session(dsn: str, role: str, tenant: str | None) -> AsyncIterator[asyn
 
 
 async def everything(dsn: str, tenant: str | None) -> dict[str, list[str]]:
-    """All that the gateway can select, without a WHERE: rows as text by table and view."""
+    """Select everything that the gateway can, without a WHERE: rows as text by table and view."""
     async with session(dsn, OPERATOR if tenant == "*" else GATEWAY, tenant) as conn:
-        names = [row["relname"] for row in await conn.fetch(RELATIONS)]
+        names = [row["relname"] for row in await conn.fetch(VISIBLE_RELATIONS)]
         return {
             name: [str(row["t"]) for row in await conn.fetch(ALL.format(name))] for name in names
         }
 
 
 @pytest.mark.parametrize(("own", "foreign"), [TENANTS, TENANTS[::-1]])
-async def test_a_query_that_forgot_its_where_shows_a_tenant_its_own_rows_alone(
+async def test_a_query_without_where_returns_only_the_rows_of_its_tenant(
     filled: str, own: str, foreign: str
 ) -> None:
-    found = await everything(filled, own)
-    for name, rows in found.items():
+    visible = await everything(filled, own)
+    for name, rows in visible.items():
         assert not [row for row in rows if foreign in row], name
-    own_tables = {name for name, rows in found.items() if any(own in row for row in rows)}
+    own_tables = {name for name, rows in visible.items() if any(own in row for row in rows)}
     assert own_tables >= {
         "job_admission",
         "job_placement",
@@ -238,32 +231,30 @@ async def test_a_query_that_forgot_its_where_shows_a_tenant_its_own_rows_alone(
         "usage_by_tenant",
     }
     assert (
-        found["queue_rank"] == found["audit"] == []
-        and found["node"]
-        and found["pool"]
-        and found["gpu"]
+        visible["queue_rank"] == visible["audit"] == []
+        and visible["node"]
+        and visible["pool"]
+        and visible["gpu"]
     )
 
 
-async def test_a_session_that_names_nobody_sees_nothing_of_anybody(filled: str) -> None:
+async def test_a_session_without_a_tenant_sees_no_rows_with_tenant(filled: str) -> None:
     for tenant in (None, "", "carol"):
-        found = await everything(filled, tenant)
-        assert not [r for rows in found.values() for r in rows if "ada" in r or "bob" in r]
+        visible = await everything(filled, tenant)
+        assert not [r for rows in visible.values() for r in rows if "ada" in r or "bob" in r]
 
 
-async def test_an_operators_session_sees_every_row_by_saying_so(filled: str) -> None:
-    found = await everything(filled, "*")
+async def test_an_operators_session_sees_every_row(filled: str) -> None:
+    visible = await everything(filled, "*")
     async with session(filled, OWNER, None) as conn:
-        for name, rows in found.items():
+        for name, rows in visible.items():
             if name not in ("ranked_job", "queue"):
                 assert len(rows) == len(await conn.fetch(ALL.format(name))), name
     for name in ("queue", "ranked_job", "queue_rank", "audit"):
-        assert all(tenant in str(found[name]) for tenant in TENANTS)
+        assert all(tenant in str(visible[name]) for tenant in TENANTS)
 
 
-async def test_the_gateway_sees_all_only_while_it_has_put_on_the_operators_role(
-    filled: str,
-) -> None:
+async def test_the_gateway_sees_all_rows_only_with_the_operators_role(filled: str) -> None:
     async with session(filled, GATEWAY, "*") as conn:
         assert await conn.fetchval("SELECT count(*) FROM job") == 0
         assert await conn.fetchval("SELECT count(*) FROM queue_rank") == 0
@@ -281,7 +272,7 @@ async def test_the_gateway_sees_all_only_while_it_has_put_on_the_operators_role(
     await conn.close()
 
 
-async def test_what_one_transaction_named_is_forgotten_by_the_next(filled: str) -> None:
+async def test_the_tenant_of_a_transaction_ends_with_it(filled: str) -> None:
     conn = await connect(filled)
     await conn.execute(f"SET ROLE {GATEWAY}")
     async with conn.transaction():
@@ -291,29 +282,29 @@ async def test_what_one_transaction_named_is_forgotten_by_the_next(filled: str) 
     await conn.close()
 
 
-async def test_every_table_forces_its_policies_upon_its_owner_too(filled: str) -> None:
+async def test_every_table_forces_its_policies_on_its_owner_too(filled: str) -> None:
     conn = await connect(filled)
     rows = await conn.fetch(
-        "SELECT relname, relrowsecurity AND relforcerowsecurity AS guarded, "
+        "SELECT relname, relrowsecurity AND relforcerowsecurity AS has_policies, "
         "pg_get_userbyid(relowner) AS owner FROM pg_class "
         "WHERE relnamespace = 'berth'::regnamespace AND relkind = 'r'"
     )
     await conn.close()
     assert len(rows) > 15
-    assert {(row["guarded"], row["owner"]) for row in rows} == {(True, OWNER)}
+    assert {(row["has_policies"], row["owner"]) for row in rows} == {(True, OWNER)}
 
 
-async def test_a_new_table_is_closed_until_somebody_says_whose_its_rows_are(filled: str) -> None:
+async def test_a_new_table_without_a_tenant_is_not_granted(filled: str) -> None:
     async with session(filled, OWNER, None) as conn:
-        await conn.execute("CREATE TABLE of_nobody AS SELECT 1 AS secret")
-        await conn.execute("CREATE TABLE of_tenants AS SELECT 'ada' AS tenant")
+        await conn.execute("CREATE TABLE without_tenant AS SELECT 1 AS secret")
+        await conn.execute("CREATE TABLE with_tenant AS SELECT 'ada' AS tenant")
     await migrate(filled)
-    found = await everything(filled, "bob")
-    assert "of_nobody" not in found and found["of_tenants"] == []
-    assert (await everything(filled, "ada"))["of_tenants"]
+    visible = await everything(filled, "bob")
+    assert "without_tenant" not in visible and visible["with_tenant"] == []
+    assert (await everything(filled, "ada"))["with_tenant"]
 
 
-async def test_roles_have_no_rights_beyond_their_work(filled: str) -> None:
+async def test_roles_have_no_further_rights(filled: str) -> None:
     conn = await connect(filled)
     rows = await conn.fetch(
         "SELECT rolname, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication AS more, "
@@ -366,7 +357,7 @@ async def test_the_projector_can_only_write_rows(filled: str, statement: str) ->
             await conn.execute(statement)
 
 
-async def test_what_a_rebuild_swaps_in_is_guarded_as_before(filled: str) -> None:
+async def test_a_swapped_rebuild_has_the_same_policies(filled: str) -> None:
     before = await everything(filled, "ada")
     result = await rebuild(filled, MemoryLog(two_tenants()), 1, swap=True)
     assert result.swapped and not result.different
@@ -377,7 +368,7 @@ async def test_what_a_rebuild_swaps_in_is_guarded_as_before(filled: str) -> None
     await migrate(filled)
 
 
-async def test_tables_of_before_there_were_roles_are_taken_over(database: str) -> None:
+async def test_tables_from_before_the_roles_get_their_owner(database: str) -> None:
     conn = await connect(database)
     await migrate(database)
     tables = [
@@ -394,33 +385,7 @@ async def test_tables_of_before_there_were_roles_are_taken_over(database: str) -
     await fold(database, two_tenants())
 
 
-async def test_who_migrates_gives_way_to_those_who_work_with_the_tables(database: str) -> None:
-    await migrate(database)
-    conn, watch = await connect(database), await connect(database)
-    async with conn.transaction():
-        await conn.fetch("SELECT FROM berth.tenant")
-        migrating = asyncio.create_task(migrate(database))
-        # It holds tables of the first letters, and waits for this one: a deadlock, were it patient.
-        while not await watch.fetchval(WAITS_FOR_TENANT):
-            await asyncio.sleep(0.01)
-        await conn.execute("UPDATE berth.command SET partition = partition")
-        assert not migrating.done()
-    await migrating
-    await conn.close()
-    await watch.close()
-
-
-async def test_a_migration_that_cannot_begin_is_no_traceback(tmp_path: Path) -> None:
-    told = os.environ | {"BERTH_POSTGRES": f"postgresql://berth@/berth?host={tmp_path}"}
-    program = [sys.executable, "-m", "shared.projections.migrate"]
-    done = await asyncio.to_thread(
-        subprocess.run, program, env=told, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "nothing could be migrated" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_a_password_is_read_from_the_address_or_from_the_file_it_names(tmp_path: Path) -> None:
+def test_a_password_is_read_from_the_address_or_its_passfile(tmp_path: Path) -> None:
     assert credentials("postgresql://u:p%40ss@h/d") == ("u", "p@ss")
     (tmp_path / "u").write_text("*:*:*:u:secret\n")
     assert credentials(f"postgresql://u@/d?host=/r&passfile={tmp_path}/u") == ("u", "secret")
@@ -429,7 +394,7 @@ def test_a_password_is_read_from_the_address_or_from_the_file_it_names(tmp_path:
         scram_verifier("", b"salt")
 
 
-async def test_a_role_logs_in_with_the_password_of_its_address_alone(database: str) -> None:
+async def test_a_role_logs_in_only_with_the_password_of_its_address(database: str) -> None:
     address = database.replace("//berth@", f"//{GATEWAY}:right%21@").partition("&passfile")[0]
     await migrate(database, logins={GATEWAY: address})
     conn = await asyncpg.connect(address)
@@ -437,5 +402,5 @@ async def test_a_role_logs_in_with_the_password_of_its_address_alone(database: s
     await conn.close()
     with pytest.raises(asyncpg.InvalidPasswordError):
         await asyncpg.connect(address.replace("right", "wrong"))
-    with pytest.raises(ValueError, match="names the user"):
+    with pytest.raises(ValueError, match="wrong user"):
         await migrate(database, logins={PROJECTOR: address})

@@ -1,0 +1,44 @@
+"""A rebuild folds the ledgers again and compares the result with the live read models."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from shared.bus.memory import MemoryLog
+from shared.projections.database import SCHEMA, connect
+from shared.projections.rebuild import REBUILD_SCHEMA, RebuildResult, hashes, rebuild
+from tests.shared.projections.history import history, project_all
+
+
+def test_tables_with_another_hash_are_different() -> None:
+    live, rebuilt = {"job_event": "3:7", "node": "1:2"}, {"job_event": "3:7", "node": "1:9"}
+    assert RebuildResult(3, live, rebuilt, swapped=False).different == ["node"]
+    assert RebuildResult(3, live, live, swapped=True).different == []
+
+
+async def test_a_rebuild_equals_the_live_rows_and_replaces_them(database: str) -> None:
+    broker = history()
+    await project_all(database, broker)
+    progress: list[int] = []
+    result = await rebuild(database, MemoryLog(broker), 2, swap=True, progress=progress.append)
+    assert result.different == [] and result.swapped and result.events == sum(progress) > 100
+    conn = await connect(database)
+    assert await hashes(conn, SCHEMA) == result.live
+    with pytest.raises(asyncpg.InvalidSchemaNameError):
+        await conn.execute(f"DROP SCHEMA {REBUILD_SCHEMA}")
+    await conn.close()
+    await project_all(database, broker)
+
+
+async def test_a_rebuild_reports_a_table_with_a_changed_row(database: str) -> None:
+    broker = history()
+    await project_all(database, broker)
+    conn = await connect(database)
+    await conn.execute("UPDATE job_placement SET gpu_ms = gpu_ms + 1 WHERE job_id = 'j3'")
+    result = await rebuild(database, MemoryLog(broker), 2, swap=False)
+    assert result.different == ["job_placement"]
+    await rebuild(database, MemoryLog(broker), 2, swap=True)
+    again = await rebuild(database, MemoryLog(broker), 2, swap=False)
+    assert again.different == []
+    await conn.close()
