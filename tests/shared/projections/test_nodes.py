@@ -1,0 +1,94 @@
+"""Nodes join, leave and are cordoned; each worker's allocation is one row."""
+
+from __future__ import annotations
+
+import json
+
+from shared.contracts.base import Event
+from shared.contracts.nodes import (
+    NodeCordoned,
+    NodeHealthNoted,
+    NodeJoined,
+    NodeLost,
+    NodeUncordoned,
+)
+from shared.contracts.placement import Allocation, AllocationReleased, JobPlaced
+from shared.projections.nodes import NodeRow, allocation_rows, fold_node, release_allocation
+from tests.shared.ledger_events import AT, ledger_event
+
+JOINED = NodeJoined(
+    node_id="n1",
+    incarnation="i",
+    executor_id="e",
+    backend="virtual",
+    gpu_type="a100",
+    gpus=8,
+    cpus=64,
+    mem_gib=512,
+    rack="r1",
+    labels={"zone": "a"},
+)
+LOST = NodeLost(node_id="n1", incarnation="i", reason="silent")
+PLACED = JobPlaced(
+    job_id="j",
+    tenant="red",
+    attempt=2,
+    allocations=(
+        Allocation(rank=0, node_id="n1", gpus=(0, 1), cpus=2, mem_gib=4),
+        Allocation(rank=1, node_id="n2", gpus=(7,), gpu_milli=500),
+    ),
+    waited_ms=1,
+    policy="fcfs",
+)
+
+
+def node_row(*messages: Event) -> NodeRow:
+    row = NodeRow("n1", 0)
+    for seq, message in enumerate(messages):
+        fold_node(row, ledger_event("placement", message, seq=seq, at=AT + seq))
+    return row
+
+
+def test_a_node_joins_with_its_inventory() -> None:
+    row = node_row(JOINED)
+    assert (row.incarnation, row.executor_id, row.backend) == ("i", "e", "virtual")
+    assert (row.gpu_type, row.gpus, row.cpus, row.mem_gib) == ("a100", 8, 64, 512)
+    assert (row.rack, json.loads(row.labels)) == ("r1", {"zone": "a"})
+    assert (row.alive, row.joined_at, row.lost_at, row.health) == (True, AT, 0, 1.0)
+
+
+def test_a_lost_node_may_join_again() -> None:
+    row = node_row(JOINED, LOST)
+    assert (row.alive, row.lost_at, row.reason) == (False, AT + 1, "silent")
+    row = node_row(JOINED, LOST, JOINED)
+    assert (row.alive, row.lost_at, row.joined_at) == (True, 0, AT + 2)
+
+
+def test_a_cordon_lasts_until_the_node_is_uncordoned() -> None:
+    row = node_row(JOINED, NodeCordoned(node_id="n1", draining=True, reason="hot"))
+    assert (row.cordoned, row.draining, row.reason) == (True, True, "hot")
+    row = node_row(JOINED, NodeCordoned(node_id="n1"), NodeUncordoned(node_id="n1"))
+    assert (row.cordoned, row.draining, row.reason) == (False, False, "")
+
+
+def test_a_slow_node_has_a_lower_health() -> None:
+    row = node_row(JOINED, NodeHealthNoted(node_id="n1", fault_id="f", slowdown=2, health=0.5))
+    assert row.health == 0.5
+
+
+def test_a_placed_job_has_one_allocation_per_worker() -> None:
+    first, second = allocation_rows(ledger_event("placement", PLACED, seq=3, index=1, partition=2))
+    assert (first.allocation_id, second.allocation_id) == ("2/3/1/0", "2/3/1/1")
+    assert (first.node_id, first.gpus, first.gpu_milli) == ("n1", "[0,1]", 1000)
+    assert (second.node_id, second.gpus, second.gpu_milli) == ("n2", "[7]", 500)
+    assert (first.job_id, first.tenant, first.attempt) == ("j", "red", 2)
+    assert (first.cpus, first.mem_gib, first.placed_at, first.released_at) == (2, 4, AT, 0)
+
+
+def test_a_released_allocation_has_its_reason_and_exit_code() -> None:
+    row = allocation_rows(ledger_event("placement", PLACED))[0]
+    released = AllocationReleased(
+        job_id="j", attempt=2, allocation_id="0/1/0/0", node_id="n1", reason="exited", exit_code=3
+    )
+    release_allocation(row, ledger_event("placement", released, at=AT + 9))
+    assert (row.released_at, row.reason, row.exit_code) == (AT + 9, "exited", 3)
