@@ -46,10 +46,11 @@ VALIDATED_AT = 0.9
 FROM_NOTHING = (EvolutionOptions(), 6, 4)
 REFINED = (EvolutionOptions(generations=3, pairs=6, rate=0.04), 3, 1)
 BORROWED = (EvolutionOptions(generations=0), 2, 1)
-"""The evolution, windows per generation, generations per validation; with preemption a simulation
-takes ten times as long, and the network of the first is good as it is."""
+"""Evolution options, windows per generation, generations per validation. With preemption a
+simulation takes ten times as long, and the network of `first` is good as it is.
+"""
 MAX_RATIO = 3.0
-"""A candidate that ruins a window is as bad as one that triples its waits: no window rules all."""
+"""Bound of a ratio: a ruined window counts as tripled waits, so that no window dominates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class Trained:
 
 
 class Validator:
-    """Delays of candidates beside those of what they re-rank, window by window.
+    """Delays of candidates relative to those of the base that they re-rank, window by window.
 
-    Each window has a base of its own, which neither stops jobs nor knows history if the variant
-    does not; the first variant is held against the untrained network instead.
+    Each window has a base of its own, which neither stops jobs nor has history if the variant
+    has not; the first variant is compared with the untrained network instead.
     """
 
     def __init__(self, variant: Variant, windows: Sequence[TrainingWindow | BatchWindow]) -> None:
@@ -93,7 +94,7 @@ class Validator:
         return min(MAX_RATIO, delay_s / self._base_s[at])
 
     def loss(self, drawn: Iterable[int], theta: Floats) -> float:
-        """Mean of the logarithms: ten percent count alike wherever they are won."""
+        """Return the mean of the logarithms: ten percent count alike in every window."""
         return float(np.mean([np.log(self.ratio(at, theta)) for at in drawn]))
 
     def ratios(self, theta: Floats) -> dict[str, float]:
@@ -118,7 +119,7 @@ def choose_plan(variant: Variant) -> tuple[EvolutionOptions, int, int]:
 
 
 def train(variant: Variant, seeds: Sequence[int]) -> list[Trained]:
-    """One run from each seed; progress goes to stderr."""
+    """Train from each seed; progress goes to stderr."""
     training = Validator(variant, [*training_windows(LOADS), *[make_batch_window(TRAIN)] * 4])
     validation = Validator(
         variant, [*validation_windows(VALIDATED_AT), make_batch_window(VALIDATION)]
@@ -137,9 +138,9 @@ def train_seed(variant: Variant, seed: int, training: Validator, validation: Val
         loss = evolution.generation(partial(training.loss, drawn))
         line = f"{variant.name} seed {seed} generation {number}: {np.exp(loss):.3f}"
         if number % every == 0:
-            found = validate(seed, evolution.theta, number, validation)
-            line += f", validated {found.ratio:.3f}"
-            best = min(best, found, key=lambda each: each.ratio)
+            validated = validate(seed, evolution.theta, number, validation)
+            line += f", validated {validated.ratio:.3f}"
+            best = min(best, validated, key=lambda trained: trained.ratio)
         sys.stderr.write(line + "\n")
     return replace(best, cpu_s=time.process_time() - began)
 
@@ -151,7 +152,7 @@ def validate(seed: int, theta: Floats, generation: int, validation: Validator) -
 
 
 def describe_training(variant: Variant, runs: list[Trained]) -> dict[str, object]:
-    """What the manifest says of the training."""
+    """Return the manifest's description of the training."""
     options, windows, _ = choose_plan(variant)
     return {
         "role": "priority of waiting and running jobs, over any base policy",
@@ -186,32 +187,32 @@ def describe_training(variant: Variant, runs: list[Trained]) -> dict[str, object
 
 
 def write(variant: Variant, runs: list[Trained], folder: Path) -> None:
-    """All seeds, and the best of them as what is shipped."""
+    """Write all seeds, and the best of them as the shipped network."""
     best = min(runs, key=lambda run: run.ratio)
     if variant != FIRST:
         export(folder, variant.name, best.theta, describe_training(variant, runs))
     for run in runs:
         export(SEEDS, f"{variant.name}-{run.seed}", run.theta, {"seed": run.seed})
     worst = max(run.ratio for run in runs)
-    said = f"{variant.name}: seed {best.seed}, {best.ratio:.3f} of the base's delay"
-    sys.stdout.write(f"{said}; the worst seed {worst:.3f}\n")
+    summary = f"{variant.name}: seed {best.seed}, {best.ratio:.3f} of the base's delay"
+    sys.stdout.write(f"{summary}; the worst seed {worst:.3f}\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    everything = [each.name for each in (FIRST, *SHIPPED)]
+    everything = [variant.name for variant in (FIRST, *SHIPPED)]
     parser.add_argument("names", nargs="*", choices=[*VARIANTS, []], default=everything)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=1)
-    given = parser.parse_args()
-    with ProcessPoolExecutor(given.processes) as pool:
-        for name in given.names:
-            parts = [[seed] for seed in range(given.seeds)]
-            if given.processes == 1:
-                parts = [list(range(given.seeds))]
-            found = pool.map(train, [VARIANTS[name]] * len(parts), parts)
-            write(VARIANTS[name], [run for runs in found for run in runs], given.out)
+    arguments = parser.parse_args()
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for name in arguments.names:
+            parts = [[seed] for seed in range(arguments.seeds)]
+            if arguments.processes == 1:
+                parts = [list(range(arguments.seeds))]
+            results = pool.map(train, [VARIANTS[name]] * len(parts), parts)
+            write(VARIANTS[name], [run for runs in results for run in runs], arguments.out)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ Loss = Callable[[Floats], float]
 
 @dataclass(frozen=True, slots=True)
 class EvolutionOptions:
-    """`pairs` candidates and their mirror images per generation, `step` their distance."""
+    """Options: `pairs` candidates and their mirror images per generation, at distance `step`."""
 
     generations: int = 12
     pairs: int = 10
@@ -40,13 +40,13 @@ class Adam:
         self.square = 0.99 * self.square + 0.01 * gradient**2
         mean = self.mean / (1 - 0.9**self.count)
         square = self.square / (1 - 0.99**self.count)
-        found: Floats = self.rate * mean / (np.sqrt(square) + 1e-8)
-        return found
+        step: Floats = self.rate * mean / (np.sqrt(square) + 1e-8)
+        return step
 
 
 @dataclass(slots=True)
 class Evolution:
-    """One training run; `ask` and `tell` are its two halves."""
+    """One training run."""
 
     theta: Floats
     options: EvolutionOptions
@@ -58,7 +58,7 @@ class Evolution:
         self.adam = Adam(self.options.rate, zero, zero.copy())
 
     def generation(self, loss: Loss) -> float:
-        """One step; the mean loss of its candidates."""
+        """Take one step; return the mean loss of its candidates."""
         noise = self.random.normal(size=(self.options.pairs, len(self.theta)))
         steps = np.concatenate((noise, -noise)) * self.options.step
         losses = np.array([loss(self.theta + step) for step in steps])

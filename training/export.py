@@ -1,4 +1,4 @@
-"""A trained policy as files: the network, and a manifest that says where it is from."""
+"""Export of a trained policy: the network, and a manifest with its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.kernel.network import OPSET, Floats, network
 
 
 def export(folder: Path, name: str, theta: Floats, about: dict[str, object]) -> Path:
-    """`<name>.onnx` and `<name>.json` below `folder`; the manifest's path."""
+    """Write `<name>.onnx` and `<name>.json` below `folder`; return the manifest's path."""
     model = network(theta)
     manifest = {
         "name": name,

@@ -1,4 +1,4 @@
-"""The networks that Berth ships: one for each way in which a pool may be run."""
+"""The networks shipped with Berth: one for each way in which a pool may be run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats
 
 BASES = ("fcfs", "multifactor", "smallest_first", "sjf", "f1", "wfp3", "unicep")
-"""What is re-ranked in training, window by window in turn; run times are never the true ones."""
+"""Base policies re-ranked in training, one per window in turn; run times are never the true
+ones.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What the pool allows: to stop jobs by rank, to look at the tenants' history.
+    """A network's use: with or without preemption by rank, with or without the tenants' history.
 
-    `band`: score within which the base decides. Without history run times are bounded by what
-    people said at most, which the traces of the training do not tell. Nobody moves for a larger
-    job here: what these networks learn, order, is worth the more the less the nodes' shape decides.
+    `band`: score within which the base decides. Without history run times are bounded by
+    declared walltimes at most, which the traces of the training do not have. No job migrates for
+    a larger one here: the networks learn order, which matters more the less the nodes' shape
+    decides.
     """
 
     name: str
@@ -41,7 +44,7 @@ class Variant:
 
 
 FIRST = Variant("first", preemption=True, history=True, band=0.0)
-"""Where every other begins: trained for longer, without a base."""
+"""Start of every other variant: trained for longer, without a base."""
 SHIPPED = (
     Variant("berth-preempt", preemption=True, history=True, band=0.0),
     Variant("berth-queue", preemption=False, history=True, band=1.0),

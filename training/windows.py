@@ -1,4 +1,4 @@
-"""Real traces to train on: the first part of their time, never the last 40 %."""
+"""Windows of real traces to train on: the first part of their time, never the last 40 %."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulator.workload.source import read_columns
 
 TRAIN = (0.0, 0.45)
 VALIDATION = (0.45, 0.60)
-"""Shares of a trace's time; what comes after is for evaluation alone."""
+"""Shares of a trace's time; the rest is for evaluation alone."""
 WARM_UP = 0.3
-"""Share of a training window's time that fills pool and history, and does not count."""
+"""Share of a training window's time that fills pool and history, and is not counted."""
 FLOOR_S = 60.0
-"""Delays below it are as good as none."""
+"""Delay added to all: differences below it hardly count."""
 SOURCES: tuple[tuple[str, str | None], ...] = (
     ("helios_venus", None),
     ("philly", None),
@@ -34,7 +34,7 @@ BATCH_SOURCE, BATCH_JOBS, BATCH_COUNT = "helios_venus", 256, 32
 
 @dataclass(frozen=True, slots=True)
 class TrainingWindow:
-    """The jobs of a trace up to some time, on a pool of their own; the last ones count."""
+    """Jobs of a trace up to some time, on a pool of their own; the last ones are counted."""
 
     name: str
     work: Work
@@ -42,14 +42,14 @@ class TrainingWindow:
     counted: slice
 
     def delay_s(self, rules: Rules) -> float:
-        """Mean of JCT less work over the jobs that count."""
+        """Return the mean of JCT less work over the counted jobs."""
         outcome = simulate(self.work, self.sizes, rules).outcome
         return float((outcome.jct_s - outcome.duration_s)[self.counted].mean())
 
 
 @dataclass(frozen=True, slots=True)
 class BatchWindow:
-    """Short queues that begin on an empty cluster, as RLTune's protocol has them."""
+    """Short queues that begin on an empty cluster, as in RLTune's protocol."""
 
     name: str
     each: Sequence[JobBatch]
@@ -71,14 +71,14 @@ def validation_windows(load: float) -> list[TrainingWindow]:
 
 def make_batch_window(period: tuple[float, float]) -> BatchWindow:
     work = build_work(read_columns(BATCH_SOURCE))
-    found = make_batches(work, BATCH_JOBS, BATCH_COUNT, 0, NODES, period)
-    return BatchWindow(f"{BATCH_SOURCE}/batches-{BATCH_JOBS}", found)
+    batches = make_batches(work, BATCH_JOBS, BATCH_COUNT, 0, NODES, period)
+    return BatchWindow(f"{BATCH_SOURCE}/batches-{BATCH_JOBS}", batches)
 
 
 def make_window(
     source: tuple[str, str | None], counted: tuple[float, float], load: float
 ) -> TrainingWindow:
-    """From the trace's begin to the end of what counts, loaded as asked for while it counts."""
+    """Return a window from the trace's begin, with the requested load while it is counted."""
     name, cluster = source
     columns = read_columns(name)
     work = build_work(columns)
@@ -91,7 +91,7 @@ def make_window(
 
 
 def jobs_between(work: Work, period: tuple[float, float]) -> tuple[int, int]:
-    """The jobs that are submitted in these shares of the trace's time."""
+    """Return the range of jobs submitted in these shares of the trace's time."""
     first, last = work.submit_ms[0], work.submit_ms[-1]
     edges = [first + share * (last - first) for share in period]
     low, high = np.searchsorted(work.submit_ms, edges)
@@ -99,7 +99,7 @@ def jobs_between(work: Work, period: tuple[float, float]) -> tuple[int, int]:
 
 
 def nodes_for(work: Work, load: float) -> Ints:
-    """8-GPU nodes that the window's GPU time loads as asked for, and that hold its largest gang."""
+    """Return 8-GPU nodes that have the requested load and hold the largest gang."""
     span_ms = max(1, int(work.submit_ms[-1] - work.submit_ms[0]))
     gpus = float((work.gang * work.duration_ms).sum()) / span_ms / load
     least = int(np.ceil(work.gang.max() / NODE_GPUS))

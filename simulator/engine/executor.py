@@ -1,4 +1,4 @@
-"""The executor's core and its virtual workers, on the world's clock; nodes may fall and return."""
+"""The executor's core and its virtual workers, on the world's clock; nodes may fail and return."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from simulator.engine.lane import LANE
 
 HALF_MS = 0.0005
 REPORTS = 4096
-"""In one message, at most: the contract's bound."""
+"""Reports in one message, at most: the contract's bound."""
 
 
 class VirtualExecutor:
-    """One executor for all nodes. `slow` maps a node to how much longer its workers take."""
+    """One executor for all nodes. `slow` maps a node to the factor by which its workers are
+    slower.
+    """
 
     def __init__(
         self, nodes: Mapping[str, Node], pool: PoolConfigured, begin: int, slow: Mapping[str, float]
@@ -32,41 +34,46 @@ class VirtualExecutor:
         self._lane = Lane(LANE, dict(nodes))
         self._pool = pool
         self._workers = VirtualWorkers(slow)
-        self._heard: list[Fact] = []
-        self._said: list[Report] = []
+        self._facts: list[Fact] = []
+        self._reports: list[Report] = []
         self._perform([*configure(self._lane, pool), *take_over(self._lane, "first", {})], 0.0)
 
     def give(self, fact: Fact) -> None:
-        """A fact of the placement ledger that `acts_on` says something of."""
-        self._heard.append(fact)
+        """Add a fact of the placement ledger that `acts_on` selects."""
+        self._facts.append(fact)
 
     def due(self) -> int | None:
-        """The ms nearest to the next end, so that an end on a whole ms is told at that ms."""
+        """Return the ms nearest to the next end, so that an end on a whole ms is reported at
+        that ms.
+        """
         due_s = self._workers.next_due_s
         return None if due_s is None else self._begin + math.ceil(due_s * 1000 - 0.5)
 
     def has_work(self, now: int) -> bool:
-        if self._heard or self._said:
+        """Return whether facts, reports or ends are pending."""
+        if self._facts or self._reports:
             return True
         due_s = self._workers.next_due_s
         return due_s is not None and due_s <= (now - self._begin) / 1000 + HALF_MS
 
     def step(self, now: int) -> Iterator[tuple[Report, ...]]:
-        """What it reports, cut into messages."""
-        heard, self._heard = self._heard, []
+        """Apply pending facts and ends; yield the reports, cut into messages."""
+        facts, self._facts = self._facts, []
         now_s = (now - self._begin) / 1000
-        for fact in heard:
+        for fact in facts:
             effects = react(self._lane, fact)
             if effects:
                 self._perform(effects, now_s)
         for ended in self._workers.due(now_s + HALF_MS):
-            self._tell(ended, now_s)
-        said, self._said = self._said, []
-        for at in range(0, len(said), REPORTS):
-            yield tuple(said[at : at + REPORTS])
+            self._record_outcome(ended, now_s)
+        reports, self._reports = self._reports, []
+        for at in range(0, len(reports), REPORTS):
+            yield tuple(reports[at : at + REPORTS])
 
     def fail(self, node_id: str) -> str:
-        """The node and all on it die without a word; the incarnation that is gone, "" if none."""
+        """Stop the node and its workers without a report; return the lost incarnation, "" if
+        none.
+        """
         gone = self._lane.mine.pop(node_id, "")
         self._lane.usurped.add(node_id)
         for worker in self._lane.living():
@@ -76,7 +83,7 @@ class VirtualExecutor:
         return gone
 
     def repair(self, node_id: str) -> None:
-        """The node joins under a new incarnation, with nothing on it."""
+        """Let the node join under a new incarnation, without workers."""
         self._lane.usurped.discard(node_id)
         self._perform(configure(self._lane, self._pool), 0.0)
 
@@ -85,17 +92,17 @@ class VirtualExecutor:
             match effect:
                 case Prepare(order=order):
                     self._workers.prepare(order)
-                    self._tell(Ready(order.allocation_id), now_s)
+                    self._record_outcome(Ready(order.allocation_id), now_s)
                 case Go(allocation_id=id):
                     self._workers.go(id, now_s, self._lane.time_scale)
                 case Stop(allocation_id=id):
-                    self._tell(self._workers.stop(id, now_s), now_s)
+                    self._record_outcome(self._workers.stop(id, now_s), now_s)
                 case Say(report=report):
-                    self._said.append(report)
+                    self._reports.append(report)
                 case _:
                     pass
 
-    def _tell(self, outcome: Outcome | Ended, now_s: float) -> None:
+    def _record_outcome(self, outcome: Outcome | Ended, now_s: float) -> None:
         effects = on_outcome(self._lane, outcome)
         if effects:
             self._perform(effects, now_s)

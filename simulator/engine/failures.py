@@ -1,4 +1,4 @@
-"""When nodes die and return: from a recorded list of faults, or drawn from a seed."""
+"""Node failures and repairs: from a recorded list of faults, or drawn from a seed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from simulator.workload.errors import TraceError, first_line
 from simulator.workload.locate import locate
 
 SERVERS = 400
-"""Of the cluster behind the recorded faults; 231 of them ever failed (StepFun, 349 days)."""
+"""Servers of the cluster behind the recorded faults; 231 of them ever failed (StepFun, 349
+days).
+"""
 MTBF_S = 60 * 86_400.0
 REPAIR_S = 4 * 3_600.0
 
 
 class Failure(NamedTuple):
-    """A node is gone from `down_s` to `up_s`, cluster seconds of the trace's clock."""
+    """A node is down from `down_s` to `up_s`, cluster seconds of the trace's clock."""
 
     node_id: str
     down_s: float
@@ -35,22 +37,22 @@ def draw_failures(
     mtbf_s: float = MTBF_S,
     repair_s: float = REPAIR_S,
 ) -> list[Failure]:
-    """Each node fails as a Poisson process; repairs take an exponential time."""
+    """Draw failures: a Poisson process per node, and repairs of exponential length."""
     chance = Random(seed)
-    found: list[Failure] = []
+    failures: list[Failure] = []
     for node_id in node_ids:
-        at = begin_s + chance.expovariate(1 / mtbf_s)
-        while at < end_s:
-            up = at + chance.expovariate(1 / repair_s)
-            found.append(Failure(node_id, at, up))
-            at = up + chance.expovariate(1 / mtbf_s)
-    return merge_failures(found)
+        down_s = begin_s + chance.expovariate(1 / mtbf_s)
+        while down_s < end_s:
+            up_s = down_s + chance.expovariate(1 / repair_s)
+            failures.append(Failure(node_id, down_s, up_s))
+            down_s = up_s + chance.expovariate(1 / mtbf_s)
+    return merge_failures(failures)
 
 
 def read_faults(name: str) -> list[tuple[str, float, float]]:
-    """(server, start, end) of a parquet file, by path or name under the shared traces.
+    """Read (server, start, end) of a parquet file, by path or by name under the shared traces.
 
-    Raises TraceError for what is not there or has not the columns `node`, `start_s`, `end_s`.
+    Raises TraceError if it does not exist or lacks the columns `node`, `start_s`, `end_s`.
     """
     path = locate(name)
     try:
@@ -67,10 +69,10 @@ def failures_from_faults(
     begin_s: float,
     seed: int = 0,
 ) -> list[Failure]:
-    """Faults (server, start, end) of a real cluster of `SERVERS`, laid over these nodes.
+    """Map faults (server, start, end) of a real cluster of `SERVERS` to these nodes.
 
-    Servers are dealt to nodes by a seeded shuffle, healthy ones included, so that a small pool
-    has as many faults per node as the real one; nodes beyond `SERVERS` stay healthy.
+    A seeded shuffle assigns servers to nodes, healthy ones included, so that a small pool has as
+    many faults per node as the real one; nodes beyond `SERVERS` stay healthy.
     """
     known = [(server, start, end) for server, start, end in faults if end > start]
     names = sorted({server for server, _, _ in known})
@@ -85,14 +87,14 @@ def failures_from_faults(
 
 
 def merge_failures(failures: Iterable[Failure]) -> list[Failure]:
-    """By time; faults of one node that overlap are one."""
+    """Return failures by time; overlapping ones of one node are merged."""
     of_node: dict[str, list[Failure]] = {}
-    for failure in sorted(failures, key=lambda each: (each.down_s, each.node_id)):
-        line = of_node.setdefault(failure.node_id, [])
-        if line and failure.down_s <= line[-1].up_s:
-            line[-1] = line[-1]._replace(up_s=max(line[-1].up_s, failure.up_s))
+    for failure in sorted(failures, key=lambda failure: (failure.down_s, failure.node_id)):
+        merged = of_node.setdefault(failure.node_id, [])
+        if merged and failure.down_s <= merged[-1].up_s:
+            merged[-1] = merged[-1]._replace(up_s=max(merged[-1].up_s, failure.up_s))
         else:
-            line.append(failure)
+            merged.append(failure)
     return sorted(
-        (f for line in of_node.values() for f in line), key=lambda f: (f.down_s, f.node_id)
+        (f for merged in of_node.values() for f in merged), key=lambda f: (f.down_s, f.node_id)
     )

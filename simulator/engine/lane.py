@@ -1,4 +1,4 @@
-"""One decider, fed and believed as its shell would, but with objects instead of bytes."""
+"""One decider on one lane, run as its shell would run it, but with objects instead of bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANE = 0
 
 @dataclass(slots=True)
 class DecideCall:
-    """One call of `decide`: where its record lies, what it was given, what it said."""
+    """One call of `decide`: the position of its record, its inputs and its decisions."""
 
     seq: int
     index: int
@@ -29,7 +29,7 @@ class DecideCall:
 
 
 class SimulatedLane:
-    """A decider, its state, and what lies in its inputs. `calls` is kept only when asked for."""
+    """A decider, its state and its pending inputs. `calls` is kept only on request."""
 
     def __init__(self, decider: Decider[Any], *, recorded: bool = False) -> None:
         self.decider = decider
@@ -42,41 +42,43 @@ class SimulatedLane:
             f"{topic}-{LANE}": (0, 0, "") if topic in LEDGERS else 0
             for topic in INPUTS[decider.ledger]
         }
-        """How far each input was read by the last record or before it."""
+        """Input vector: how far each input was consumed by the last record."""
         self._topics: dict[str, list[Input]] = {topic: [] for topic in INPUTS[decider.ledger]}
         self._positions: dict[str, Position] = {}
         self._recorded = recorded
         self.pending = False
-        """Some input waits."""
+        """Whether any input waits."""
         self._woken_at = -1
         self.due: int | None = None
-        """When it asks to be woken; only what it says can change that."""
+        """Next wake that the decider requested."""
 
     def give(self, topic: str, item: Input) -> None:
-        """An entry of one of its inputs; the order within a topic is that of the calls."""
+        """Add an entry of one of its inputs; within a topic entries keep the order of the calls."""
         self._topics[topic].append(item)
         self.pending = True
 
     def offer(self, item: Input) -> None:
-        """A local input: those come first and have no offset."""
+        """Add a local input, which is consumed first and has no offset."""
         self._waiting.append(item)
         self.pending = True
 
-    def moved(self, topic: str, position: Position) -> None:
-        """That input's log goes on to there: what of it was heard is given before this call."""
+    def advance_input(self, topic: str, position: Position) -> None:
+        """Advance the position of an input; the entries before it were given already."""
         self._positions[f"{topic}-{LANE}"] = position
 
     def has_work(self, now: int) -> bool:
-        """Inputs, or a wake that is due and did not lead to nothing at this very instant."""
+        """Return whether inputs wait, or a wake is due that did not lead to nothing at this
+        instant.
+        """
         return self.pending or (self.due is not None and self.due <= now and self._woken_at != now)
 
     def step(self, now: int) -> list[Fact]:
-        """The facts of one record, in the order said."""
-        inputs = self._taken()
-        facts = self._pulled(inputs, now, 0) if inputs else []
+        """Decide on all pending inputs and return the facts of one record, in order."""
+        inputs = self._take_inputs()
+        facts = self._decide(inputs, now, 0) if inputs else []
         due = self.decider.next_wake(self.state)
         if due is not None and due <= now:
-            facts += self._pulled([], now, len(facts))
+            facts += self._decide([], now, len(facts))
             due = self.decider.next_wake(self.state)
         self.due = due
         if facts:
@@ -85,7 +87,7 @@ class SimulatedLane:
             self._woken_at = now
         return facts
 
-    def _taken(self) -> list[Input]:
+    def _take_inputs(self) -> list[Input]:
         inputs, self._waiting = self._waiting, []
         if self.pending:
             for entries in self._topics.values():
@@ -98,7 +100,7 @@ class SimulatedLane:
             self._positions.clear()
         return inputs
 
-    def _pulled(self, inputs: list[Input], now: int, index: int) -> list[Fact]:
+    def _decide(self, inputs: list[Input], now: int, index: int) -> list[Fact]:
         facts: list[Fact] = []
         state, seq = self.state, self.seq + 1
         evolve = self.decider.evolve
@@ -113,5 +115,5 @@ class SimulatedLane:
         return facts
 
     def _record(self, inputs: list[Input], facts: list[Fact], now: int, index: int) -> None:
-        said = [Decision(fact.event, fact.cause, fact.traceparent) for fact in facts]
-        self.calls.append(DecideCall(self.seq + 1, index, now, inputs, said))
+        decisions = [Decision(fact.event, fact.cause, fact.traceparent) for fact in facts]
+        self.calls.append(DecideCall(self.seq + 1, index, now, inputs, decisions))

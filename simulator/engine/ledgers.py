@@ -1,4 +1,4 @@
-"""A simulation's facts as the ledgers of an installation: whatever reads those can read these."""
+"""A simulation's facts as the ledgers of an installation, for every reader of those."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ WRITER = "simulator"
 
 
 def record_id(ledger: str, seq: int) -> str:
+    """Return the id of a simulated record, "" before the first."""
     return f"{ledger}-{LANE}-{seq}" if seq else ""
 
 
 def position(ledger: str, seq: int) -> Position:
-    """Where a reader of that ledger stands after its record `seq`: every record counts."""
+    """Return the position of a reader after record `seq` of that ledger: every record counts."""
     return (seq, seq, record_id(ledger, seq))
 
 
@@ -36,11 +37,12 @@ class Ledgers:
         self.broker = broker
 
     def access(self, events: Sequence[Event], at: int) -> None:
-        """What the access service would have said of pools and tenants, as its first record."""
+        """Write the access service's events about pools and tenants as its first record."""
         facts = [Fact(event, "access", LANE, 1, n, at) for n, event in enumerate(events)]
         self.record("access", facts, {})
 
     def record(self, ledger: str, facts: Sequence[Fact], vector: dict[str, Position]) -> None:
+        """Append one record with these facts."""
         seq = facts[0].seq
         record = Record(
             record_id(ledger, seq),
@@ -54,7 +56,7 @@ class Ledgers:
         self.broker.append(TP(ledger, LANE), encode(record))
 
     def message(self, topic: str, item: Input) -> None:
-        """A command or report, as its producer writes it."""
+        """Append a command or report, as its producer would."""
         message = item.message
         assert isinstance(message, Model)
         value = cloudevents.encode(
@@ -71,6 +73,7 @@ class Ledgers:
 
 
 def stored_event(fact: Fact) -> StoredEvent:
+    """Return the fact's event as it is stored in a record."""
     event = fact.event
     data = msgspec.Raw(encode_event(event))
     return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)

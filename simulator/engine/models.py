@@ -1,4 +1,4 @@
-"""The learned policies that Berth ships, for a simulated priority."""
+"""The learned policies shipped with Berth, for a simulated priority service."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ FOLDER = Path(learned.__file__).parents[1] / "models"
 
 
 def load_models(pool: PoolConfigured) -> Models:
-    """Those that the pool names. ValueError for one that does not exist or may not be believed."""
+    """Load the models that the pool names. Raises ValueError for a missing or invalid one."""
     shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
     asked = (*([pool.learned] if pool.learned else []), *shadows)
-    return {name: load_model(name) for name in (resolve_name(each, pool) for each in asked)}
+    return {name: load_model(name) for name in (resolve_name(name, pool) for name in asked)}
 
 
 def resolve_name(name: str, pool: PoolConfigured) -> str:
-    """A family's name stands for its network for such a pool."""
+    """Return the network of a family for such a pool; another name stays as it is."""
     return name if (FOLDER / f"{name}.onnx").is_file() else learned.variant(name, pool)
 
 
 def load_model(name: str) -> Model:
-    """Read and looked over; ValueError says what is wrong."""
+    """Load and check a model; ValueError with the reason if it is invalid."""
     path = model_path(name)
     try:
         return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
@@ -33,9 +33,9 @@ def load_model(name: str) -> Model:
 
 
 def model_path(name: str) -> Path:
-    """Of its network, the manifest beside it; ValueError where there is none."""
+    """Return the path of a network, which has its manifest beside it. Raises ValueError."""
     path = FOLDER / f"{name}.onnx"
     if path.is_file():
         return path
-    known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.onnx"))) or "none"
+    known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.onnx"))) or "none"
     raise ValueError(f"learned: {name!r}, must be one of {known}, or what they begin with")

@@ -1,4 +1,4 @@
-"""Follows a simulation's facts and turns them into arrays of jobs and figures of the pool."""
+"""Observation of a simulation's facts, as arrays of jobs and figures of the pool."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class GpuIntegrals:
     def __init__(self, low_ms: float, high_ms: float) -> None:
         self._low, self._high, self._last = low_ms, high_ms, 0
         self._gpus: dict[str, float] = {}
-        """Of each node; one that is lost offers none."""
+        """GPUs of each node, 0 of a lost one."""
         self._in_use: dict[str, float] = {}
         self._used = self._free_now = self._partly_now = 0.0
         self.held = self.free = self.partly = 0.0
 
     def advance(self, now: int) -> None:
-        """What was true since the last call was true until now."""
+        """Add the time since the last call."""
         if now == self._last:
             return
         span = min(now, self._high) - max(self._last, self._low)
@@ -51,13 +51,14 @@ class GpuIntegrals:
             self.partly += self._partly_now * span
 
     def offer(self, node_id: str, gpus: float) -> None:
-        """A node has that many GPUs from now on."""
+        """Set the GPUs of a node."""
         self._in_use.setdefault(node_id, 0.0)
         self._count(node_id, -1)
         self._gpus[node_id] = gpus
         self._count(node_id, 1)
 
     def shift(self, node_id: str, gpus: float) -> None:
+        """Allocate (+) or release (-) GPUs of a node."""
         self._count(node_id, -1)
         self._in_use[node_id] += gpus
         self._used += gpus
@@ -73,7 +74,7 @@ class GpuIntegrals:
 
 
 class SimulationObserver:
-    """Give it every fact of the placement ledger, and those of admission for who never fits."""
+    """Collects every fact of the placement ledger, and rejections of the admission ledger."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -102,9 +103,10 @@ class SimulationObserver:
         self.over = 0
         """Jobs that have ended or were rejected."""
         self.moves = 0
-        """Facts so far that changed what runs where."""
+        """Facts so far that changed allocations or runs."""
 
     def placement(self, fact: Fact) -> None:
+        """Take a fact of the placement ledger."""
         event = fact.event
         react = self._on.get(type(event))
         if react is not None:
@@ -118,6 +120,7 @@ class SimulationObserver:
             self._pool.offer(event.node_id, 0.0)
 
     def admission(self, fact: Fact) -> None:
+        """Take a fact of the admission ledger."""
         if isinstance(fact.event, JobRejected):
             self.rejected[fact.event.reason] += 1
             self._unfit[self._index[fact.event.job_id]] = True
@@ -161,7 +164,7 @@ class SimulationObserver:
         return np.array(self._end, np.int64)
 
     def outcome(self, now: int) -> ScheduleOutcome:
-        """Everything until now, the world's clock, is what happened."""
+        """Return the outcome as of `now` on the world's clock."""
         scenario, scale = self._scenario, self._scenario.pool.time_scale
         horizon = now - BEGIN
         self._pool.advance(horizon)
@@ -195,5 +198,5 @@ class SimulationObserver:
 
     def _seconds(self, clock_ms: Ints) -> Floats:
         scenario = self._scenario
-        told = scenario.cluster_s(0) + clock_ms * scenario.pool.time_scale / 1000
-        return np.where(clock_ms == NEVER, np.nan, told)
+        seconds = scenario.cluster_s(0) + clock_ms * scenario.pool.time_scale / 1000
+        return np.where(clock_ms == NEVER, np.nan, seconds)

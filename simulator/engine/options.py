@@ -1,4 +1,4 @@
-"""A simulation in the words of the command line."""
+"""Options of a simulation, as the command line names them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from simulator.engine.sizing import (
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
 
 TIME_SCALE = 60.0
-"""Cluster seconds per second of the pool's clock: lines are ranked anew every 5 cluster minutes."""
+"""Cluster seconds per second of the pool's clock: a queue is ranked every 5 cluster minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """`nodes` alone fixes the pool; `load` alone chooses it; both stretch the arrivals."""
+    """Options of one simulation. `nodes` alone fixes the pool, `load` alone sizes it; both
+    together stretch the arrivals.
+    """
 
     policy: str = "fcfs"
     runtime: str = "history"
@@ -49,12 +51,12 @@ class SimulationOptions:
     failures: bool = False
     seed: int = 0
     faults: Sequence[tuple[str, float, float]] = field(default_factory=tuple)
-    """Recorded (server, start, end) to take the failures from, instead of drawing them."""
+    """Recorded (server, start, end) to take failures from, instead of drawing them."""
 
 
 DEFAULT_LOAD = 0.9
 MARGIN = 0.7
-"""Who leads by less than a factor of two stops nobody."""
+"""A factor of two between logarithmic scores: a smaller lead stops no job."""
 RATIOS = frozenset({"gittins", "srsf"})
 """Policies whose scores are logarithms."""
 
@@ -62,7 +64,7 @@ RATIOS = frozenset({"gittins", "srsf"})
 def build_scenario(
     jobs: Sequence[WorkloadJob], options: SimulationOptions
 ) -> tuple[Scenario, Sizing]:
-    """Raises ValueError for jobs that give no load to size a pool by."""
+    """Build a scenario. Raises ValueError for jobs that give no load to size a pool by."""
     fitted, sizing = size_pool(jobs, options)
     nodes = equal_nodes(sizing.nodes, options.gpus_per_node, pool=POOL)
     pool = configure_pool(options)
@@ -80,7 +82,7 @@ def build_scenario(
 
 
 def configure_pool(options: SimulationOptions) -> PoolConfigured:
-    """Raises pydantic's ValidationError for words that no pool knows."""
+    """Return the pool's settings. Raises pydantic's ValidationError for invalid values."""
     return simulated_pool(
         time_scale=options.time_scale,
         base_policy=options.policy,
@@ -97,6 +99,7 @@ def configure_pool(options: SimulationOptions) -> PoolConfigured:
 
 
 def margin_of(options: SimulationOptions) -> float:
+    """Return the preemption margin, by default that of the policy."""
     if options.margin is not None:
         return options.margin
     return MARGIN if options.learned or options.policy in RATIOS else 0.0
@@ -105,6 +108,7 @@ def margin_of(options: SimulationOptions) -> float:
 def size_pool(
     jobs: Sequence[WorkloadJob], options: SimulationOptions
 ) -> tuple[Sequence[WorkloadJob], Sizing]:
+    """Return the jobs, with stretched arrivals if requested, and the size of the pool."""
     gpus, share = options.gpus_per_node, options.last_share
     if options.nodes is None:
         return jobs, nodes_for_load(jobs, options.load or DEFAULT_LOAD, share, gpus)
@@ -119,6 +123,7 @@ def size_pool(
 def plan_failures(
     jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: SimulationOptions
 ) -> list[Failure]:
+    """Return the failures of the nodes during the trace, none unless requested."""
     if not options.failures:
         return []
     begin_s, end_s = jobs[0].submit_s, jobs[-1].submit_s

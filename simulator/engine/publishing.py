@@ -1,4 +1,4 @@
-"""What the publisher would have made of a simulation's ledgers, and what `berth verify` says."""
+"""Public events of a simulation's ledgers, and their verification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.engine.lane import LANE
 
 
 def publish(broker: MemoryBroker) -> int:
-    """Every public event of every ledger into the topic `events`; how many there are."""
+    """Publish every public event of every ledger to the topic `events`; return their number."""
     lane, published = PublisherLane({}), 0
     for ledger in LEDGERS:
         reader = Reader(ledger, LANE)
@@ -26,5 +26,5 @@ def publish(broker: MemoryBroker) -> int:
 
 
 async def verify_ledgers(broker: MemoryBroker) -> VerifyReport:
-    """Every rule of `berth verify` that needs no database, over published ledgers."""
+    """Check every rule of `berth verify` that needs no database, over published ledgers."""
     return await verify(InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0), None)

@@ -1,4 +1,4 @@
-"""A pool's own past, out of the ledger of priority, as a workload that can be played again."""
+"""A pool's own past, read from the priority ledger, as a workload to simulate."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ LEAST_JOBS = 20
 
 
 class InsufficientHistory(ValueError):
-    """The ledger tells too little of the pool."""
+    """Raised if the ledger has too few facts of the pool."""
 
 
 @dataclass(slots=True)
 class RecordedPool:
-    """What a ledger says of one pool, record by record."""
+    """Settings, jobs and nodes of one pool, collected from a ledger record by record."""
 
     name: str
     pool: PoolConfigured | None = None
     entries: dict[str, QueueEntry] = field(default_factory=dict)
     finished: dict[str, Finished] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
-    """GPUs of each node that ever was there."""
+    """GPUs of each node that ever joined."""
 
     def take(self, accepted: Accepted) -> None:
+        """Add the facts of one accepted record."""
         for fact in accepted.facts():
             match fact.event:
                 case PoolConfigured(pool=self.name) as pool:
@@ -51,39 +52,42 @@ class RecordedPool:
 
     @property
     def unended(self) -> int:
-        """Jobs whose run time is not known yet: they are left out."""
+        """Number of jobs with unknown run time: they are left out."""
         return len(self.entries.keys() - self.finished.keys())
 
 
 async def read_pool(log: Log, partitions: int, pool: str) -> RecordedPool:
-    """Everything that the log holds now."""
-    found = RecordedPool(pool)
+    """Read everything that the log holds now."""
+    pool_facts = RecordedPool(pool)
     tail = LedgerTail(log, {LEDGER: range(partitions)})
     await tail.start()
     try:
         while True:
             batch = await tail.poll(QUIET_S)
             for accepted in batch:
-                found.take(accepted)
+                pool_facts.take(accepted)
             if not batch and tail.caught_up:
-                return found
+                return pool_facts
     finally:
         await tail.stop()
 
 
 def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario:
-    """The last `most` jobs that ended, on all nodes, judged by those of the last part of the time.
+    """Build a scenario of the last `most` ended jobs on all nodes, evaluated over the last part.
 
-    Raises NothingRecorded. Jobs ask for GPUs alone; a stop costs what it did in the middle.
+    Raises InsufficientHistory. Jobs request GPUs alone; a stop costs the median of what jobs
+    declared.
     """
     if past.pool is None:
         raise InsufficientHistory(f"pool: {past.name!r}, must be one that the ledger knows")
     jobs = jobs_of(past, past.pool.time_scale)[-most:]
     if len(jobs) < LEAST_JOBS or not past.nodes:
-        said = f"{len(jobs)} jobs that ran to their end on {len(past.nodes)} nodes"
-        raise InsufficientHistory(f"{past.name}: {said}, must be at least {LEAST_JOBS} and 1")
+        extent = f"{len(jobs)} jobs that ran to their end on {len(past.nodes)} nodes"
+        raise InsufficientHistory(f"{past.name}: {extent}, must be at least {LEAST_JOBS} and 1")
     entries = [past.entries[job.job_key] for job in jobs]
-    saves = [entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s]
+    checkpoints_s = [
+        entry.checkpoint_interval_s for entry in entries if entry.checkpoint_interval_s
+    ]
     return Scenario(
         jobs=jobs,
         nodes=nodes_of(past),
@@ -91,12 +95,16 @@ def build_scenario(past: RecordedPool, last_share: float, most: int) -> Scenario
         window_s=window_of(jobs, last_share),
         walltime="trace",
         restart_s=float(np.median([entry.restart_s for entry in entries])),
-        checkpoint_s=float(np.median(saves)) if 2 * len(saves) >= len(jobs) else None,
+        checkpoint_s=float(np.median(checkpoints_s))
+        if 2 * len(checkpoints_s) >= len(jobs)
+        else None,
     )
 
 
 def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
-    """By submission. Cluster seconds from the first; those without GPUs queue for nothing."""
+    """Return jobs by submission, in cluster seconds from the first; those without GPUs are left
+    out.
+    """
     ended = [past.entries[name] for name in past.finished if name in past.entries]
     ended = sorted((each for each in ended if each.gpus), key=lambda e: (e.submitted_at, e.job_id))
     return [
@@ -120,6 +128,7 @@ def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
 
 
 def nodes_of(past: RecordedPool) -> Mapping[str, Node]:
+    """Return a virtual node for each recorded one."""
     return {
         name: Node(name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ())
         for name, gpus in sorted(past.nodes.items())
@@ -127,9 +136,9 @@ def nodes_of(past: RecordedPool) -> Mapping[str, Node]:
 
 
 def replay_settings(pool: PoolConfigured) -> PoolConfigured:
-    """As it is, but on one lane, with greedy rounds, and waiting for nothing but news.
+    """Return the pool's settings, but on one lane, with greedy rounds and without waiting.
 
-    A line that does not change is ranked anew every 5 s of the pool's clock, so that runs fast.
+    An unchanged queue is ranked every 5 s of the pool's clock, which makes runs fast.
     """
     scale = max(pool.time_scale, TIME_SCALE)
     return pool.model_copy(

@@ -1,4 +1,4 @@
-"""A simulation's folder: a file per topic, and a manifest, written last, that vouches for them."""
+"""A simulation's folder: a file per topic, and a manifest with their digests, written last."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shared.ledger.record import decode
 from simulator.engine.lane import LANE
 
 TOPICS = (*LEDGERS, "commands", "reports", "events")
-"""All that a simulation writes."""
+"""All topics that a simulation writes."""
 MANIFEST = "simulation.json"
 FORMAT = 1
 
 
 class InvalidRecording(ValueError):
-    """The folder holds no whole simulation; says which file, and which rule it breaks."""
+    """Raised if the folder holds no complete simulation, with the file and the rule it breaks."""
 
 
 class TopicFile(BaseModel):
-    """One topic: line n of its file is the value at offset n."""
+    """File of one topic: line n is the value at offset n."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +45,7 @@ class TopicFile(BaseModel):
 
 
 class RecordedReport(BaseModel):
-    """What `berth simulate` said of it, of which these are needed here."""
+    """Report of `berth simulate`, as far as it is needed here."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -59,7 +59,7 @@ class RecordedReport(BaseModel):
 
 
 class Recording(BaseModel):
-    """The manifest."""
+    """Manifest of a recorded simulation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,29 +73,31 @@ class Recording(BaseModel):
         return sum(file.records for file in self.files)
 
     def moment_ms(self, cluster_s: float) -> int:
-        """On the simulated clock, so many cluster seconds after the first job was submitted."""
+        """Return the simulated clock so many cluster seconds after the first submission."""
         return self.first_ms + round(cluster_s * 1000 / self.report.time_scale)
 
 
 def record(broker: MemoryBroker, folder: Path, report: Mapping[str, Any]) -> list[Path]:
-    """Write everything, the manifest last; the paths of the topics' files."""
+    """Write all files, the manifest last; return the paths of the topics' files."""
     (folder / MANIFEST).unlink(missing_ok=True)
     paths = dump(broker, folder)
     files = tuple(_file(folder, topic) for topic in TOPICS)
     first_ms = _written_ms(broker.entries(TP("commands", LANE))[0].value)
-    made = Recording(files=files, first_ms=first_ms, report=RecordedReport.model_validate(report))
-    (folder / MANIFEST).write_text(made.model_dump_json(indent=2) + "\n")
+    recording = Recording(
+        files=files, first_ms=first_ms, report=RecordedReport.model_validate(report)
+    )
+    (folder / MANIFEST).write_text(recording.model_dump_json(indent=2) + "\n")
     return paths
 
 
 def dump(broker: MemoryBroker, folder: Path) -> list[Path]:
-    """A file `<topic>-<partition>.jsonl` per topic: line n is the value at offset n."""
+    """Write a file `<topic>-<partition>.jsonl` per topic: line n is the value at offset n."""
     folder.mkdir(parents=True, exist_ok=True)
     return [_written(broker, topic, folder) for topic in TOPICS]
 
 
 def restore_broker(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker:
-    """The broker that `dump` was given, keys aside."""
+    """Return the broker that `dump` wrote, without keys."""
     broker = MemoryBroker()
     for topic in topics:
         path = folder / f"{TP(topic, LANE).key}.jsonl"
@@ -105,7 +107,7 @@ def restore_broker(folder: Path, topics: Iterable[str] = TOPICS) -> MemoryBroker
 
 
 def open_recording(folder: Path) -> Recording:
-    """The manifest, after every file was compared with it. Raises NotRecorded."""
+    """Return the manifest after checking every file against it. Raises InvalidRecording."""
     if not folder.is_dir():
         raise InvalidRecording(f"{folder}: must be a folder that `berth simulate --out` wrote")
     recording = _manifest(folder / MANIFEST)
@@ -115,10 +117,10 @@ def open_recording(folder: Path) -> Recording:
 
 
 def read_values(folder: Path, file: TopicFile, until_ms: int | None = None) -> Iterator[bytes]:
-    """The records of one topic, in order.
+    """Yield the records of one topic, in order.
 
-    With `until_ms` only what was written by then: all that happens at one ms is decided before the
-    clock moves, so that refers to nothing that is left out.
+    With `until_ms` only those written by then: everything at one ms is decided before the clock
+    moves, so that they refer to nothing that is left out.
     """
     with (folder / file.name).open("rb") as lines:
         for line in lines:
@@ -128,40 +130,40 @@ def read_values(folder: Path, file: TopicFile, until_ms: int | None = None) -> I
 
 
 def _written_ms(value: bytes | None) -> int:
-    """Of a ledger's record, or of a message."""
-    found = decode(value)
-    return cloudevents.decode(value).at if found is None else found.at
+    """Return the time of a ledger's record or of a message."""
+    record = decode(value)
+    return cloudevents.decode(value).at if record is None else record.at
 
 
 def _manifest(path: Path) -> Recording:
     try:
-        found = Recording.model_validate_json(path.read_bytes())
+        recording = Recording.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        said = "missing; `berth simulate --out` writes it last, once all else is there"
-        raise InvalidRecording(f"{path}: {said}") from None
+        advice = "missing; `berth simulate --out` writes it last, once all else is there"
+        raise InvalidRecording(f"{path}: {advice}") from None
     except OSError as error:
         raise InvalidRecording(f"{path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise InvalidRecording(f"{path}: {where}: {first['msg']}") from None
-    if found.format != FORMAT:
-        raise InvalidRecording(f"{path}: format: must be {FORMAT}, not {found.format}")
-    if (topics := tuple(file.topic for file in found.files)) != TOPICS:
+    if recording.format != FORMAT:
+        raise InvalidRecording(f"{path}: format: must be {FORMAT}, not {recording.format}")
+    if (topics := tuple(file.topic for file in recording.files)) != TOPICS:
         raise InvalidRecording(f"{path}: files: must be of {', '.join(TOPICS)}, not {topics}")
-    return found
+    return recording
 
 
-def _check(folder: Path, due: TopicFile) -> None:
-    path = folder / due.name
+def _check(folder: Path, expected: TopicFile) -> None:
+    path = folder / expected.name
     try:
-        found = _file(folder, due.topic)
+        file = _file(folder, expected.topic)
     except OSError as error:
         raise InvalidRecording(f"{path}: {error.strerror}") from None
-    if found.records != due.records:
-        said = f"holds {found.records} records, must hold {due.records}"
-        raise InvalidRecording(f"{path}: {said}, as {MANIFEST} says")
-    if found.sha256 != due.sha256:
+    if file.records != expected.records:
+        extent = f"holds {file.records} records, must hold {expected.records}"
+        raise InvalidRecording(f"{path}: {extent}, as {MANIFEST} says")
+    if file.sha256 != expected.sha256:
         raise InvalidRecording(
             f"{path}: its sha256 must be that of {MANIFEST}: it was changed or cut"
         )

@@ -15,12 +15,12 @@ Json = dict[str, Any]
 
 ORACLE_ORDERS = frozenset({"srtf", "srsf"})
 NEEDS_RUNTIME = frozenset({"sjf", "saf", "f1", "wfp3", "unicep", "qssf", "gittins"}) | ORACLE_ORDERS
-"""Base policies whose formula has a run time in it."""
+"""Base policies with a run time in their formula."""
 
 
 def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -> Json:
-    """Times in cluster seconds; NaN is null."""
-    found = measure(simulation.outcome)
+    """Return the report, times in cluster seconds; NaN is null."""
+    measures = measure(simulation.outcome)
     jobs = len(simulation.outcome)
     return {
         "policy": options.policy,
@@ -35,7 +35,7 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
         "load": round(sizing.load, 4),
         "window_s": list(sizing.window_s),
         "time_scale": options.time_scale,
-        **to_json(found),
+        **to_json(measures),
         "rejected": simulation.rejected,
         "node_failures": len(simulation.scenario.failures),
         "cpu_s": round(simulation.cpu_s, 3),
@@ -45,7 +45,7 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
 
 
 def runtime_knowledge(options: SimulationOptions) -> str:
-    """`oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
+    """Return `oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
     uses_runtime = options.policy in NEEDS_RUNTIME or options.learned is not None
     easy = options.mode == "easy" and options.walltime == "oracle"
     if easy or (uses_runtime and options.runtime == "oracle"):
@@ -55,13 +55,14 @@ def runtime_knowledge(options: SimulationOptions) -> str:
     return "blind"
 
 
-def to_json(found: Measures) -> Json:
-    return {name: _plain(value) for name, value in asdict(found).items()}
+def to_json(measures: Measures) -> Json:
+    """Return the measures as JSON objects; NaN is null."""
+    return {name: _plain(value) for name, value in asdict(measures).items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     return value

@@ -1,4 +1,4 @@
-"""Plays a scenario to its end."""
+"""Runs a scenario to its end."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from simulator.engine.world import BEGIN, Planner, World
 from simulator.metrics.outcome import Ints, ScheduleOutcome
 
 MAX_QUIET_INSTANTS = 200
-"""Instants at which nothing ran and no job moved, after the last arrival: the rest never will."""
+"""Instants without activity after the last arrival, after which the rest can never start."""
 PROGRESS_EVERY = 256
 """Arrivals between two calls of `progress`."""
 
 Action = Callable[[World], None]
 Progress = Callable[[int, int], None]
-"""(jobs that are over, all jobs)"""
+"""(ended or rejected jobs, all jobs)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What came of it. Clock ms are counted from the world's beginning."""
+    """Result of a simulation. Clock ms are counted from the world's beginning."""
 
     scenario: Scenario
     outcome: ScheduleOutcome
@@ -35,17 +35,17 @@ class Simulation:
     """First start of each job; -1: never."""
     end_ms: Ints
     rejected: dict[str, int]
-    """Jobs that admission turned away, by reason."""
+    """Jobs that admission rejected, by reason."""
     cpu_s: float
     instants: int
     records: dict[str, int]
     broker: MemoryBroker | None
-    """The ledgers, if they were asked for."""
+    """The ledgers, if requested."""
 
 
 @dataclass(slots=True)
 class Agenda:
-    """What comes from outside, by time and then in the order of entering."""
+    """External actions by time and then in the order of entering."""
 
     entries: list[tuple[int, int, Action]] = field(default_factory=list)
     entered: int = 0
@@ -66,7 +66,7 @@ def simulate(
     progress: Progress = lambda done, jobs: None,
     planner: Planner = solve_now,
 ) -> Simulation:
-    """Until every job has ended, was turned away, or can be seen never to start."""
+    """Run until every job has ended, was rejected, or can never start."""
     began_s = time.process_time()
     watch = SimulationObserver(scenario)
     world = World(
@@ -90,7 +90,7 @@ def simulate(
         dict(watch.rejected),
         time.process_time() - began_s,
         world.instants,
-        {name: cell.seq for name, cell in world.cells.items()},
+        {name: cell.seq for name, cell in world.lanes.items()},
         world.broker if ledgers else None,
     )
 
@@ -125,7 +125,7 @@ def _finish(world: World, watch: SimulationObserver, jobs: int, progress: Progre
 
 
 def schedule_actions(scenario: Scenario) -> Agenda:
-    """Every submit, and every fall and return of a node."""
+    """Return every submit, and every failure and repair of a node."""
     agenda = Agenda()
     for index, job in enumerate(scenario.jobs):
         agenda.add(BEGIN + scenario.clock_ms(job.submit_s), _submits(scenario, index))
@@ -140,19 +140,19 @@ def schedule_actions(scenario: Scenario) -> Agenda:
 
 def _submits(scenario: Scenario, index: int) -> Action:
     def submit(world: World) -> None:
-        wish = submission(scenario, index)
-        world.command(f"submit-{index}", wish, tenant=wish.tenant, subject=wish.job_id)
+        command = submission(scenario, index)
+        world.command(f"submit-{index}", command, tenant=command.tenant, subject=command.job_id)
 
     return submit
 
 
-def _falls(agenda: Agenda, node_id: str, heard_at: int, lease_s: float) -> Action:
-    """Nobody knows of it before the node's lease is over."""
+def _falls(agenda: Agenda, node_id: str, silent_at: int, lease_s: float) -> Action:
+    """Return the failure of a node, reported when the node's lease is over."""
 
     def fall(world: World) -> None:
         incarnation = world.fail(node_id)
         if incarnation:
-            agenda.add(heard_at, lambda later: later.silent(node_id, incarnation, lease_s))
+            agenda.add(silent_at, lambda later: later.report_silence(node_id, incarnation, lease_s))
 
     return fall
 

@@ -1,4 +1,4 @@
-"""What is simulated: jobs, nodes, the pool's settings, and what goes wrong."""
+"""A scenario: jobs, nodes, the pool's settings and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.workload.rows import WorkloadJob
 
 POOL = "simulated"
 FIRST_MS = 10_000
-"""The first job comes when the nodes' joining has settled, so that what never fits is told."""
+"""Time of the first job: after the nodes have joined, so that jobs that never fit are rejected."""
 LEASE_S = 30.0
 START_TIMEOUT_S = 60.0
 
@@ -27,13 +27,14 @@ Walltime = Literal["none", "trace", "oracle"]
 class Scenario:
     """One simulation. Times are cluster seconds of the trace's own clock.
 
-    `walltime` is what jobs say of their run time: nothing, what the trace's users said, or the
-    truth (an oracle). `checkpoint_s` is between checkpoints, None for none; `restart_s` is what a
-    start after a stop costs. With `gpus_only` jobs ask for neither CPU, memory nor GPU types.
+    `walltime` is the run time that jobs declare: none, that of the trace's users, or the true
+    one (an oracle). `checkpoint_s` is between checkpoints, None for none; `restart_s` is the
+    cost of a start after a stop. With `gpus_only` jobs request neither CPU, memory nor GPU
+    types.
     """
 
     jobs: Sequence[WorkloadJob]
-    """By (submit, key)."""
+    """Sorted by (submit, key)."""
     nodes: Mapping[str, Node]
     pool: PoolConfigured
     window_s: tuple[float, float]
@@ -43,17 +44,17 @@ class Scenario:
     gpus_only: bool = True
     failures: Sequence[Failure] = ()
     slow: Mapping[str, float] = field(default_factory=dict)
-    """Node to the factor by which its workers take longer."""
+    """Node to the factor by which its workers are slower."""
     gpu_speeds: Mapping[str, float] = field(default_factory=dict)
-    """Of a heterogeneous pool: how fast every job is on a GPU type; on others its speed is 1."""
+    """Speed of every job on a GPU type of a heterogeneous pool; 1 on others."""
 
     def clock_ms(self, at_s: float) -> int:
-        """A moment of the trace on the world's clock, counted from its beginning."""
+        """Return a moment of the trace on the world's clock, counted from its beginning."""
         since_s = at_s - self.jobs[0].submit_s
         return FIRST_MS + round(since_s * 1000 / self.pool.time_scale)
 
     def cluster_s(self, clock_ms: int | float) -> float:
-        """The other way round."""
+        """Return a moment of the world's clock in the trace's time."""
         return self.jobs[0].submit_s + (clock_ms - FIRST_MS) * self.pool.time_scale / 1000
 
     @property
@@ -62,7 +63,8 @@ class Scenario:
 
 
 def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfigured:
-    """A pool that waits for nothing but news to settle; `settings` are fields of its contract.
+    """Return a pool that starts rounds as soon as changes settle; `settings` are fields of its
+    contract.
 
     Leases and time-outs are the live ones in cluster time.
     """
@@ -82,12 +84,12 @@ def simulated_pool(*, time_scale: float = 1.0, **settings: object) -> PoolConfig
 
 
 def job_id(index: int) -> str:
-    """Of the job at `index` of the scenario: ids are in the order of the trace."""
+    """Return the id of the job at `index` of the scenario: ids are in the order of the trace."""
     return f"j{index:07d}"
 
 
 def submission(scenario: Scenario, index: int) -> SubmitJob:
-    """The job as its tenant would submit it; its work is a whole number of the clock's ms."""
+    """Return the job's submit command; its work is a whole number of the clock's ms."""
     job = scenario.jobs[index]
     run_s = duration_s(scenario, job)
     need = (0.0, 0.0) if scenario.gpus_only else (job.cpus, job.mem_gib)
@@ -115,18 +117,22 @@ def submission(scenario: Scenario, index: int) -> SubmitJob:
 
 @lru_cache(maxsize=4096)
 def gang_of(workers: int, gpus: float, cpus: float, mem_gib: float) -> Gang:
-    """Most jobs of a trace are of a few shapes; `gpus` and what follows is per worker."""
+    """Return a gang, cached: most jobs of a trace have few shapes; `gpus` and the rest are per
+    worker.
+    """
     return Gang(
         workers=workers, gpus_per_worker=gpus, cpus_per_worker=cpus, mem_gib_per_worker=mem_gib
     )
 
 
 def duration_s(scenario: Scenario, job: WorkloadJob) -> float:
+    """Return the job's run time as a whole number of the clock's ms."""
     scale = scenario.pool.time_scale
     return max(1, round(job.duration_s * 1000 / scale)) * scale / 1000
 
 
 def walltime_s(scenario: Scenario, job: WorkloadJob, run_s: float) -> float | None:
+    """Return the run time that the job declares, None for none."""
     match scenario.walltime:
         case "none":
             return None

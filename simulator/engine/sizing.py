@@ -1,4 +1,4 @@
-"""A pool that is as busy as asked for: by the number of its nodes, or by stretching arrivals."""
+"""Sizing of a pool to a load: by the number of its nodes, or by stretching arrivals."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from simulator.metrics.outcome import Floats
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
 
 LAST_SHARE = 0.4
-"""Part of the trace's time that is evaluated; what comes before it warms the queue up."""
+"""Part of the trace's time that is evaluated; the time before it fills the queue."""
 SEARCH_RADIUS = 64
 """Node counts tried on either side of the first guess."""
 LOAD_TOLERANCE = 0.02
-"""Loads so near to the one asked for are as good: of these pools the one that holds most jobs."""
+"""Difference from the requested load that is ignored: of these pools the largest fit wins."""
 PLENTY_CPUS = 4096.0
 PLENTY_MEM_GIB = 65536.0
-"""Of a node where GPUs alone are to bind."""
+"""CPUs and memory of a node where GPUs alone are scarce."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How many nodes, and the load that the evaluation window offers them."""
+    """Number of nodes, and the load that the evaluation window offers them."""
 
     nodes: int
     gpus_per_node: int
@@ -34,7 +34,7 @@ class Sizing:
 
 
 def window_of(jobs: Sequence[WorkloadJob], last_share: float = LAST_SHARE) -> tuple[float, float]:
-    """The last part of the time in which jobs are submitted; its end holds the last submit."""
+    """Return the last part of the time of submission; its end includes the last submit."""
     first, last = jobs[0].submit_s, jobs[-1].submit_s
     return first + (1 - last_share) * (last - first), float(np.nextafter(last, np.inf))
 
@@ -42,7 +42,7 @@ def window_of(jobs: Sequence[WorkloadJob], last_share: float = LAST_SHARE) -> tu
 def load_of(
     jobs: Sequence[WorkloadJob], nodes: int, gpus_per_node: int, window_s: tuple[float, float]
 ) -> float:
-    """Offered load of the jobs that could ever fit."""
+    """Return the offered load of the jobs that could ever fit."""
     return offered_load_of(jobs, gpus_per_node, window_s).load(nodes)
 
 
@@ -52,7 +52,9 @@ def nodes_for_load(
     last_share: float = LAST_SHARE,
     gpus_per_node: int = NODE_GPUS,
 ) -> Sizing:
-    """The node count whose offered load is nearest to `load`; ValueError where no job has GPUs."""
+    """Return the node count with the offered load nearest to `load`. Raises ValueError without
+    GPU jobs.
+    """
     window_s = window_of(jobs, last_share)
     offered = offered_load_of(jobs, gpus_per_node, window_s)
     nodes = offered.nodes_for(load)
@@ -60,7 +62,7 @@ def nodes_for_load(
 
 
 def stretch_arrivals(jobs: Sequence[WorkloadJob], factor: float) -> list[WorkloadJob]:
-    """Arrivals `factor` times as far apart (0.5: twice the load); what runs stays as it is."""
+    """Return jobs with arrivals `factor` times as far apart (0.5: twice the load)."""
     first = jobs[0].submit_s
     return [replace(job, submit_s=first + (job.submit_s - first) * factor) for job in jobs]
 
@@ -68,7 +70,7 @@ def stretch_arrivals(jobs: Sequence[WorkloadJob], factor: float) -> list[Workloa
 def equal_nodes(
     count: int, gpus: int = NODE_GPUS, *, pool: str, gpu_type: str = "gpu", racks: int = 1
 ) -> dict[str, Node]:
-    """Nodes alike, with more CPU and memory than jobs can ask for, in `racks` of equal size."""
+    """Return identical nodes with more CPU and memory than jobs can request, in equal `racks`."""
     width = len(str(count - 1))
     names = [f"n{number:0{width}d}" for number in range(count)]
     return {
@@ -89,7 +91,7 @@ def equal_nodes(
 
 @dataclass(frozen=True, slots=True)
 class OfferedLoad:
-    """The load of any number of nodes, from arrays [n] of jobs that are made once."""
+    """Offered load for any number of nodes, from arrays [n] of jobs that are built once."""
 
     submit_s: Floats
     duration_s: Floats
@@ -100,32 +102,34 @@ class OfferedLoad:
     window_s: tuple[float, float]
 
     def load(self, nodes: int) -> float:
-        """Of the jobs that could ever fit."""
+        """Return the load of the jobs that could ever fit."""
         gpus = np.where(self.least_nodes <= nodes, self.gpus, 0.0)
         capacity = float(nodes * self.gpus_per_node)
         return offered_load(self.submit_s, self.duration_s, gpus, capacity, self.window_s)
 
     def nodes_for(self, load: float) -> int:
-        """The number whose load is nearest, of those that hold the most jobs where several are
-        `NEAR`; ValueError where no job has GPUs."""
+        """Return the number of nodes with the nearest load, of those within `LOAD_TOLERANCE` the
+        one that holds most jobs. Raises ValueError if no job has GPUs.
+        """
         guess = round(self.load(1 << 20) * (1 << 20) / load)
         if guess <= 0 and self.load(1) <= 0:
             raise ValueError("no job that was submitted in the window asks for GPUs")
         tried = range(max(1, guess - SEARCH_RADIUS), guess + SEARCH_RADIUS + 1)
         loads = {nodes: self.load(nodes) for nodes in tried}
-        near = {nodes for nodes, found in loads.items() if abs(found - load) <= LOAD_TOLERANCE}
+        near = {nodes for nodes, offered in loads.items() if abs(offered - load) <= LOAD_TOLERANCE}
         most = max((self.held(nodes) for nodes in near), default=0)
         best = [nodes for nodes in near if self.held(nodes) == most] or tried
         return min(best, key=lambda nodes: (abs(loads[nodes] - load), nodes))
 
     def held(self, nodes: int) -> int:
-        """Jobs that fit into that many empty nodes."""
+        """Return the number of jobs that fit into that many empty nodes."""
         return int((self.least_nodes <= nodes).sum())
 
 
 def offered_load_of(
     jobs: Sequence[WorkloadJob], gpus_per_node: int, window_s: tuple[float, float]
 ) -> OfferedLoad:
+    """Return the arrays of these jobs."""
     return OfferedLoad(
         _array([job.submit_s for job in jobs]),
         _array([job.duration_s for job in jobs]),
@@ -137,14 +141,14 @@ def offered_load_of(
 
 
 def _least_nodes(job: WorkloadJob, gpus_per_node: int) -> float:
-    """Empty nodes that the gang needs; a worker that no node holds needs infinitely many."""
+    """Return the empty nodes that the gang needs, infinity if no node holds a worker."""
     if job.gpus == 0:
         return 1
     if job.gpus_per_worker > gpus_per_node:
         return float("inf")
     shares = 1 if job.gpus_per_worker >= 1 else int(1 / job.gpus_per_worker)
-    each = max(job.gpus_per_worker, 1.0)
-    return -(-job.workers // (int(gpus_per_node // each) * shares))
+    worker_gpus = max(job.gpus_per_worker, 1.0)
+    return -(-job.workers // (int(gpus_per_node // worker_gpus) * shares))
 
 
 def _array(values: Sequence[float]) -> Floats:

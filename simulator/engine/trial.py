@@ -1,7 +1,8 @@
-"""Ways to run a pool, tried on its own past before one is switched on: never worse than its base.
+"""Trials of pool settings on the pool's own past before one is switched on: never worse than the
+base.
 
-The live deciders play every candidate; the first one, the learned policy with preemption by rank,
-is taken unless the past shows regret. `berth bench policies` chooses by the same line of code.
+The live deciders simulate every candidate; the first one, the learned policy with preemption by
+rank, is taken unless the past shows regret. `berth bench policies` chooses by the same function.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from simulator.metrics.measures import utilisation
 
 FAMILY = "berth"
 REGRET = 0.05
-"""By how much another candidate must have been better to be taken instead of the first."""
+"""Gain by which another candidate must be better to be taken instead of the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A name for people, and the settings of the pool that it changes."""
+    """A display name and the pool settings that it changes."""
 
     name: str
     settings: dict[str, object]
@@ -33,12 +34,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a candidate did to the jobs that count, in cluster seconds."""
+    """Measures of a candidate over the counted jobs, in cluster seconds."""
 
     candidate: Candidate
     jobs: int
     mean_wait_s: float
-    """JCT less work: restarts and lost work are waits."""
+    """JCT less work: restarts and lost work count as waits."""
     p99_wait_s: float
     mean_jct_s: float
     utilisation: float
@@ -46,7 +47,7 @@ class TrialResult:
 
 
 def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
-    """Best first, as other pools have it; the pool's base alone is the last."""
+    """Return candidates, the best on other pools first; the pool's base alone is the last."""
     ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": MARGIN}
     calm: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
     blind: dict[str, object] = {"base_policy": "las", **ranked, "preempt_margin": 0.0}
@@ -60,7 +61,7 @@ def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
 
 
 def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
-    """The whole past under these settings; the warm-up does not count."""
+    """Simulate the whole past under these settings; the warm-up is not counted."""
     pool = PoolConfigured.model_validate(scenario.pool.model_dump() | candidate.settings)
     outcome = simulate(replace(scenario, pool=pool)).outcome
     counted = outcome.in_window & outcome.fits
@@ -77,12 +78,12 @@ def run_trial(scenario: Scenario, candidate: Candidate) -> TrialResult:
 
 
 def configure_command(pool: PoolConfigured, candidate: Candidate) -> ConfigurePool:
-    """The command that sets the pool to it; what was not tried stays as it is."""
+    """Return the command that applies the candidate; other settings stay as they are."""
     now = pool.model_dump(mode="json", exclude={"partition"})
     return ConfigurePool.model_validate(now | candidate.settings)
 
 
 def choose_candidate(waits: Sequence[float], regret: float = REGRET) -> int:
-    """The first, unless a later one was better by `regret`: then the best."""
+    """Return the first, unless a later one was better by `regret`: then the best."""
     best = int(np.argmin(waits))
     return best if waits[best] * (1 + regret) < waits[0] else 0

@@ -1,4 +1,4 @@
-"""`python -m simulator.kernel`: compile everything into numba's cache on disk, and say how long."""
+"""Compile the kernel into numba's cache on disk and report how long it took."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.workload.source import read_columns
 
 
 def main() -> None:
-    """One small run is enough: all policies are one program."""
+    """Run one small simulation, which compiles everything: all policies are one program."""
     began = time.process_time()
     work = build_work(read_columns("synthetic", 50))
     simulate(work, np.full(64, 8, np.int64), Rules(), counts=learn_counts(work))

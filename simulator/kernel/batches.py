@@ -15,15 +15,15 @@ from simulator.metrics.side import PolicyJobs
 NODES = np.full(17, 8, np.int64)
 """RLTune's Helios cluster."""
 EVALUATED = (0.6, 1.0)
-"""Batches are taken from the last 40 % of a trace's time."""
+"""Share of a trace's time from which batches are taken: the last 40 %."""
 CONTENDED_S = 60.0
 GATE_JOBS = 300
-"""Jobs before a batch by which it is known how many gangs are large."""
+"""Jobs before a batch from which the share of large gangs is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobBatch:
-    """Consecutive jobs; `warm_up` of them come first and do not count."""
+    """Consecutive jobs; the first `warm_up` of them are not counted."""
 
     work: Work
     warm_up: int
@@ -39,9 +39,9 @@ def make_batches(
     sizes: Ints = NODES,
     period: tuple[float, float] = EVALUATED,
 ) -> list[JobBatch]:
-    """Evenly over that part of the trace's time; jobs that never fit are left out for everybody.
+    """Return batches spread evenly over that part of the trace's time, without jobs that never fit.
 
-    Without `count` one after the other, so that every job counts once, but for the last few.
+    Without `count` the batches follow each other, so that every job but the last few counts once.
     """
     fits = work.part(work.gang <= int(sizes.sum()))
     first, last = fits.submit_ms[0], fits.submit_ms[-1]
@@ -58,6 +58,7 @@ def make_batches(
 
 
 def make_batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> JobBatch:
+    """Return one batch with the history and the share of large gangs that precede it."""
     begin = start - warm_up
     seen = work.part(slice(max(0, begin - GATE_JOBS), begin)).gang
     large = float((seen > Rules().large_gang_share * sizes.sum()).mean()) if len(seen) else 0.0
@@ -66,18 +67,19 @@ def make_batch(work: Work, start: int, jobs: int, warm_up: int, sizes: Ints) -> 
 
 
 def run_batch(batch: JobBatch, rules: Rules, sizes: Ints = NODES) -> ScheduleOutcome:
+    """Return the outcome of one batch under these rules."""
     return simulate(batch.work, sizes, rules, counts=batch.counts).outcome
 
 
 def invert_walltimes(batch: JobBatch) -> JobBatch:
-    """The batch as a rule sees it that takes the longest job for the shortest."""
-    told_ms = batch.work.walltime_ms
-    return replace(batch, work=replace(batch.work, walltime_ms=told_ms.max() + 1 - told_ms))
+    """Return the batch with inverted walltimes, so that `sjf` takes the longest job first."""
+    walltime_ms = batch.work.walltime_ms
+    return replace(batch, work=replace(batch.work, walltime_ms=walltime_ms.max() + 1 - walltime_ms))
 
 
 def collect_side(batches: list[JobBatch], outcomes: list[ScheduleOutcome]) -> PolicyJobs:
-    """The jobs that count; a batch is a block."""
-    parts = [slice(each.warm_up, None) for each in batches]
+    """Return the counted jobs of all batches; a batch is a block."""
+    parts = [slice(batch.warm_up, None) for batch in batches]
     pairs = list(zip(outcomes, parts, strict=True))
     return PolicyJobs(
         np.concatenate([(o.jct_s - o.duration_s)[part] for o, part in pairs]),
@@ -89,16 +91,17 @@ def collect_side(batches: list[JobBatch], outcomes: list[ScheduleOutcome]) -> Po
 
 
 def contended_batches(batches: list[JobBatch], fcfs: list[ScheduleOutcome]) -> list[int]:
-    """Places of those in which FCFS that blocks makes the jobs wait: in the others no order helps.
+    """Return indices of the batches in which jobs wait under blocking FCFS: in the others no order
+    helps.
 
-    The rule is quality.md's, fixed before anybody looked: a mean wait of 60 s.
+    The threshold, a mean wait of 60 s, is that of quality.md, fixed before any measurement.
     """
     delays = [o.jct_s - o.duration_s for o in fcfs]
-    means = [d[each.warm_up :].mean() for each, d in zip(batches, delays, strict=True)]
-    return [place for place, mean in enumerate(means) if mean >= CONTENDED_S]
+    means = [d[batch.warm_up :].mean() for batch, d in zip(batches, delays, strict=True)]
+    return [index for index, mean in enumerate(means) if mean >= CONTENDED_S]
 
 
 def utilisation_of(outcome: ScheduleOutcome) -> float:
-    """Work over what the cluster could give from the first submit to the last end, as RLTune."""
+    """Return work over capacity from the first submit to the last end, as RLTune measures it."""
     span_s = float(outcome.end_s.max() - outcome.submit_s.min())
     return float((outcome.gpus * outcome.duration_s).sum() / (outcome.capacity_gpus * span_s))

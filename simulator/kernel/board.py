@@ -7,32 +7,32 @@ other and named in the order of their numbers (rule 4).
 from __future__ import annotations
 
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Ints, Spans
+from simulator.kernel.state import Allocations, Ints
 
 
 @compiled
-def room(levels: Ints, workers: int, gpus: int) -> bool:
-    """Do that many workers with that many GPUs each fit now?"""
-    found = 0
+def has_room(levels: Ints, workers: int, gpus: int) -> bool:
+    """Return whether that many workers with that many GPUs each fit now."""
+    places = 0
     for f in range(gpus, levels.shape[0]):
         if levels[f]:
-            found += levels[f] * (f // gpus)
-            if found >= workers:
+            places += levels[f] * (f // gpus)
+            if places >= workers:
                 return True
     return False
 
 
 @compiled
 def shift(free: Ints, levels: Ints, node: int, gpus: int) -> None:
-    """Take (-) or give back (+) GPUs of a node."""
+    """Take (-) or return (+) GPUs of a node."""
     levels[free[node]] -= 1
     free[node] += gpus
     levels[free[node]] += 1
 
 
 @compiled
-def first_at(free: Ints, level: int) -> int:
-    """The first node with exactly that many free GPUs."""
+def first_node_with(free: Ints, level: int) -> int:
+    """Return the first node with exactly that many free GPUs, or -1."""
     for node in range(free.shape[0]):
         if free[node] == level:
             return node
@@ -40,25 +40,27 @@ def first_at(free: Ints, level: int) -> int:
 
 
 @compiled
-def pick(free: Ints, levels: Ints, left: int, gpus: int) -> int:
-    """A node that takes all workers that are left and has least over; else the roomiest."""
+def pick_node(free: Ints, levels: Ints, left: int, gpus: int) -> int:
+    """Return the tightest node that takes all remaining workers, else the one with most free
+    GPUs.
+    """
     most = levels.shape[0] - 1
     for level in range(left * gpus, most + 1):
         if levels[level]:
-            return first_at(free, level)
+            return first_node_with(free, level)
     for level in range(most, gpus - 1, -1):
         if levels[level]:
-            return first_at(free, level)
+            return first_node_with(free, level)
     return -1
 
 
 @compiled
-def place(free: Ints, levels: Ints, workers: int, gpus: int, placed: Spans) -> int:
-    """Takes the nodes of a gang that has room (rule 4); fills `placed`, says how many they are."""
+def place(free: Ints, levels: Ints, workers: int, gpus: int, placed: Allocations) -> int:
+    """Take the nodes of a gang that has room (rule 4); fill `placed` and return their number."""
     left = workers
     count = 0
     while left > 0:
-        node = pick(free, levels, left, gpus)
+        node = pick_node(free, levels, left, gpus)
         here = min(left, free[node] // gpus)
         shift(free, levels, node, -here * gpus)
         placed[count].node = node
@@ -69,7 +71,7 @@ def place(free: Ints, levels: Ints, workers: int, gpus: int, placed: Spans) -> i
 
 
 @compiled
-def give_back(free: Ints, levels: Ints, placed: Spans, count: int) -> None:
-    """What `place` took."""
+def give_back(free: Ints, levels: Ints, placed: Allocations, count: int) -> None:
+    """Return the GPUs that `place` took."""
     for at in range(count):
         shift(free, levels, placed[at].node, placed[at].gpus)

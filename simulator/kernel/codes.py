@@ -1,4 +1,4 @@
-"""Numbers that stand for policies, modes and states, and the constants of RULES.md."""
+"""Codes of policies, modes and states, and the constants of RULES.md."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from services.priority.core.features import CONTEXT_S
 FCFS, SMALLEST, SJF, SAF, F1, WFP3, UNICEP, MULTIFACTOR, LAS, SRTF, SRSF, GITTINS, LEARNED = range(
     13
 )
-"""Up to F1 a key never changes; up to MULTIFACTOR it changes with the wait; then with service."""
+"""Up to F1 a key is constant; up to MULTIFACTOR it changes with the wait; then with service."""
 STRICT, SKIP, EASY = range(3)
 FUTURE, WAITING, RUNNING, DONE = range(4)
 
 NEVER = 1 << 62
-"""A time that does not come, in ms."""
+"""A time in ms that never comes."""
 SETTLE_MS = 1
-SETTLE_MOST_MS = 10
+MAX_SETTLE_MS = 10
 """Rule 2."""
 EVICTIONS_PER_ROUND = 8
 SEARCHES_PER_ROUND = 32
 """Rule 8."""
-GATHERS_PER_ROUND = 2
-GATHER_TRIES_PER_ROUND = 8
-MOVERS_MOST = 16
+DEFRAGMENTATIONS_PER_ROUND = 2
+DEFRAGMENTATION_TRIES_PER_ROUND = 8
+MAX_MIGRATIONS = 16
 LEAST_SHARE = 2
 """Rule 13; as in `services.placement.core.round.defragment`."""
-LARGE_MOST = 0.1
+LARGE_THRESHOLD = 0.1
 """Share of recent jobs that are large, from which rank stops none of them (rule 12)."""
 LARGE_RECENT = 100.0
 """Arrivals after which one counts 1/e in that share."""

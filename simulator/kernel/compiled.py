@@ -1,4 +1,4 @@
-"""Compiling with numba, typed; and a cache on disk that knows when any source has changed."""
+"""Typed compilation with numba, and a disk cache that any changed source invalidates."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ _WITHIN = {
     "error_model": "numpy",
 }
 _njit: Any = njit
-"""Its types do not name all options."""
+"""Untyped, because numba's types do not name all options."""
 
 
 def compiled(function: F) -> F:
-    """For other compiled functions to call: Python itself cannot, which saves compile time.
+    """Compile a function for other compiled functions to call; Python itself cannot call it.
 
-    Nothing is allocated and no references are counted: arrays belong to who called the entry.
-    Counting those of a tuple of arrays at every call made a run five times as long.
+    That saves compile time. Nothing is allocated and no references are counted: the caller of the
+    entry owns the arrays. Counting those of a tuple of arrays at every call made a run five times
+    as long.
     """
     return cast(F, _njit(**_WITHIN)(function))
 
 
 def entry(function: F) -> F:
-    """What Python calls. Numba keeps it on disk, with everything that it calls.
+    """Compile a function that Python calls; numba caches it on disk with everything that it calls.
 
-    Numba looks at the function's own file only, and at what it closes over: an entry closes over
-    `SOURCES`, so that no stale code runs when a function that it calls was changed elsewhere.
+    Numba checks the function's own file and its closure only: an entry closes over `SOURCES`, so
+    that no stale code runs when a function that it calls was changed elsewhere.
     """
     assert function.__closure__, "an entry closes over the sources"
     return cast(F, _njit(cache=True, no_cfunc_wrapper=True)(function))
 
 
 def _digest() -> str:
-    """Of all that is compiled."""
+    """Return a digest of all sources that are compiled."""
     own = sorted(Path(__file__).parent.glob("*.py"))
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in (*own, Path(history.__file__), Path(keys.__file__)):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 SOURCES = _digest()

@@ -1,50 +1,55 @@
-"""Small jobs that move together, so that a larger one finds room (rule 13)."""
+"""Small jobs that migrate together, so that a larger one finds room (rule 13)."""
 
 from __future__ import annotations
 
 from simulator.kernel import attempts, board
 from simulator.kernel.allocations import lowest, shift_all
 from simulator.kernel.codes import (
-    GATHER_TRIES_PER_ROUND,
-    GATHERS_PER_ROUND,
+    DEFRAGMENTATION_TRIES_PER_ROUND,
+    DEFRAGMENTATIONS_PER_ROUND,
     LEAST_SHARE,
-    MOVERS_MOST,
+    MAX_MIGRATIONS,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.queue import take_out
-from simulator.kernel.shapes import scatter
-from simulator.kernel.state import Home, Job, Sim
-from simulator.kernel.victims import make_way
+from simulator.kernel.queue import remove_from
+from simulator.kernel.shapes import mark_no_migrations
+from simulator.kernel.state import JobRow, NodeRow, Sim
+from simulator.kernel.victims import evict_for
 
 
 @compiled
-def gather(sim: Sim, j: int, now: int) -> bool:
-    """Do others move for the job? If not, nobody of its shape need ask again in this round."""
-    walk, job = sim.walk, sim.jobs[j]
+def defragment(sim: Sim, j: int, now: int) -> bool:
+    """Migrate others for the job and return True; else mark its shape for this round."""
+    scan, job = sim.scan, sim.jobs[j]
     shape = sim.shapes[job.kind]
-    if job.claim or shape.scattered:
+    if job.reservation_round or shape.no_migrations:
         return False
-    if not may_gather(sim, job):
-        scatter(walk, shape)
+    if not may_defragment(sim, job):
+        mark_no_migrations(scan, shape)
         return False
-    walk.gather_tries += 1
-    list_homes(sim, now)
-    leave = empty(sim, job)
-    if leave == 0:
-        scatter(walk, shape)
+    scan.defragmentation_tries += 1
+    fill_node_rows(sim, now)
+    leaving_count = empty_nodes(sim, job)
+    if leaving_count == 0:
+        mark_no_migrations(scan, shape)
         return False
-    keep_targets(sim, leave)
-    make_way(sim, leave, job)
-    sim.pool.landing += leave
-    sim.pool.moves += leave
-    walk.gathers += 1
+    reserve_targets(sim, leaving_count)
+    evict_for(sim, leaving_count, job)
+    sim.pool.migrating += leaving_count
+    sim.pool.migrations += leaving_count
+    scan.defragmentations += 1
     return True
 
 
 @compiled
-def may_gather(sim: Sim, job: Job) -> bool:
-    """Would there be room if the free GPUs lay side by side?"""
-    if sim.walk.gathers == GATHERS_PER_ROUND or sim.walk.gather_tries == GATHER_TRIES_PER_ROUND:
+def may_defragment(sim: Sim, job: JobRow) -> bool:
+    """Return whether the job would fit if all free GPUs were on one node, within the round's
+    limits.
+    """
+    if (
+        sim.scan.defragmentations == DEFRAGMENTATIONS_PER_ROUND
+        or sim.scan.defragmentation_tries == DEFRAGMENTATION_TRIES_PER_ROUND
+    ):
         return False
     free = 0
     for f in range(1, sim.levels.shape[0]):
@@ -53,95 +58,105 @@ def may_gather(sim: Sim, job: Job) -> bool:
 
 
 @compiled
-def list_homes(sim: Sim, now: int) -> None:
-    """Fills `homes`: who runs where, and where somebody has to stay."""
+def fill_node_rows(sim: Sim, now: int) -> None:
+    """Fill `node_rows`: the movable jobs of each node, and the nodes with a job that has to
+    stay.
+    """
     for n in range(sim.free.shape[0]):
-        home = sim.homes[n]
-        home.gpus = 0
-        home.count = 0
-        home.first = -1
-        home.fixed = False
-        home.emptied = False
+        row = sim.node_rows[n]
+        row.gpus = 0
+        row.count = 0
+        row.first = -1
+        row.fixed = False
+        row.emptied = False
     for k in range(sim.pool.running):
         slot = sim.running[k]
         job = sim.jobs[slot.job]
-        stays = slot.moves_ms > now or slot.started_ms >= now or job.workers != 1
+        stays = slot.migratable_ms > now or slot.started_ms >= now or job.workers != 1
         stays = stays or job.evicted == sim.pool.rounds
-        at = job.span
+        at = job.first_allocation
         while at >= 0:
-            span = sim.spans[at]
-            home = sim.homes[span.node]
-            home.gpus += span.gpus
-            home.fixed = home.fixed or stays
+            allocation = sim.allocations[at]
+            row = sim.node_rows[allocation.node]
+            row.gpus += allocation.gpus
+            row.fixed = row.fixed or stays
             if not stays:
-                sim.neighbours[k] = home.first
-                home.first = k
-                home.count += 1
-            at = span.next
+                sim.neighbours[k] = row.first
+                row.first = k
+                row.count += 1
+            at = allocation.next
 
 
 @compiled
-def empty(sim: Sim, job: Job) -> int:
-    """Empties nodes until the job has room, the least in use first: fills `leaving` and the next
-    of `landings`, gives back the GPUs of the one and takes those of the others. 0: no room."""
+def empty_nodes(sim: Sim, job: JobRow) -> int:
+    """Empty nodes until the job has room, the least used first; return how many jobs leave, 0 for
+    no room.
+
+    Fills `leaving` and the next of `targets`, frees the GPUs of the one and takes those of the
+    other.
+    """
     left = job.workers * job.gpus // LEAST_SHARE
-    leave = 0
+    leaving_count = 0
     while True:
-        node = next_home(sim, job)
-        if node < 0 or sim.homes[node].gpus > left:
+        node = next_node(sim, job)
+        if node < 0 or sim.node_rows[node].gpus > left:
             break
-        home = sim.homes[node]
-        home.fixed = True
-        if leave + home.count <= MOVERS_MOST and move_all(sim, node, leave):
-            left -= home.gpus
-            leave += home.count
-            if board.room(sim.levels, job.workers, job.gpus):
-                return leave
-    for k in range(leave):
-        shift_all(sim.free, sim.levels, sim.spans, sim.jobs[sim.leaving[k]].span, -1)
-    untake(sim, 0, leave)
+        row = sim.node_rows[node]
+        row.fixed = True
+        if leaving_count + row.count <= MAX_MIGRATIONS and migrate_all(sim, node, leaving_count):
+            left -= row.gpus
+            leaving_count += row.count
+            if board.has_room(sim.levels, job.workers, job.gpus):
+                return leaving_count
+    for k in range(leaving_count):
+        shift_all(
+            sim.free, sim.levels, sim.allocations, sim.jobs[sim.leaving[k]].first_allocation, -1
+        )
+    return_targets(sim, 0, leaving_count)
     return 0
 
 
 @compiled
-def next_home(sim: Sim, job: Job) -> int:
-    """The half free node with the least in use that would have room for one more worker."""
-    found = -1
+def next_node(sim: Sim, job: JobRow) -> int:
+    """Return the least used half-free node that would have room for one more worker, or -1."""
+    node = -1
     for n in range(sim.free.shape[0]):
-        home, free = sim.homes[n], sim.free[n]
-        if home.fixed or home.count == 0 or 2 * free < sim.sizes[n]:
+        row, free = sim.node_rows[n], sim.free[n]
+        if row.fixed or row.count == 0 or 2 * free < sim.sizes[n]:
             continue
-        is_least = found < 0 or home.gpus < sim.homes[found].gpus
-        if is_least and (free + home.gpus) // job.gpus > free // job.gpus:
-            found = n
-    return found
+        is_least = node < 0 or row.gpus < sim.node_rows[node].gpus
+        if is_least and (free + row.gpus) // job.gpus > free // job.gpus:
+            node = n
+    return node
 
 
 @compiled
-def move_all(sim: Sim, node: int, leave: int) -> bool:
-    """A place elsewhere for everybody on the node, the largest first; else nothing is changed."""
-    home = sim.homes[node]
-    home.emptied = True
-    list_movers(sim, home, leave)
-    for k in range(leave, leave + home.count):
-        if not take_elsewhere(sim, k):
-            untake(sim, leave, k)
-            home.emptied = False
+def migrate_all(sim: Sim, node: int, leaving_count: int) -> bool:
+    """Find a target for every job of the node, the largest first; else change nothing."""
+    row = sim.node_rows[node]
+    row.emptied = True
+    list_node_jobs(sim, row, leaving_count)
+    for k in range(leaving_count, leaving_count + row.count):
+        if not take_target(sim, k):
+            return_targets(sim, leaving_count, k)
+            row.emptied = False
             return False
-    for k in range(leave, leave + home.count):
-        shift_all(sim.free, sim.levels, sim.spans, sim.jobs[sim.leaving[k]].span, 1)
-        sim.homes[sim.landings[sim.pool.landing + k].node].fixed = True
+    for k in range(leaving_count, leaving_count + row.count):
+        shift_all(
+            sim.free, sim.levels, sim.allocations, sim.jobs[sim.leaving[k]].first_allocation, 1
+        )
+        sim.node_rows[sim.targets[sim.pool.migrating + k].node].fixed = True
     return True
 
 
 @compiled
-def list_movers(sim: Sim, home: Home, leave: int) -> None:
-    """Fills `leaving` from there on: the largest first, then by job id."""
-    at, count = home.first, 0
+def list_node_jobs(sim: Sim, row: NodeRow, leaving_count: int) -> None:
+    """Fill `leaving` from that index on: the largest first, then by job id."""
+    at, count = row.first, 0
     while at >= 0:
         j = sim.running[at].job
-        k = leave + count
-        while k > leave and goes_before(sim.jobs[j], sim.jobs[sim.leaving[k - 1]]):
+        k = leaving_count + count
+        while k > leaving_count and goes_before(sim.jobs[j], sim.jobs[sim.leaving[k - 1]]):
             sim.leaving[k] = sim.leaving[k - 1]
             k -= 1
         sim.leaving[k] = j
@@ -150,7 +165,8 @@ def list_movers(sim: Sim, home: Home, leave: int) -> None:
 
 
 @compiled
-def goes_before(job: Job, other: Job) -> bool:
+def goes_before(job: JobRow, other: JobRow) -> bool:
+    """Return whether the job is larger, or as large with a smaller id."""
     if job.gang != other.gang:
         larger: bool = job.gang > other.gang
         return larger
@@ -159,67 +175,67 @@ def goes_before(job: Job, other: Job) -> bool:
 
 
 @compiled
-def take_elsewhere(sim: Sim, k: int) -> bool:
-    """The best fit for the k-th that leaves, off the nodes that are emptied (rule 4)."""
+def take_target(sim: Sim, k: int) -> bool:
+    """Take the best fit for the k-th leaving job, off the nodes that are emptied (rule 4)."""
     job = sim.jobs[sim.leaving[k]]
-    target = -1
+    node = -1
     for n in range(sim.free.shape[0]):
         free = sim.free[n]
-        is_best = target < 0 or free < sim.free[target]
-        if is_best and free >= job.gpus and not sim.homes[n].emptied:
-            target = n
-    if target < 0:
+        is_best = node < 0 or free < sim.free[node]
+        if is_best and free >= job.gpus and not sim.node_rows[n].emptied:
+            node = n
+    if node < 0:
         return False
-    landing = sim.landings[sim.pool.landing + k]
-    landing.node = target
-    landing.gpus = job.gpus
-    landing.bits = lowest(sim.bits[target], job.gpus)
-    landing.next = sim.leaving[k]
-    sim.bits[target] ^= landing.bits
-    board.shift(sim.free, sim.levels, target, -job.gpus)
+    target = sim.targets[sim.pool.migrating + k]
+    target.node = node
+    target.gpus = job.gpus
+    target.bits = lowest(sim.bits[node], job.gpus)
+    target.next = sim.leaving[k]
+    sim.bits[node] ^= target.bits
+    board.shift(sim.free, sim.levels, node, -job.gpus)
     return True
 
 
 @compiled
-def untake(sim: Sim, low: int, high: int) -> None:
-    """What those from low to high were to get."""
+def return_targets(sim: Sim, low: int, high: int) -> None:
+    """Return the GPUs taken for the leaving jobs from low to high."""
     for k in range(low, high):
-        landing = sim.landings[sim.pool.landing + k]
-        sim.bits[landing.node] ^= landing.bits
-        board.shift(sim.free, sim.levels, landing.node, landing.gpus)
+        target = sim.targets[sim.pool.migrating + k]
+        sim.bits[target.node] ^= target.bits
+        board.shift(sim.free, sim.levels, target.node, target.gpus)
 
 
 @compiled
-def keep_targets(sim: Sim, leave: int) -> None:
-    """Until the end of the round; nothing starts before the next."""
-    walk = sim.walk
-    for k in range(leave):
-        landing = sim.landings[sim.pool.landing + k]
-        kept = sim.kept[walk.kept]
-        walk.kept += 1
-        kept.node = landing.node
-        kept.gpus = landing.gpus
-        kept.bits = landing.bits
+def reserve_targets(sim: Sim, leaving_count: int) -> None:
+    """Reserve the targets until the end of the round; jobs restart there in the next one."""
+    scan = sim.scan
+    for k in range(leaving_count):
+        target = sim.targets[sim.pool.migrating + k]
+        reserved = sim.reserved[scan.reserved]
+        scan.reserved += 1
+        reserved.node = target.node
+        reserved.gpus = target.gpus
+        reserved.bits = target.bits
 
 
 @compiled
-def land(sim: Sim, now: int) -> None:
-    """Who moved in the last round goes on where that was kept for it, before the line is asked."""
+def start_migrated(sim: Sim, now: int) -> None:
+    """Start the jobs that migrated in the last round on their targets, before the queue scan."""
     pool = sim.pool
-    for k in range(pool.landing):
-        landing = sim.landings[k]
-        new = pool.spare_span
-        span = sim.spans[new]
-        pool.spare_span = span.next
-        span.node = landing.node
-        span.gpus = landing.gpus
-        span.bits = landing.bits
-        span.next = -1
-        sim.jobs[landing.next].span = new
-        sim.bits[landing.node] ^= landing.bits
-        board.shift(sim.free, sim.levels, landing.node, -landing.gpus)
-        attempts.go(sim, landing.next, now)
-    if pool.landing:
-        take_out(sim, 0)
-        pool.landing = 0
-    sim.walk.landed = sim.walk.started
+    for k in range(pool.migrating):
+        target = sim.targets[k]
+        new = pool.spare_allocation
+        allocation = sim.allocations[new]
+        pool.spare_allocation = allocation.next
+        allocation.node = target.node
+        allocation.gpus = target.gpus
+        allocation.bits = target.bits
+        allocation.next = -1
+        sim.jobs[target.next].first_allocation = new
+        sim.bits[target.node] ^= target.bits
+        board.shift(sim.free, sim.levels, target.node, -target.gpus)
+        attempts.begin_attempt(sim, target.next, now)
+    if pool.migrating:
+        remove_from(sim, 0)
+        pool.migrating = 0
+    sim.scan.migrated = sim.scan.started

@@ -9,19 +9,20 @@ from simulator.kernel.compiled import compiled
 from simulator.kernel.queue import copy
 from simulator.kernel.shapes import stop_searching
 from simulator.kernel.sorting import sort
-from simulator.kernel.state import Job, Sim
+from simulator.kernel.state import JobRow, Sim
 
 
 @compiled
-def lead(sim: Sim, j: int, now: int, has_kept: bool) -> None:
-    """The job is the head: when does it fit, and on which nodes? The others may not delay it.
+def set_head(sim: Sim, j: int, now: int, has_reservation: bool) -> None:
+    """Make the job the head: compute when and on which nodes it fits, which the others may not
+    delay.
 
-    What was kept for it is all the reservation that it needs.
+    GPUs reserved for it in this round are its whole reservation.
     """
-    sim.walk.head = True
-    if sim.rules.ranked:
+    sim.scan.head = True
+    if sim.rules.preempts_by_rank:
         stop_searching(sim)
-    count = 0 if has_kept else find_nodes(sim, j, now)
+    count = 0 if has_reservation else find_nodes(sim, j, now)
     copy(sim.free, sim.off_free, len(sim.free))
     copy(sim.levels, sim.off_levels, len(sim.levels))
     for k in range(count):
@@ -32,29 +33,29 @@ def lead(sim: Sim, j: int, now: int, has_kept: bool) -> None:
 
 @compiled
 def find_nodes(sim: Sim, j: int, now: int) -> int:
-    """Sets the shadow and `placed`; how many nodes, none if the head never fits."""
+    """Set the shadow time and `placed`; return the number of nodes, 0 if the head never fits."""
     job, count = sim.jobs[j], sim.pool.running
     rows, free, levels = sim.sorting, sim.free, sim.levels
     sort_by_end(sim, now)
     given = 0
-    while given < count and not board.room(levels, job.workers, job.gpus):
+    while given < count and not board.has_room(levels, job.workers, job.gpus):
         other = sim.jobs[sim.running[rows[given].order].job]
-        shift_all(free, levels, sim.spans, other.span, 1)
+        shift_all(free, levels, sim.allocations, other.first_allocation, 1)
         given += 1
     nodes = 0
-    if board.room(levels, job.workers, job.gpus):
-        sim.walk.shadow_ms = int(rows[rows[given - 1].order].value) if given else now
+    if board.has_room(levels, job.workers, job.gpus):
+        sim.scan.shadow_ms = int(rows[rows[given - 1].order].value) if given else now
         nodes = board.place(free, levels, job.workers, job.gpus, sim.placed)
         board.give_back(free, levels, sim.placed, nodes)
     for k in range(given):
         other = sim.jobs[sim.running[rows[k].order].job]
-        shift_all(free, levels, sim.spans, other.span, -1)
+        shift_all(free, levels, sim.allocations, other.first_allocation, -1)
     return nodes
 
 
 @compiled
 def sort_by_end(sim: Sim, now: int) -> None:
-    """The running jobs by (expected end, job id). Times of ms are exact in a float."""
+    """Sort the running jobs by (expected end, job id). Times in ms are exact in a float."""
     rows, count = sim.sorting, sim.pool.running
     for k in range(count):
         job = sim.jobs[sim.running[k].job]
@@ -64,8 +65,8 @@ def sort_by_end(sim: Sim, now: int) -> None:
 
 
 @compiled
-def expected_end_ms(job: Job, now: int) -> int:
-    """A walltime that is over is doubled until it is not."""
+def expected_end_ms(job: JobRow, now: int) -> int:
+    """Return the expected end; an exceeded walltime is doubled until it is not."""
     walltime_ms = max(1, job.walltime_ms)
     while job.started_ms + walltime_ms <= now:
         walltime_ms *= 2
@@ -73,22 +74,22 @@ def expected_end_ms(job: Job, now: int) -> int:
 
 
 @compiled
-def fill(sim: Sim, j: int, now: int) -> bool:
+def backfill(sim: Sim, j: int, now: int) -> bool:
     """Start a job behind the head: anywhere if it ends by the shadow, else off the head's nodes.
 
-    False if it has no room at all, wherever it may start.
+    Return False if it has no room on any nodes.
     """
     job, placed = sim.jobs[j], sim.placed
-    if not board.room(sim.levels, job.workers, job.gpus):
+    if not board.has_room(sim.levels, job.workers, job.gpus):
         return False
-    shadow_ms = sim.walk.shadow_ms
+    shadow_ms = sim.scan.shadow_ms
     if shadow_ms == NEVER or now + job.walltime_ms <= shadow_ms:
         count = board.place(sim.free, sim.levels, job.workers, job.gpus, placed)
         for k in range(count):
             if sim.off_free[placed[k].node] >= 0:
                 board.shift(sim.off_free, sim.off_levels, placed[k].node, -placed[k].gpus)
         attempts.start(sim, j, count, now)
-    elif board.room(sim.off_levels, job.workers, job.gpus):
+    elif board.has_room(sim.off_levels, job.workers, job.gpus):
         count = board.place(sim.off_free, sim.off_levels, job.workers, job.gpus, placed)
         for k in range(count):
             board.shift(sim.free, sim.levels, placed[k].node, -placed[k].gpus)

@@ -1,4 +1,4 @@
-"""What history has seen, and what it says of a job: `History.learn` and `estimate` over arrays."""
+"""Run-time history over arrays of codes: `History.learn` and `History.estimate`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _TRUST = np.array(TRUST)
 
 
 @compiled
-def learn(groups: Ints, counts: Floats, run_s: float) -> None:
-    """One more run time of the job with these `groups` [LEVELS]."""
+def learn_run_time(groups: Ints, counts: Floats, run_s: float) -> None:
+    """Add one run time of a job with these `groups` [LEVELS]."""
     at = keys.bin_of(run_s)
     for level in range(LEVELS):
         if groups[level] >= 0:
@@ -23,8 +23,8 @@ def learn(groups: Ints, counts: Floats, run_s: float) -> None:
 
 
 @compiled
-def expect(groups: Ints, counts: Floats, p: Floats) -> None:
-    """Fills the distribution `p` [BINS] of a job with these `groups` [LEVELS]."""
+def fill_distribution(groups: Ints, counts: Floats, p: Floats) -> None:
+    """Fill the distribution `p` [BINS] of a job with these `groups` [LEVELS]."""
     keys.start(p)
     for level in range(LEVELS):
         if groups[level] >= 0:

@@ -1,42 +1,41 @@
-"""The facts of an instant: jobs end, jobs come, and those who wait are ranked (rules 1 and 2)."""
+"""The facts of an instant: jobs end and arrive, and the waiting are ranked (rules 1 and 2)."""
 
 from __future__ import annotations
 
-from simulator.kernel import attempts, learned
-from simulator.kernel import estimates as past
-from simulator.kernel import forecast as outlook
-from simulator.kernel import queue as line
-from simulator.kernel.codes import LARGE_RECENT, LEARNED, NEVER, SETTLE_MOST_MS, SETTLE_MS
+from simulator.kernel import attempts, estimates, forecast, learned, queue
+from simulator.kernel.codes import LARGE_RECENT, LEARNED, MAX_SETTLE_MS, NEVER, SETTLE_MS
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Pool, Rules, Sim
+from simulator.kernel.state import PackedRules, PoolState, Sim
 
 
 @compiled
-def next_ms(sim: Sim) -> int:
-    """The next instant with facts; who waits asks for rankings and for residencies to be over."""
+def next_fact_ms(sim: Sim) -> int:
+    """Return the next instant with facts; waiting jobs need rankings and ends of residencies."""
     pool = sim.pool
-    found = NEVER
+    next_ms = NEVER
     if pool.arrived < len(sim.jobs):
-        found = sim.jobs[pool.arrived].submit_ms
+        next_ms = sim.jobs[pool.arrived].submit_ms
     if pool.running:
-        found = min(found, sim.ends[0].at_ms)
+        next_ms = min(next_ms, sim.ends[0].at_ms)
     if pool.waiting:
-        found = min(found, pool.again_at_ms, refresh_ms(pool, sim.rules))
-    return found
+        next_ms = min(next_ms, pool.again_at_ms, refresh_ms(pool, sim.rules))
+    return next_ms
 
 
 @compiled
-def refresh_ms(pool: Pool, rules: Rules) -> int:
-    """When an unchanged line is ranked again, if that could matter."""
-    if rules.ranked:
+def refresh_ms(pool: PoolState, rules: PackedRules) -> int:
+    """Return when an unchanged queue is ranked again, NEVER if that cannot matter."""
+    if rules.preempts_by_rank:
         return pool.ranked_at_ms + rules.refresh_ms
-    return learned.next_look_ms(pool, rules) if rules.policy == LEARNED else NEVER
+    return learned.next_context_ms(pool, rules) if rules.policy == LEARNED else NEVER
 
 
 @compiled
-def happen(sim: Sim, now: int) -> None:
-    """All facts of this instant; they are changes, which a round follows. Where rank stops nobody
-    a mere ranking is none."""
+def apply_facts(sim: Sim, now: int) -> None:
+    """Apply all facts of this instant; they are changes, which a round follows.
+
+    Without preemption by rank a mere ranking is no change.
+    """
     pool = sim.pool
     waited = pool.waiting > 0
     refreshed = waited and now == refresh_ms(pool, sim.rules)
@@ -44,58 +43,58 @@ def happen(sim: Sim, now: int) -> None:
     ended = end_jobs(sim, now)
     came = admit_jobs(sim, now)
     ranks = pool.waiting > 0 and (refreshed or ended or came)
-    if ranks and line.ranked(pool, sim.rules, now):
-        line.look_again(sim, now)
+    if ranks and queue.mark_ranked(pool, sim.rules, now):
+        queue.refresh_context(sim, now)
     if asked:
         pool.again_at_ms = NEVER
-    if ended or came or asked or sim.rules.ranked:
+    if ended or came or asked or sim.rules.preempts_by_rank:
         settle(pool, now)
 
 
 @compiled
-def settle(pool: Pool, now: int) -> None:
-    """A change at this moment pushes the next round; while nobody waits changes are forgotten."""
+def settle(pool: PoolState, now: int) -> None:
+    """Postpone the next round by a change now; changes with an empty queue are dropped."""
     if pool.waiting == 0:
         pool.first_change_ms = NEVER
         pool.round_at_ms = NEVER
         return
     if pool.first_change_ms == NEVER:
         pool.first_change_ms = now
-    pool.round_at_ms = min(now + SETTLE_MS, pool.first_change_ms + SETTLE_MOST_MS)
+    pool.round_at_ms = min(now + SETTLE_MS, pool.first_change_ms + MAX_SETTLE_MS)
 
 
 @compiled
 def end_jobs(sim: Sim, now: int) -> bool:
-    """Did any end?"""
-    some = False
+    """End the jobs that are due and return whether any ended."""
+    any_ended = False
     while sim.pool.running and sim.ends[0].at_ms == now:
         attempts.end(sim, sim.ends[0].job, now)
-        some = True
-    return some
+        any_ended = True
+    return any_ended
 
 
 @compiled
 def admit_jobs(sim: Sim, now: int) -> bool:
-    """Did any come?"""
-    pool, some = sim.pool, False
+    """Admit the jobs that arrive now and return whether any did."""
+    pool, any_came = sim.pool, False
     while pool.arrived < len(sim.jobs) and sim.jobs[pool.arrived].submit_ms == now:
         admit(sim, pool.arrived, now)
         pool.arrived += 1
-        some = True
-    return some
+        any_came = True
+    return any_came
 
 
 @compiled
 def admit(sim: Sim, j: int, now: int) -> None:
-    """A job comes, and history says what it expects of it."""
+    """Admit a job with its run-time distribution, and enqueue it."""
     pool, rules, job = sim.pool, sim.rules, sim.jobs[j]
-    p = sim.chances[j if rules.knows else 0]
-    if rules.knows:
-        past.expect(sim.groups[j], sim.counts, p)
+    p = sim.distributions[j if rules.has_distributions else 0]
+    if rules.has_distributions:
+        estimates.fill_distribution(sim.groups[j], sim.counts, p)
     if rules.by_history or rules.policy == LEARNED:
-        job.run_s = outlook.of(sim, j, 0.0).left_s
+        job.run_s = forecast.forecast_of(sim, j, 0.0).left_s
     if rules.policy == LEARNED:
-        learned.meet(job, p, rules.capacity)
+        learned.set_job_features(job, p, rules.capacity)
     is_large = 1.0 if job.gang > rules.large_share * rules.capacity else 0.0
     pool.large += (is_large - pool.large) / LARGE_RECENT
-    line.join(sim, j, now)
+    queue.enqueue(sim, j, now)

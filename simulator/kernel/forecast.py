@@ -1,4 +1,4 @@
-"""What history lets expect of a job that has attained some service: the same within a bin."""
+"""Expected remaining time of a job given its attained service; constant within a history bin."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from services.priority.core.history import BINS, VALUES
 from simulator.kernel import keys
 from simulator.kernel.codes import LEARNED
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Floats, Outlook, Sim
+from simulator.kernel.state import Floats, ForecastRow, Sim
 
 
 @compiled
-def of(sim: Sim, j: int, attained_s: float) -> Outlook:
-    """Looked at anew in each bin alone."""
-    found, first = sim.outlooks[j], keys.bin_of(attained_s)
-    if found.bin != first:
-        look_ahead(sim.chances[j if sim.rules.knows else 0], first, found)
+def forecast_of(sim: Sim, j: int, attained_s: float) -> ForecastRow:
+    """Return the job's forecast, computed anew when its service enters another bin."""
+    forecast, first = sim.forecasts[j], keys.bin_of(attained_s)
+    if forecast.bin != first:
+        fill_forecast(sim.distributions[j if sim.rules.has_distributions else 0], first, forecast)
         if sim.rules.policy == LEARNED:
-            take_logarithms(found)
-    return found
+            take_logarithms(forecast)
+    return forecast
 
 
 @compiled
-def look_ahead(p: Floats, first: int, found: Outlook) -> None:
-    """`history.mean_left_s` and `gittins_s` for the distribution `p` [BINS] at the begin of a bin.
+def fill_forecast(p: Floats, first: int, forecast: ForecastRow) -> None:
+    """Compute `history.mean_left_s` and `gittins_s` of the distribution `p` [BINS] at a bin's
+    begin.
 
-    They add the same numbers in the same order; every chance in `p` is above 0.
+    Both add the same numbers in the same order as there; every probability in `p` is above 0.
     """
     begun = keys.level_s(first)
     mass = 0.0
@@ -42,14 +43,14 @@ def look_ahead(p: Floats, first: int, found: Outlook) -> None:
         ended += p[b]
         spent += p[b] * step
         best = min(best, (spent + (mass - ended) * step) / ended)
-    found.bin = first
-    found.left_s = left / mass
-    found.gittins_s = best
+    forecast.bin = first
+    forecast.left_s = left / mass
+    forecast.gittins_s = best
 
 
 @compiled
-def take_logarithms(found: Outlook) -> None:
-    """As a network sees it."""
-    found.ln_gittins = math.log(found.gittins_s + 1.0)
-    found.ln_left = math.log(found.left_s + 1.0)
-    found.ln_attained = math.log(keys.level_s(found.bin) + 60.0)
+def take_logarithms(forecast: ForecastRow) -> None:
+    """Set the logarithms that are a network's features."""
+    forecast.ln_gittins = math.log(forecast.gittins_s + 1.0)
+    forecast.ln_left = math.log(forecast.left_s + 1.0)
+    forecast.ln_attained = math.log(keys.level_s(forecast.bin) + 60.0)

@@ -1,4 +1,4 @@
-"""The live policies' own lines, compiled."""
+"""The live policies' own scalar functions, compiled."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from simulator.kernel.compiled import compiled
 F = TypeVar("F")
 
 
-def twin(function: F, **others: Any) -> F:
-    """The function's own code, with the functions that it calls compiled as well."""
+def compile_twin(function: F, **others: Any) -> F:
+    """Compile the function's own code, with the functions that it calls compiled as well."""
     own = cast(types.FunctionType, function)
-    found = types.FunctionType(own.__code__, {**own.__globals__, **others}, own.__name__)
-    found.__module__ = __name__
-    return cast(F, compiled(found))
+    twin = types.FunctionType(own.__code__, {**own.__globals__, **others}, own.__name__)
+    twin.__module__ = __name__
+    return cast(F, compiled(twin))
 
 
-smallest_first = twin(keys.smallest_first)
-sjf = twin(keys.sjf)
-saf = twin(keys.saf)
-f1 = twin(keys.f1)
-wfp3 = twin(keys.wfp3)
-unicep = twin(keys.unicep)
-multifactor = twin(keys.multifactor)
-las = twin(keys.las)
-srtf = twin(keys.srtf)
-srsf = twin(keys.srsf)
-banded = twin(keys.banded)
+smallest_first = compile_twin(keys.smallest_first)
+sjf = compile_twin(keys.sjf)
+saf = compile_twin(keys.saf)
+f1 = compile_twin(keys.f1)
+wfp3 = compile_twin(keys.wfp3)
+unicep = compile_twin(keys.unicep)
+multifactor = compile_twin(keys.multifactor)
+las = compile_twin(keys.las)
+srtf = compile_twin(keys.srtf)
+srsf = compile_twin(keys.srsf)
+banded = compile_twin(keys.banded)
 
-bin_of = twin(history.bin_of)
-learn = twin(history.learn)
-shrink = twin(history.shrink)
-start = twin(history.start)
-quantile_s = twin(history.quantile_s)
+bin_of = compile_twin(history.bin_of)
+learn = compile_twin(history.learn)
+shrink = compile_twin(history.shrink)
+start = compile_twin(history.start)
+quantile_s = compile_twin(history.quantile_s)
 
 _LEVELS = np.array([history.level_s(b) for b in range(history.BINS + 1)])
 
 
 @compiled
 def level_s(b: int) -> float:
-    """`history.level_s`, whose powers take longer than all else that is asked with it."""
+    """Return `history.level_s` from a table: its powers cost more than all else computed with
+    it.
+    """
     return float(_LEVELS[b])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.kernel import forecast as outlook
-from simulator.kernel import keys
+from simulator.kernel import forecast, keys
 from simulator.kernel.codes import (
     CONTEXT_FEATURES,
     CONTEXT_MS,
@@ -15,19 +14,21 @@ from simulator.kernel.codes import (
     PER_HIDDEN,
 )
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Floats, Job, Outlook, Pool, Rules, Sim
+from simulator.kernel.state import Floats, ForecastRow, JobRow, PackedRules, PoolState, Sim
 
 
 @compiled
 def key_of(
-    job: Job, seen: Outlook, running: float, restarts: int, theta: Floats, hidden: Floats
+    job: JobRow, forecast: ForecastRow, running: float, restarts: int, theta: Floats, hidden: Floats
 ) -> float:
-    """Minus the network's score; `hidden` [1 + H] is what the context adds, see `weights.py`."""
-    x0 = seen.ln_gittins / 10.0
-    x1 = seen.ln_left / 10.0
+    """Return minus the network's score; `hidden` [1 + H] is the context's part, see
+    `weights.py`.
+    """
+    x0 = forecast.ln_gittins / 10.0
+    x1 = forecast.ln_left / 10.0
     x2 = job.ln_gpus / 5.0
     x3 = job.ln_share / 5.0
-    x4 = seen.ln_attained / 10.0
+    x4 = forecast.ln_attained / 10.0
     x5 = job.spread
     x6 = math.log(restarts + 1.0)
     x7 = running
@@ -46,8 +47,8 @@ def key_of(
 
 
 @compiled
-def meet(job: Job, p: Floats, capacity: float) -> None:
-    """What the network sees of a job whatever service it gets."""
+def set_job_features(job: JobRow, p: Floats, capacity: float) -> None:
+    """Set the features of a job that do not depend on its service."""
     gpus = max(job.gang, LEAST_GPUS)
     job.ln_gpus = math.log(gpus)
     job.ln_share = math.log(gpus / capacity)
@@ -56,28 +57,28 @@ def meet(job: Job, p: Floats, capacity: float) -> None:
 
 @compiled
 def spread_of(p: Floats) -> float:
-    """ln(p90 / p10) / 10."""
+    """Return ln(p90 / p10) / 10."""
     low = keys.quantile_s(p, 0.1)
     high = keys.quantile_s(p, 0.9)
     return math.log(max(high, 1.0) / max(low, 1.0)) / 10.0
 
 
 @compiled
-def service_of(job: Job, seen: Outlook) -> float:
-    """ln(Gittins rank in s, times GPUs) / 10."""
-    return (seen.ln_gittins + job.ln_gpus) / 10.0
+def service_of(job: JobRow, forecast: ForecastRow) -> float:
+    """Return ln(Gittins rank in s, times GPUs) / 10."""
+    return (forecast.ln_gittins + job.ln_gpus) / 10.0
 
 
 @compiled
-def next_look_ms(pool: Pool, rules: Rules) -> int:
-    """The first ranking that looks at the context again, if nothing but time goes on."""
+def next_context_ms(pool: PoolState, rules: PackedRules) -> int:
+    """Return the first ranking that renews the context, if only time passes."""
     left_ms = pool.context_at_ms + CONTEXT_MS - pool.ranked_at_ms
     return pool.ranked_at_ms + max(1, -(-left_ms // rules.refresh_ms)) * rules.refresh_ms
 
 
 @compiled
-def look(sim: Sim, now: int) -> None:
-    """Means over all that wait and all that run, for `hidden`; keys of the running are stale."""
+def update_context(sim: Sim, now: int) -> None:
+    """Average over all waiting and running jobs into `hidden`; keys of the running become stale."""
     pool, capacity = sim.pool, sim.rules.capacity
     pool.context_at_ms = now
     demand = 0.0
@@ -86,17 +87,17 @@ def look(sim: Sim, now: int) -> None:
         j = sim.queue[i]
         job = sim.jobs[j]
         demand += max(job.gang, LEAST_GPUS)
-        waiting += service_of(job, outlook.of(sim, j, job.kept_ms / 1000.0))
+        waiting += service_of(job, forecast.forecast_of(sim, j, job.checkpointed_ms / 1000.0))
     running = 0.0
     for k in range(pool.running):
         slot = sim.running[k]
         job = sim.jobs[slot.job]
         slot.until_ms = 0
-        attained_s = (job.kept_ms + now - job.started_ms) / 1000.0
-        running += service_of(job, outlook.of(sim, slot.job, attained_s))
+        attained_s = (job.checkpointed_ms + now - job.started_ms) / 1000.0
+        running += service_of(job, forecast.forecast_of(sim, slot.job, attained_s))
     if pool.running:
         running /= pool.running
-    weigh(
+    apply_context(
         sim.theta,
         sim.hidden,
         math.log(1.0 + demand / capacity),
@@ -107,10 +108,10 @@ def look(sim: Sim, now: int) -> None:
 
 
 @compiled
-def weigh(
+def apply_context(
     theta: Floats, hidden: Floats, pressure: float, used: float, waiting: float, running: float
 ) -> None:
-    """What the context adds to the score [0] and to each hidden unit [1 + h]."""
+    """Set the context's part of the score [0] and of each hidden unit [1 + h]."""
     context = (pressure, used, waiting, running)
     hidden[0] = 0.0
     for c in range(CONTEXT_FEATURES):

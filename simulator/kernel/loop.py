@@ -8,12 +8,12 @@ from simulator.kernel import facts, learned, rounds
 from simulator.kernel.codes import NEVER
 from simulator.kernel.compiled import SOURCES, compiled, entry
 from simulator.kernel.shared import shared
-from simulator.kernel.state import Pool, Rules, Sim
+from simulator.kernel.state import PackedRules, PoolState, Sim
 
 
 @compiled
-def advance(pool: Pool, rules: Rules, now: int) -> None:
-    """The clock goes on; GPU-ms in use are counted within the window."""
+def advance(pool: PoolState, rules: PackedRules, now: int) -> None:
+    """Advance the clock, adding GPU-ms in use within the window."""
     low, high = max(pool.clock_ms, rules.from_ms), min(now, rules.to_ms)
     if high > low:
         pool.busy += pool.used * (high - low)
@@ -27,17 +27,17 @@ def _program(sources: str) -> Callable[[Sim], None]:
         _ = sources
         sim = shared(state)
         pool, rules = sim.pool, sim.rules
-        learned.weigh(sim.theta, sim.hidden, 0.0, 0.0, 0.0, 0.0)
+        learned.apply_context(sim.theta, sim.hidden, 0.0, 0.0, 0.0, 0.0)
         while pool.done < len(sim.jobs):
-            fact_ms = facts.next_ms(sim)
+            fact_ms = facts.next_fact_ms(sim)
             now = min(fact_ms, pool.round_at_ms)
             if now == NEVER:
                 return
             advance(pool, rules, now)
             if now == fact_ms:
-                facts.happen(sim, now)
+                facts.apply_facts(sim, now)
             if now == pool.round_at_ms:
-                rounds.hold(sim, now)
+                rounds.run_round(sim, now)
 
     return run
 

@@ -1,4 +1,4 @@
-"""The learned policy's network, from weights to ONNX and back."""
+"""Conversion of the learned policy's network between weights and ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ IR_VERSION = 8
 
 
 def network(theta: Floats) -> bytes:
-    """scores [n] = x A + c B + tanh(x W + c V + b) w, for x [n, 8] and c [4], in float32."""
+    """Return ONNX of scores [n] = x A + c B + tanh(x W + c V + b) w, x [n, 8], c [4], in
+    float32.
+    """
     linear, inputs, biases, outputs = split(theta)
     parts = {
         "job_linear": linear[:JOB_FEATURES, None],
@@ -66,12 +68,13 @@ def network(theta: Floats) -> bytes:
 
 
 def theta_of(model: bytes) -> Floats:
-    """The weights that `network` was made of, as the network has them: rounded to float32."""
+    """Return the weights of a network made by `network`, rounded to float32 as it has them."""
     graph = onnx.load_from_string(model).graph
-    found = {
-        each.name: numpy_helper.to_array(each).astype(np.float64) for each in graph.initializer
+    weights = {
+        constant.name: numpy_helper.to_array(constant).astype(np.float64)
+        for constant in graph.initializer
     }
-    linear = np.concatenate((found["job_linear"][:, 0], found["context_linear"][:, 0]))
-    inputs = np.concatenate((found["job_inputs"], found["context_inputs"]))
+    linear = np.concatenate((weights["job_linear"][:, 0], weights["context_linear"][:, 0]))
+    inputs = np.concatenate((weights["job_inputs"], weights["context_inputs"]))
     assert len(linear) == INPUTS
-    return join(linear, inputs, found["biases"][0], found["outputs"][:, 0])
+    return join(linear, inputs, weights["biases"][0], weights["outputs"][:, 0])

@@ -1,4 +1,4 @@
-"""Who waits, in the order of rule 3: key, `submitted_at`, job id; claims go first in a round."""
+"""The queue in the order of rule 3: key, `submitted_at`, job id; reservations first in a round."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from simulator.kernel import learned, ranking
 from simulator.kernel.codes import CONTEXT_MS, LEARNED, MULTIFACTOR, WAITING, WFP3
 from simulator.kernel.compiled import compiled
 from simulator.kernel.sorting import sort
-from simulator.kernel.state import Ints, Jobs, Pool, Rules, Sim
+from simulator.kernel.state import Ints, Jobs, PackedRules, PoolState, Sim
 
 
 @compiled
-def is_aging(rules: Rules) -> bool:
-    """Do keys change with the wait? Then the queue is sorted anew in every round."""
+def is_aging(rules: PackedRules) -> bool:
+    """Return whether keys change with the wait: then every round sorts the queue anew."""
     return WFP3 <= rules.policy <= MULTIFACTOR
 
 
 @compiled
-def place_in(queue: Ints, count: int, jobs: Jobs, j: int) -> int:
-    """How many of the queue go before the job."""
+def queue_position(queue: Ints, count: int, jobs: Jobs, j: int) -> int:
+    """Return how many jobs of the queue go before the job."""
     job = jobs[j]
     low, high = 0, count
     while low < high:
@@ -31,14 +31,14 @@ def place_in(queue: Ints, count: int, jobs: Jobs, j: int) -> int:
 
 
 @compiled
-def join(sim: Sim, j: int, now: int) -> None:
-    """The job waits from now on."""
+def enqueue(sim: Sim, j: int, now: int) -> None:
+    """Add the job to the queue."""
     pool, queue, job = sim.pool, sim.queue, sim.jobs[j]
     job.state = WAITING
     ranking.rank_waiting(sim, j, now)
     at = pool.waiting
     if not is_aging(sim.rules):
-        at = place_in(queue, pool.waiting, sim.jobs, j)
+        at = queue_position(queue, pool.waiting, sim.jobs, j)
     for i in range(pool.waiting, at, -1):
         queue[i] = queue[i - 1]
     queue[at] = j
@@ -51,28 +51,28 @@ def join(sim: Sim, j: int, now: int) -> None:
 
 @compiled
 def copy(source: Ints, target: Ints, count: int) -> None:
-    """Slices are no choice: where there is no memory to allocate, numba has none."""
+    """Copy the first `count` elements; slices would allocate, which compiled code cannot."""
     for at in range(count):
         target[at] = source[at]
 
 
 @compiled
-def ranked(pool: Pool, rules: Rules, now: int) -> bool:
-    """A ranking, as the live service makes one: must networks be told anew of the pool?"""
+def mark_ranked(pool: PoolState, rules: PackedRules, now: int) -> bool:
+    """Record a ranking, and return whether networks need a new context, as in the live service."""
     pool.ranked_at_ms = now
     return rules.policy == LEARNED and now >= pool.context_at_ms + CONTEXT_MS
 
 
 @compiled
-def look_again(sim: Sim, now: int) -> None:
-    """Networks are told of the pool, so all keys are others."""
-    learned.look(sim, now)
+def refresh_context(sim: Sim, now: int) -> None:
+    """Renew the networks' context, which changes all keys, and rank again."""
+    learned.update_context(sim, now)
     rank_all(sim, now)
 
 
 @compiled
 def rank_all(sim: Sim, now: int) -> None:
-    """New keys for all that wait, and their order."""
+    """Compute the keys of all waiting jobs, and sort the queue."""
     queue, rows, count = sim.queue, sim.sorting, sim.pool.waiting
     for i in range(count):
         ranking.rank_waiting(sim, queue[i], now)
@@ -81,48 +81,50 @@ def rank_all(sim: Sim, now: int) -> None:
         rows[i].tie = job.seniority
     sort(rows, count)
     for i in range(count):
-        sim.line[i] = queue[rows[i].order]
-    copy(sim.line, queue, count)
+        sim.round_queue[i] = queue[rows[i].order]
+    copy(sim.round_queue, queue, count)
 
 
 @compiled
-def line_up(sim: Sim) -> None:
-    """Fills `line`: who claims what its victims left goes first."""
-    queue, line, jobs, count = sim.queue, sim.line, sim.jobs, sim.pool.waiting
-    if sim.pool.claims == 0:
-        copy(queue, line, count)
+def order_round(sim: Sim) -> None:
+    """Fill `round_queue`: jobs with a reservation first."""
+    queue, round_queue, jobs, count = sim.queue, sim.round_queue, sim.jobs, sim.pool.waiting
+    if sim.pool.reservations == 0:
+        copy(queue, round_queue, count)
         return
     at = 0
     for i in range(count):
-        if jobs[queue[i]].claim:
-            line[at] = queue[i]
+        if jobs[queue[i]].reservation_round:
+            round_queue[at] = queue[i]
             at += 1
     for i in range(count):
-        if not jobs[queue[i]].claim:
-            line[at] = queue[i]
+        if not jobs[queue[i]].reservation_round:
+            round_queue[at] = queue[i]
             at += 1
 
 
 @compiled
-def end_claims(sim: Sim) -> None:
-    """A claim has its turn in the round after that which made others stop (rule 10)."""
+def expire_reservations(sim: Sim) -> None:
+    """Drop reservations of earlier rounds: one lasts for the round after its evictions (rule
+    10).
+    """
     pool = sim.pool
     for i in range(pool.waiting):
         job = sim.jobs[sim.queue[i]]
-        if 0 < job.claim < pool.rounds:
-            job.claim = 0
-            pool.claims -= 1
+        if 0 < job.reservation_round < pool.rounds:
+            job.reservation_round = 0
+            pool.reservations -= 1
 
 
 @compiled
-def close_up(sim: Sim) -> None:
-    """Those who started have left the queue."""
-    take_out(sim, 0 if sim.walk.claimed else sim.gone[0])
+def remove_started(sim: Sim) -> None:
+    """Remove the jobs that this round started from the queue."""
+    remove_from(sim, 0 if sim.scan.has_reservations else sim.started_positions[0])
 
 
 @compiled
-def take_out(sim: Sim, first: int) -> None:
-    """Whoever waits no more, from that place of the queue on."""
+def remove_from(sim: Sim, first: int) -> None:
+    """Remove jobs that no longer wait from that index of the queue on."""
     pool, queue = sim.pool, sim.queue
     left = first
     for i in range(left, pool.waiting):

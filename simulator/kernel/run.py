@@ -1,4 +1,4 @@
-"""One simulation by the compiled kernel: a workload, nodes and rules in, an `Outcome` out."""
+"""One simulation by the compiled kernel: a workload, nodes and rules in, outcomes out."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
 USES_HISTORY = frozenset({"qssf", "gittins"})
 
 MAX_NODE_GPUS = 62
-"""Of a node: each is a bit of one number."""
+"""GPUs of a node, at most: each is a bit of one integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a pool is run; the names are those of its settings. Times in s."""
+    """Settings of the simulated pool under the names of `PoolConfigured`. Times in s."""
 
     policy: str = "fcfs"
     mode: Literal["strict", "skip", "easy"] = "skip"
@@ -54,28 +54,28 @@ class Rules:
     large_gang_share: float = 0.25
     """Gangs above this share of the pool are large; where many are, rank stops none of them."""
     large_at_start: float = 1.0
-    """Share of large gangs that is believed before any job came: 1 protects them yet."""
+    """Share of large gangs assumed before the first arrival: 1 protects them from the start."""
     defragment_after_s: float | None = 1800.0
-    """Until a running job may move so that a larger one fits; None: none does."""
+    """Time until a running job may migrate so that a larger one fits; None: no migrations."""
     refresh_s: float = 300.0
     restart_s: float = 60.0
     checkpoint_s: float = 60.0
     theta: Floats = field(default_factory=lambda: untrained(0, 0))
     base: str = "fcfs"
-    """What a learned policy re-ranks: one whose key does not change with service."""
+    """Policy that a learned one re-ranks: one whose key does not change with service."""
     band: float = 0.0
     """Score within which a learned policy leaves the order to its base."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """What one run was, beside its outcome."""
+    """Result of one run."""
 
     outcome: ScheduleOutcome
     rounds: int
     preemptions: int
-    """Moves among them."""
-    moves: int
+    """Stops by rank and by migration."""
+    migrations: int
 
 
 def simulate(
@@ -85,7 +85,10 @@ def simulate(
     window_ms: tuple[int, int] | None = None,
     counts: Floats | None = None,
 ) -> KernelRun:
-    """To the end of the last job. `sizes` [nodes] are GPUs; `counts` what history knows before."""
+    """Simulate to the end of the last job.
+
+    `sizes` [nodes] are GPUs; `counts` is the history before the first job, by `warm.learn_counts`.
+    """
     if len(sizes) == 0 or int(sizes.max()) > MAX_NODE_GPUS:
         raise ValueError(
             f"sizes: nodes of {sizes.max(initial=0)} GPUs, must be 1 to {MAX_NODE_GPUS}"
@@ -102,27 +105,27 @@ def simulate(
         collect_outcome(work, sizes, fits, window, sim),
         int(pool["rounds"]),
         int(pool["preemptions"]),
-        int(pool["moves"]),
+        int(pool["migrations"]),
     )
 
 
 def fits_empty_pool(work: Work, sizes: Ints) -> Bools:
-    """[n] does the job fit into the empty nodes?"""
+    """Return [n], whether each job fits into the empty nodes."""
     kinds, kind = np.unique(work.gpus, return_inverse=True)
     workers = np.array([int((sizes // gpus).sum()) for gpus in kinds], np.int64)
     return workers[kind.reshape(-1)] >= work.workers
 
 
 def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: int) -> Any:
-    """The rules as compiled functions read them."""
-    record = state.table(state.Rules, 1)[0]
+    """Return the rules as the record that compiled functions read."""
+    record = state.table(state.PackedRules, 1)[0]
     own = {
         "policy": POLICIES[rules.policy],
         "base": POLICIES[rules.base],
         "band": rules.band,
         "mode": MODES[rules.mode],
         "by_history": rules.policy in USES_HISTORY or rules.runtime == "history",
-        "ranked": rules.preemption,
+        "preempts_by_rank": rules.preemption,
         "margin": rules.preempt_margin,
         "residency_ms": ms(rules.min_residency_s),
         "large_share": rules.large_gang_share,
@@ -134,9 +137,9 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         "epoch_ms": epoch_ms,
         "capacity": gpus,
     }
-    own["knows"] = own["by_history"]
+    own["has_distributions"] = own["by_history"]
     after_s = rules.defragment_after_s
-    own["move_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
+    own["migrate_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():
         record[name] = value
     return record
@@ -145,13 +148,13 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
 def collect_outcome(
     work: Work, sizes: Ints, fits: Bools, window_ms: tuple[int, int], sim: Sim
 ) -> ScheduleOutcome:
-    """Those that do not fit have no times."""
+    """Return the outcome of all jobs; those that do not fit have no times."""
     jobs, pool = np.asarray(sim.jobs), np.asarray(sim.pool)
 
     def all_of(name: str, never: int) -> Ints:
-        found = np.full(len(work), never, np.int64)
-        found[fits] = jobs[name]
-        return found
+        values = np.full(len(work), never, np.int64)
+        values[fits] = jobs[name]
+        return values
 
     ends_ms = all_of("ends_ms", -1)
     return ScheduleOutcome(
@@ -173,11 +176,12 @@ def collect_outcome(
 
 
 def ms(seconds: float) -> int:
+    """Return seconds as whole milliseconds."""
     return round(seconds * 1000)
 
 
 def seconds_or_nan(at_ms: Ints) -> Floats:
-    """Seconds; NaN for what never happened."""
+    """Return seconds, NaN for what never happened."""
     return np.where(at_ms >= 0, at_ms / 1000.0, np.nan)
 
 

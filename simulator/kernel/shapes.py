@@ -1,57 +1,59 @@
-"""Shapes that found no room in a round: whoever needs as much or more need not be asked."""
+"""Marks of shapes in a round: jobs that need as much as one that failed are passed over."""
 
 from __future__ import annotations
 
 from simulator.kernel.compiled import compiled
-from simulator.kernel.state import Shape, Sim, Walk
+from simulator.kernel.state import ScanState, ShapeRow, Sim
 
 
 @compiled
-def passed_over(shape: Shape) -> bool:
-    """Has it no room, may it look for no victims, and do no others move for it?"""
-    return shape.failed and shape.hopeless and shape.scattered
+def is_passed_over(shape: ShapeRow) -> bool:
+    """Return whether the shape has no room, no victims and no migrations."""
+    return shape.no_room and shape.no_victims and shape.no_migrations
 
 
 @compiled
-def fail(walk: Walk, shape: Shape) -> None:
-    """It has no room."""
-    shut(walk, shape, True, shape.hopeless, shape.scattered)
+def mark_no_room(scan: ScanState, shape: ShapeRow) -> None:
+    """Mark that the shape has no room."""
+    set_marks(scan, shape, True, shape.no_victims, shape.no_migrations)
 
 
 @compiled
-def close(walk: Walk, shape: Shape) -> None:
-    """It has no room and finds no victims."""
-    shut(walk, shape, True, True, shape.scattered)
+def mark_no_victims(scan: ScanState, shape: ShapeRow) -> None:
+    """Mark that the shape has no room and no victims."""
+    set_marks(scan, shape, True, True, shape.no_migrations)
 
 
 @compiled
-def scatter(walk: Walk, shape: Shape) -> None:
-    """No moves make room for it."""
-    shut(walk, shape, shape.failed, shape.hopeless, True)
+def mark_no_migrations(scan: ScanState, shape: ShapeRow) -> None:
+    """Mark that no migrations make room for the shape."""
+    set_marks(scan, shape, shape.no_room, shape.no_victims, True)
 
 
 @compiled
-def shut(walk: Walk, shape: Shape, failed: bool, hopeless: bool, scattered: bool) -> None:
-    """What is known of a shape in this round; nobody asks again for one of which all is."""
-    was_over = passed_over(shape)
-    shape.failed = failed
-    shape.hopeless = hopeless
-    shape.scattered = scattered
-    if shape.waiting and not was_over and passed_over(shape):
-        walk.open_shapes -= 1
+def set_marks(
+    scan: ScanState, shape: ShapeRow, no_room: bool, no_victims: bool, no_migrations: bool
+) -> None:
+    """Set the shape's marks; one with all of them is no longer open in this round."""
+    was_over = is_passed_over(shape)
+    shape.no_room = no_room
+    shape.no_victims = no_victims
+    shape.no_migrations = no_migrations
+    if shape.waiting and not was_over and is_passed_over(shape):
+        scan.open_shapes -= 1
 
 
 @compiled
-def give_up(sim: Sim, s: int) -> None:
-    """Shape `s` found no victims either; nor will those that need as much or more."""
+def mark_costlier(sim: Sim, s: int) -> None:
+    """Mark that shape `s` and all that need as much or more have no victims."""
     for k in range(len(sim.shapes)):
-        if sim.dearer[s, k]:
-            close(sim.walk, sim.shapes[k])
+        if sim.costlier[s, k]:
+            mark_no_victims(sim.scan, sim.shapes[k])
 
 
 @compiled
 def stop_searching(sim: Sim) -> None:
-    """Behind EASY's head nobody looks for victims, nor for others to move (rule 9)."""
+    """Mark all shapes: behind EASY's head no victims are stopped and no jobs migrate (rule 9)."""
     for k in range(len(sim.shapes)):
         shape = sim.shapes[k]
-        shut(sim.walk, shape, shape.failed, True, True)
+        set_marks(sim.scan, shape, shape.no_room, True, True)

@@ -1,4 +1,4 @@
-"""One state for all compiled functions: each is told where it lies, none is given a copy.
+"""One state for all compiled functions, passed by address instead of by value.
 
 Numba passes a named tuple by value: `Sim` is 2 kB, and copying it at each call took most of a run.
 """
@@ -20,12 +20,14 @@ T = TypeVar("T")
 
 
 def shared(fields: T) -> T:
-    """Where the named tuple lies, good until the caller returns. Plain Python knows anyway."""
+    """Return the named tuple's address, valid until the caller returns; plain Python has it
+    anyway.
+    """
     return fields
 
 
 class Shared(types.Type):
-    """Where a named tuple lies whose fields stay what they are."""
+    """Numba type of the address of a named tuple whose fields are never replaced."""
 
     def __init__(self, fields: types.NamedTuple) -> None:
         self.fields = fields
@@ -61,5 +63,5 @@ class _Fields(AttributeTemplate):
 @lower_getattr_generic(Shared)
 def _read(context: Any, builder: ir.IRBuilder, own: Shared, where: Any, name: str) -> Any:
     at = own.fields.fields.index(name)
-    found = builder.load(cgutils.gep_inbounds(builder, where, 0, at))
-    return impl_ret_borrowed(context, builder, own.fields[at], found)
+    value = builder.load(cgutils.gep_inbounds(builder, where, 0, at))
+    return impl_ret_borrowed(context, builder, own.fields[at], value)

@@ -1,4 +1,4 @@
-"""A merge sort of row numbers by (value, tie): quick when they are nearly in order already."""
+"""Merge sort of row numbers by (value, tie), fast where they are nearly in order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from simulator.kernel.state import Sorting
 
 @compiled
 def before(rows: Sorting, a: int, b: int) -> bool:
+    """Return whether row a comes before row b."""
     one, other = rows[a], rows[b]
     return one.value < other.value or (one.value == other.value and one.tie < other.tie)
 
 
 @compiled
 def merge(rows: Sorting, low: int, mid: int, high: int) -> None:
-    """Two ordered parts of `order` become one."""
+    """Merge two ordered parts of `order`."""
     if before(rows, rows[mid - 1].order, rows[mid].order):
         return
     for at in range(low, mid):
@@ -32,7 +33,7 @@ def merge(rows: Sorting, low: int, mid: int, high: int) -> None:
 
 @compiled
 def sort(rows: Sorting, count: int) -> None:
-    """`rows[k].order` is the number of the row that comes k-th, for k < count."""
+    """Set `rows[k].order` to the number of the row that comes k-th, for k < count."""
     for at in range(count):
         rows[at].order = at
     width = 1

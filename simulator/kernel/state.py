@@ -1,9 +1,9 @@
 """The state of a run: one record per job, node counts, lists of jobs by their number.
 
 Compiled functions take `Sim`, or the records and arrays of it that they need. Records are numpy's:
-a job's fields lie beside each other, and a function that is given a record changes it in place.
-The protocols say the same as the dtypes, to whoever reads or checks types. Times are ms of one
-clock if the name says so, else cluster seconds.
+a job's fields are adjacent, and a function that is given a record changes it in place. The
+protocols repeat the dtypes for readers and the type checker. Times are ms of one clock if the name
+says so, else cluster seconds.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 
-class Rules(Protocol):
-    """What does not change in a run; see `run.Rules`."""
+class PackedRules(Protocol):
+    """Settings of a run as compiled functions read them; see `run.Rules`."""
 
     policy: int
     base: int
-    """The policy that a learned one re-ranks."""
+    """Policy that a learned one re-ranks."""
     band: float
-    """Score within which the learned one leaves the order to its base; 0: never."""
+    """Score within which the learned policy leaves the order to its base; 0: none."""
     mode: int
     by_history: bool
-    knows: bool
-    """Does each job have a distribution of run times?"""
-    ranked: bool
+    has_distributions: bool
+    """Whether each job has a distribution of run times."""
+    preempts_by_rank: bool
     margin: float
     residency_ms: int
-    move_after_ms: int
-    """NEVER: no job moves for another."""
+    migrate_after_ms: int
+    """Run time before a migration; NEVER: no migrations."""
     large_share: float
     refresh_ms: int
     restart_ms: int
@@ -43,31 +43,31 @@ class Rules(Protocol):
     from_ms: int
     to_ms: int
     epoch_ms: int
-    """When the first job came."""
+    """Submission of the first job."""
     capacity: float
     """GPUs of the pool."""
 
 
-class Pool(Protocol):
-    """What the run is at."""
+class PoolState(Protocol):
+    """Counters and due times of the pool."""
 
     clock_ms: int
     ranked_at_ms: int
     first_change_ms: int
     round_at_ms: int
-    """When the next round is due."""
+    """Time of the next round."""
     again_at_ms: int
-    """When a round asked for another: the next residency that is over."""
+    """Time of the round that the last one requested: the end of a residency."""
     context_at_ms: int
     arrived: int
-    """Jobs that came; the next one is that number."""
+    """Jobs that arrived, which is the number of the next one."""
     done: int
     waiting: int
     waiting_shapes: int
     running: int
-    claims: int
-    spare_span: int
-    """The first unused span; -1: none."""
+    reservations: int
+    spare_allocation: int
+    """First unused allocation; -1: none."""
     used: float
     """GPUs in use."""
     busy: float
@@ -76,54 +76,54 @@ class Pool(Protocol):
     """Share of recent arrivals that are large gangs."""
     rounds: int
     preemptions: int
-    """Moves among them."""
-    moves: int
-    landing: int
-    """Jobs that moved in the last round."""
+    """Stops by rank and by migration."""
+    migrations: int
+    migrating: int
+    """Jobs that migrated in the last round."""
 
 
-class Walk(Protocol):
-    """One round's walk down the line."""
+class ScanState(Protocol):
+    """Counters and marks of one queue scan."""
 
     open_shapes: int
-    """Shapes somebody waits with that still may start or look for victims."""
+    """Shapes of waiting jobs that may still start or find victims."""
     started: int
-    claimed: bool
-    """Was somebody out of turn? Else `line` is `queue`."""
-    kept: int
+    has_reservations: bool
+    """Whether any job is out of turn; else `round_queue` is `queue`."""
+    reserved: int
     evictions: int
     """Searches that found victims."""
     searches: int
-    gathers: int
-    """Jobs for which others move."""
-    gather_tries: int
-    landed: int
-    """Of those that started the ones that went on where they were to (rule 13)."""
+    defragmentations: int
+    """Jobs for which others migrate."""
+    defragmentation_tries: int
+    migrated: int
+    """Migrated jobs among the started ones (rule 13)."""
     evicted: int
     victims: int
     protected: int
     bar: float
-    """Score that the listed victims lie below; -inf: none are listed."""
+    """Score that the listed victims are below; -inf: none are listed."""
     unfinished: bool
     head: bool
-    """EASY: does somebody stand at the head already?"""
+    """Whether EASY has a head already."""
     shadow_ms: int
     residency_ms: int
-    """When the first protected job that somebody leads is protected no longer."""
+    """Earliest end of protection of a job that a waiting one leads."""
 
 
-class Job(Protocol):
+class JobRow(Protocol):
     """One job, by the number of its submission."""
 
     kind: int
-    """The number of its shape."""
+    """Number of its shape."""
     state: int
     key: float
-    """Lower goes first."""
+    """Queue key; a lower one goes first."""
     seniority: int
-    """Its place by (submitted_at, job id): decides between equal keys (rule 3)."""
+    """Position by (submitted_at, job id), which decides between equal keys (rule 3)."""
     tie: int
-    """Its place by job id alone (rules 6 and 9)."""
+    """Position by job id alone (rules 6 and 9)."""
     workers: int
     gpus: int
     """Per worker."""
@@ -133,21 +133,21 @@ class Job(Protocol):
     duration_ms: int
     walltime_ms: int
     run_s: float
-    """What the source of run times says."""
+    """Expected run time by the configured source."""
     spread: float
-    """This and the logarithms that follow are what a network sees of it."""
+    """This and the logarithms that follow are features of a network."""
     ln_gpus: float
     ln_share: float
-    claim: int
-    """The round in which it made others stop; 0: it claims nothing (rule 10)."""
+    reservation_round: int
+    """Round in which it stopped others; 0: it has no reservation (rule 10)."""
     evicted: int
-    """The round that stopped it last."""
+    """Last round that stopped it."""
     starts: int
     first_start_ms: int
     started_ms: int
     ends_ms: int
-    kept_ms: int
-    """Work that is safe in a checkpoint."""
+    checkpointed_ms: int
+    """Work in its last checkpoint."""
     paid_ms: int
     """Restart cost of this start."""
     debt_ms: int
@@ -155,94 +155,94 @@ class Job(Protocol):
     lost_ms: int
     held_ms: int
     running_at: int
-    """Its slot among the running."""
-    ends_at: int
-    """Where it is among the ends."""
-    span: int
-    """The first of its spans."""
+    """Index among the running."""
+    heap_index: int
+    """Index among the ends."""
+    first_allocation: int
+    """First allocation of its chain."""
 
 
-class Outlook(Protocol):
-    """What is believed of a job that has attained so much service; see `outlook.py`."""
+class ForecastRow(Protocol):
+    """Remaining time of a job with that attained service; see `forecast.py`."""
 
     bin: int
-    """Of that service; -1: nobody looked."""
+    """Bin of the attained service; -1: not computed."""
     gittins_s: float
     left_s: float
     ln_gittins: float
-    """Of these what the network sees."""
+    """This and the following are features of the network."""
     ln_left: float
     ln_attained: float
 
 
-class Slot(Protocol):
-    """What a search asks of a running job; slots lie beside each other, jobs far apart."""
+class RunningRow(Protocol):
+    """Fields of a running job that a search reads; rows are adjacent, jobs far apart."""
 
     job: int
     key: float
-    """Good until `until_ms`."""
+    """Valid until `until_ms`."""
     until_ms: int
     started_ms: int
     safe_ms: int
-    """Rank does not stop it before."""
-    moves_ms: int
-    """Nor does it move for another before."""
+    """Time before which rank does not stop it."""
+    migratable_ms: int
+    """Time before which it does not migrate."""
 
 
-class Shape(Protocol):
-    """Jobs of the same workers and GPUs."""
+class ShapeRow(Protocol):
+    """Equivalence class of the jobs with the same workers and GPUs; marks are of one round."""
 
     waiting: int
-    failed: bool
-    """Found no room in this round."""
-    hopeless: bool
-    """Need not look for victims in this round."""
-    scattered: bool
-    """Need not look for others that move in this round."""
+    no_room: bool
+    """Whether it found no room."""
+    no_victims: bool
+    """Whether it need not search for victims."""
+    no_migrations: bool
+    """Whether it need not search for migrations."""
 
 
-class End(Protocol):
+class EndRow(Protocol):
     at_ms: int
     job: int
 
 
-class Span(Protocol):
-    """GPUs of one node; `next` is another span of the same job, -1 at the last."""
+class AllocationRow(Protocol):
+    """GPUs of one node; `next` is another allocation of the same job, -1 at the last."""
 
     node: int
     gpus: int
     bits: int
-    """Which ones: a bit each."""
+    """The GPUs, one bit each."""
     next: int
 
 
-class Victim(Protocol):
+class VictimRow(Protocol):
     job: int
     score: float
 
 
-class Home(Protocol):
-    """A node, as those see it that look for others to move."""
+class NodeRow(Protocol):
+    """A node in the search for migrations."""
 
     gpus: int
     """In use by running jobs."""
     count: int
     first: int
-    """Place in `running` of one of those that would have to leave it; -1: there is none."""
+    """Index in `running` of one of its movable jobs; -1: none."""
     fixed: bool
-    """Somebody there has to stay, or others move here: it is not emptied."""
+    """Whether a job has to stay there or migrates there: it is not emptied."""
     emptied: bool
 
 
-class Protected(Protocol):
-    """Somebody who may not be stopped before then."""
+class ProtectedRow(Protocol):
+    """A job that may not be stopped before `until_ms`."""
 
     score: float
     until_ms: int
 
 
-class Sorted(Protocol):
-    """A table to sort by: `order` [n] are row numbers, `spare` is room."""
+class SortRow(Protocol):
+    """A table to sort by: `order` [n] are row numbers, `spare` is scratch space."""
 
     value: float
     tie: int
@@ -250,87 +250,87 @@ class Sorted(Protocol):
     spare: int
 
 
-Jobs: TypeAlias = Sequence[Job]
-Ends: TypeAlias = Sequence[End]
-Spans: TypeAlias = Sequence[Span]
-Sorting: TypeAlias = Sequence[Sorted]
+Jobs: TypeAlias = Sequence[JobRow]
+Ends: TypeAlias = Sequence[EndRow]
+Allocations: TypeAlias = Sequence[AllocationRow]
+Sorting: TypeAlias = Sequence[SortRow]
 
 
 class Sim(NamedTuple):
     """`n` jobs, `m` nodes, `g` GPUs, `r` = the most jobs that can run at once."""
 
-    rules: Rules
-    pool: Pool
-    walk: Walk
+    rules: PackedRules
+    pool: PoolState
+    scan: ScanState
     jobs: Jobs
     kinds: Ints
-    """[n] the shape of each job, see `Job.kind`: a walk asks everybody for it."""
+    """[n] the shape of each job, as `JobRow.kind`: a queue scan reads it for every job."""
     queue: Ints
-    """[n] the waiting, in order unless keys change with the wait."""
-    line: Ints
-    """[n] this round's order."""
-    gone: Ints
-    """[r] places in `line` of those that this round started."""
-    running: Sequence[Slot]
+    """[n] the waiting jobs, in order unless keys change with the wait."""
+    round_queue: Ints
+    """[n] the order of this round."""
+    started_positions: Ints
+    """[r] positions in `round_queue` of the jobs that this round started."""
+    running: Sequence[RunningRow]
     """[r] in no order."""
     ends: Ends
     """[r] a heap."""
-    shapes: Sequence[Shape]
-    dearer: Bools
-    """[S, S]: does shape b need at least what shape a needs?"""
+    shapes: Sequence[ShapeRow]
+    costlier: Bools
+    """[S, S] whether shape b needs at least as much as shape a."""
     sizes: Ints
     """[m] GPUs."""
     free: Ints
     """[m] free GPUs."""
     bits: Ints
-    """[m] which GPUs these are, a bit each."""
+    """[m] the free GPUs, one bit each."""
     levels: Ints
-    """[most GPUs of a node + 1]: nodes with so many free GPUs."""
+    """[most GPUs of a node + 1] nodes with so many free GPUs."""
     off_free: Ints
-    """[m] the same without the nodes of EASY's head, which have -1."""
+    """[m] `free` without the nodes of EASY's head, which have -1."""
     off_levels: Ints
-    spans: Spans
-    """[g] of the running."""
-    placed: Spans
-    """[m] where the last gang was placed."""
-    kept: Spans
-    """What this round keeps for those who stop others."""
-    victims: Sequence[Victim]
-    """[r] who may be stopped in this round, lowest score first."""
-    protected: Sequence[Protected]
+    allocations: Allocations
+    """[g] of the running jobs."""
+    placed: Allocations
+    """[m] nodes of the last gang placed."""
+    reserved: Allocations
+    """GPUs that this round reserves for jobs that stop others."""
+    victims: Sequence[VictimRow]
+    """[r] jobs that may be stopped in this round, lowest score first."""
+    protected: Sequence[ProtectedRow]
     chosen: Ints
-    """[r] victims, by their place in `victims`, whose GPUs a search tries."""
+    """[r] victims, by index in `victims`, whose GPUs a search tries."""
     leaving: Ints
-    """[r] jobs that stop for the one at hand."""
+    """[r] jobs that stop for the current one."""
     evicted: Ints
     """[r] jobs that this round stops."""
-    landings: Spans
-    """Where those go on that move; `next` is the job."""
-    homes: Sequence[Home]
+    targets: Allocations
+    """Allocations of the migrating jobs; `next` is the job."""
+    node_rows: Sequence[NodeRow]
     """[m]"""
     neighbours: Ints
-    """[r] the next running job of the same node, by its place in `running`; -1: the last."""
+    """[r] next running job of the same node, by index in `running`; -1: the last."""
     sorting: Sorting
     groups: Ints
     """[n, LEVELS] of `history.groups`, -1 for none."""
     counts: Floats
-    """[groups, BINS] what history has seen."""
-    chances: Floats
-    """[n, BINS] each job's run time, as history sees it; one row if nobody asks."""
-    outlooks: Sequence[Outlook]
+    """[groups, BINS] run times in history."""
+    distributions: Floats
+    """[n, BINS] each job's run-time distribution; one row without history."""
+    forecasts: Sequence[ForecastRow]
     """[n]"""
     theta: Floats
     hidden: Floats
-    """[1 + H] what the pool's context adds to each score and to each hidden unit."""
+    """[1 + H] the context's part of each score and of each hidden unit."""
 
 
 def dtype(record: type) -> np.dtype[np.void]:
-    """Numpy's type of a record, from its protocol."""
+    """Return numpy's type of a record, from its protocol."""
     kinds = {"int": np.int64, "float": np.float64, "bool": np.bool_}
     fields = record.__annotations__.items()
     return np.dtype([(name, kinds[kind]) for name, kind in fields], align=True)
 
 
 def table(record: type, rows: int) -> Any:
-    """Zeros, [rows]; fields are attributes, for Python as for compiled code."""
+    """Return zeros, [rows]; fields are attributes, for Python as for compiled code."""
     return np.zeros(rows, dtype(record)).view(np.recarray)

@@ -1,4 +1,4 @@
-"""Victims: who yields to a job that does not fit (rules 6 to 8, within one tier)."""
+"""Victims of a job that does not fit (rules 6 to 8, within one tier)."""
 
 from __future__ import annotations
 
@@ -6,69 +6,74 @@ import math
 
 from simulator.kernel import board, ranking
 from simulator.kernel.allocations import lowest, shift_all
-from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_MOST, SEARCHES_PER_ROUND
+from simulator.kernel.codes import EVICTIONS_PER_ROUND, LARGE_THRESHOLD, SEARCHES_PER_ROUND
 from simulator.kernel.compiled import compiled
-from simulator.kernel.shapes import close, give_up
+from simulator.kernel.shapes import mark_costlier, mark_no_victims
 from simulator.kernel.sorting import sort
-from simulator.kernel.state import Job, Rules, Sim, Victim
+from simulator.kernel.state import JobRow, PackedRules, Sim, VictimRow
 
 
 @compiled
-def search(sim: Sim, j: int, now: int) -> bool:
-    """Does the job make others stop? If not, it and those that need as much need not look."""
-    walk, job = sim.walk, sim.jobs[j]
+def find_victims(sim: Sim, j: int, now: int) -> bool:
+    """Stop others for the job and return True; else mark its shape and those that need as much."""
+    scan, job = sim.scan, sim.jobs[j]
     score = -job.key
-    if score > walk.bar:
-        walk.bar = score
+    if score > scan.bar:
+        scan.bar = score
         list_victims(sim, score, now)
-    if walk.victims == 0 or not leads(sim.victims[0], sim.rules, score):
-        despair(sim, job, score)
+    if scan.victims == 0 or not leads(sim.victims[0], sim.rules, score):
+        record_failure(sim, job, score)
         return False
-    if walk.evictions == EVICTIONS_PER_ROUND or walk.searches == SEARCHES_PER_ROUND:
-        walk.unfinished = walk.unfinished or walk.evictions == EVICTIONS_PER_ROUND
-        if not job.claim:
-            close(walk, sim.shapes[job.kind])
+    if scan.evictions == EVICTIONS_PER_ROUND or scan.searches == SEARCHES_PER_ROUND:
+        scan.unfinished = scan.unfinished or scan.evictions == EVICTIONS_PER_ROUND
+        if not job.reservation_round:
+            mark_no_victims(scan, sim.shapes[job.kind])
         return False
-    walk.searches += 1
-    given = give_victims(sim, job, score)
-    if given and board.room(sim.levels, job.workers, job.gpus):
-        needed = spare(sim, job, given)
+    scan.searches += 1
+    given = release_victims(sim, job, score)
+    if given and board.has_room(sim.levels, job.workers, job.gpus):
+        needed = drop_unneeded(sim, job, given)
         evict(sim, given - needed, given, job)
-        walk.evictions += 1
+        scan.evictions += 1
         return True
     for k in range(given):
         shift_victim(sim, sim.chosen[k], -1)
-    despair(sim, job, score)
+    record_failure(sim, job, score)
     return False
 
 
 @compiled
-def despair(sim: Sim, job: Job, score: float) -> None:
-    """Nobody yields. A job that claims is out of turn: that says nothing of those after it."""
+def record_failure(sim: Sim, job: JobRow, score: float) -> None:
+    """Record that no victims help the job.
+
+    A job with a reservation is out of turn: its failure does not apply to those after it.
+    """
     wait_for_protected(sim, score)
-    if not job.claim:
-        give_up(sim, job.kind)
+    if not job.reservation_round:
+        mark_costlier(sim, job.kind)
 
 
 @compiled
 def largest_victim(sim: Sim) -> float:
-    """GPUs; rule 12: no larger gang is stopped by rank where many recent ones are large."""
+    """Return the GPUs above which rank stops no gang, where many recent ones are large (rule
+    12).
+    """
     rules = sim.rules
-    if rules.large_share >= 1.0 or sim.pool.large < LARGE_MOST:
+    if rules.large_share >= 1.0 or sim.pool.large < LARGE_THRESHOLD:
         return math.inf
     return rules.large_share * rules.capacity
 
 
 @compiled
 def list_victims(sim: Sim, score: float, now: int) -> None:
-    """Fills `victims` and `protected` with the running jobs that a job of that score leads.
+    """Fill `victims` and `protected` with the running jobs that a job of that score leads.
 
-    Whoever comes later in the line has a lower score, but for those that were out of turn.
+    Later jobs of the queue have lower scores, except those that were out of turn.
     """
-    walk, rows, ranked_at = sim.walk, sim.sorting, sim.pool.ranked_at_ms
+    scan, rows, ranked_at = sim.scan, sim.sorting, sim.pool.ranked_at_ms
     margin = sim.rules.margin
     largest = largest_victim(sim)
-    walk.protected = 0
+    scan.protected = 0
     count = 0
     for k in range(sim.pool.running):
         slot = sim.running[k]
@@ -80,9 +85,9 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         if not other + margin < score or sim.jobs[slot.job].gang > largest:
             continue
         if slot.safe_ms > now:
-            sim.protected[walk.protected].score = other
-            sim.protected[walk.protected].until_ms = slot.safe_ms
-            walk.protected += 1
+            sim.protected[scan.protected].score = other
+            sim.protected[scan.protected].until_ms = slot.safe_ms
+            scan.protected += 1
             continue
         rows[count].value = other
         rows[count].tie = sim.jobs[slot.job].tie
@@ -93,44 +98,47 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
         victim = sim.victims[k]
         victim.job = sim.chosen[rows[k].order]
         victim.score = rows[rows[k].order].value
-    walk.victims = count
+    scan.victims = count
 
 
 @compiled
 def shift_victim(sim: Sim, at: int, sign: int) -> None:
-    """Give back (1) or take again (-1) the GPUs of that victim."""
-    shift_all(sim.free, sim.levels, sim.spans, sim.jobs[sim.victims[at].job].span, sign)
+    """Return (1) or take again (-1) the GPUs of that victim."""
+    shift_all(
+        sim.free, sim.levels, sim.allocations, sim.jobs[sim.victims[at].job].first_allocation, sign
+    )
 
 
 @compiled
-def give_victims(sim: Sim, job: Job, score: float) -> int:
-    """Gives back 1, 3, 7, 15, ... victims until the job fits or none is left: `chosen`."""
+def release_victims(sim: Sim, job: JobRow, score: float) -> int:
+    """Free 1, 3, 7, 15, ... victims into `chosen` until the job fits or none is left."""
     given, batch, at = 0, 1, 0
     while True:
-        while given < batch and at < sim.walk.victims and leads(sim.victims[at], sim.rules, score):
+        while given < batch and at < sim.scan.victims and leads(sim.victims[at], sim.rules, score):
             if sim.jobs[sim.victims[at].job].evicted != sim.pool.rounds:
                 shift_victim(sim, at, 1)
                 sim.chosen[given] = at
                 given += 1
             at += 1
-        if given < batch or board.room(sim.levels, job.workers, job.gpus):
+        if given < batch or board.has_room(sim.levels, job.workers, job.gpus):
             return given
         batch = 2 * given + 1
 
 
 @compiled
-def leads(victim: Victim, rules: Rules, score: float) -> bool:
+def leads(victim: VictimRow, rules: PackedRules, score: float) -> bool:
+    """Return whether the score exceeds the victim's by more than the margin."""
     return victim.score + rules.margin < score
 
 
 @compiled
-def spare(sim: Sim, job: Job, given: int) -> int:
-    """Takes victims back from the dearest on; the needed ones are now the last of `chosen`."""
+def drop_unneeded(sim: Sim, job: JobRow, given: int) -> int:
+    """Take victims back, the highest first; the needed ones end as the last of `chosen`."""
     needed = 0
     for k in range(given - 1, -1, -1):
         at = sim.chosen[k]
         shift_victim(sim, at, -1)
-        if not board.room(sim.levels, job.workers, job.gpus):
+        if not board.has_room(sim.levels, job.workers, job.gpus):
             shift_victim(sim, at, 1)
             needed += 1
             sim.chosen[given - needed] = at
@@ -138,78 +146,81 @@ def spare(sim: Sim, job: Job, given: int) -> int:
 
 
 @compiled
-def evict(sim: Sim, low: int, high: int, job: Job) -> None:
-    """Those chosen from low to high will stop."""
+def evict(sim: Sim, low: int, high: int, job: JobRow) -> None:
+    """Evict the chosen victims from low to high."""
     for k in range(low, high):
         sim.leaving[k - low] = sim.victims[sim.chosen[k]].job
-    make_way(sim, high - low, job)
+    evict_for(sim, high - low, job)
 
 
 @compiled
-def make_way(sim: Sim, leave: int, job: Job) -> None:
-    """So many that are leaving, whose GPUs are given back, will stop; what is free of the job's
-    GPUs is kept for it."""
-    walk = sim.walk
+def evict_for(sim: Sim, leave: int, job: JobRow) -> None:
+    """Evict that many of `leaving`, whose GPUs are free here, and reserve the job's GPUs.
+
+    Only the GPUs that are free without the victims are taken now: the others become free when they
+    stop.
+    """
+    scan = sim.scan
     count = board.place(sim.free, sim.levels, job.workers, job.gpus, sim.placed)
     board.give_back(sim.free, sim.levels, sim.placed, count)
     for k in range(leave):
-        flip(sim, sim.leaving[k])
+        toggle_bits(sim, sim.leaving[k])
     for k in range(count):
         sim.placed[k].bits = lowest(sim.bits[sim.placed[k].node], sim.placed[k].gpus)
     for k in range(leave):
         other = sim.leaving[k]
-        flip(sim, other)
-        shift_all(sim.free, sim.levels, sim.spans, sim.jobs[other].span, -1)
+        toggle_bits(sim, other)
+        shift_all(sim.free, sim.levels, sim.allocations, sim.jobs[other].first_allocation, -1)
         sim.jobs[other].evicted = sim.pool.rounds
-        sim.evicted[walk.evicted] = other
-        walk.evicted += 1
+        sim.evicted[scan.evicted] = other
+        scan.evicted += 1
     for k in range(count):
-        keep(sim, sim.placed[k].node, sim.placed[k].bits)
-    sim.pool.claims += 0 if job.claim else 1
-    job.claim = sim.pool.rounds
+        reserve(sim, sim.placed[k].node, sim.placed[k].bits)
+    sim.pool.reservations += 0 if job.reservation_round else 1
+    job.reservation_round = sim.pool.rounds
 
 
 @compiled
-def flip(sim: Sim, j: int) -> None:
-    """The bits of a running job's GPUs: in use if they were free, else free."""
-    at = sim.jobs[j].span
+def toggle_bits(sim: Sim, j: int) -> None:
+    """Toggle the bits of a running job's GPUs between free and in use."""
+    at = sim.jobs[j].first_allocation
     while at >= 0:
-        span = sim.spans[at]
-        sim.bits[span.node] ^= span.bits
-        at = span.next
+        allocation = sim.allocations[at]
+        sim.bits[allocation.node] ^= allocation.bits
+        at = allocation.next
 
 
 @compiled
-def keep(sim: Sim, node: int, wanted: int) -> None:
-    """Of the wanted GPUs of a node those that are free, until the end of the round."""
-    walk = sim.walk
+def reserve(sim: Sim, node: int, wanted: int) -> None:
+    """Reserve the free ones of the wanted GPUs of a node until the end of the round."""
+    scan = sim.scan
     bits = sim.bits[node] & wanted
     if bits:
-        kept = sim.kept[walk.kept]
-        walk.kept += 1
-        kept.node = node
-        kept.bits = bits
-        kept.gpus = 0
+        reserved = sim.reserved[scan.reserved]
+        scan.reserved += 1
+        reserved.node = node
+        reserved.bits = bits
+        reserved.gpus = 0
         while bits:
             bits &= bits - 1
-            kept.gpus += 1
-        sim.bits[node] ^= kept.bits
-        board.shift(sim.free, sim.levels, node, -kept.gpus)
+            reserved.gpus += 1
+        sim.bits[node] ^= reserved.bits
+        board.shift(sim.free, sim.levels, node, -reserved.gpus)
 
 
 @compiled
-def give_back(sim: Sim) -> None:
-    """What was kept in this round is free again."""
-    board.give_back(sim.free, sim.levels, sim.kept, sim.walk.kept)
-    for k in range(sim.walk.kept):
-        sim.bits[sim.kept[k].node] |= sim.kept[k].bits
+def release_reserved(sim: Sim) -> None:
+    """Free all GPUs that this round reserved."""
+    board.give_back(sim.free, sim.levels, sim.reserved, sim.scan.reserved)
+    for k in range(sim.scan.reserved):
+        sim.bits[sim.reserved[k].node] |= sim.reserved[k].bits
 
 
 @compiled
 def wait_for_protected(sim: Sim, score: float) -> None:
-    """A round is due again when the first whom the job leads is protected no longer."""
-    walk = sim.walk
-    for k in range(walk.protected):
+    """Request a round for when the first protected job that this one leads may be stopped."""
+    scan = sim.scan
+    for k in range(scan.protected):
         protected = sim.protected[k]
         if protected.score + sim.rules.margin < score:
-            walk.residency_ms = min(walk.residency_ms, protected.until_ms)
+            scan.residency_ms = min(scan.residency_ms, protected.until_ms)

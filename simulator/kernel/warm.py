@@ -1,4 +1,4 @@
-"""What history would have learnt before a window begins: its jobs ran as soon as they came."""
+"""History before a window begins, as if its jobs had run as soon as they were submitted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.kernel.work import Work
 
 
 def learn_counts(work: Work, group_count: int | None = None) -> Floats:
-    """Counts [groups, BINS] after all jobs of `work`, in the order in which they would end."""
+    """Return counts [groups, BINS] after all jobs of `work`, in the order of their ends."""
     counts = np.zeros((group_count or work.group_count, BINS))
     ends_ms = work.submit_ms + work.duration_ms
     learn_all(np.argsort(ends_ms, kind="stable"), work.duration_ms, work.groups, counts)
@@ -27,7 +27,7 @@ def _program(sources: str) -> Callable[[Ints, Ints, Ints, Floats], None]:
         """The run times of these jobs, one after the other."""
         _ = sources
         for j in order:
-            estimates.learn(groups[j], counts, duration_ms[j] / 1000.0)
+            estimates.learn_run_time(groups[j], counts, duration_ms[j] / 1000.0)
 
     return learn_all
 

@@ -1,4 +1,4 @@
-"""A workload as the kernel reads it: integer ms, whole GPUs, groups of jobs alike as codes."""
+"""A workload as the kernel reads it: integer ms, whole GPUs, history groups as codes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Work:
     submit_ms: Ints
     duration_ms: Ints
     walltime_ms: Ints
-    """What a policy is told when its source is not history: here the true run time (oracle)."""
+    """Run time given to policies whose source is not history: here the true one (oracle)."""
     workers: Ints
     gpus: Ints
     """Per worker."""
     shape: Ints
     """Code of (workers, gpus)."""
-    dearer: NDArray[np.bool_]
-    """[S, S]: does shape b need at least what shape a needs?"""
+    costlier: NDArray[np.bool_]
+    """[S, S] whether shape b needs at least as much as shape a."""
     groups: Ints
     """[n, LEVELS] codes of `history.groups`, -1 where a job has none."""
     group_count: int
@@ -44,7 +44,7 @@ class Work:
         return self.workers * self.gpus
 
     def part(self, chosen: slice | NDArray[np.bool_]) -> Work:
-        """Some of the jobs; shapes and groups keep their codes."""
+        """Return some of the jobs; shapes and groups keep their codes."""
         own = (
             "submit_ms",
             "duration_ms",
@@ -60,7 +60,7 @@ class Work:
 
 
 def build_work(columns: Columns) -> Work:
-    """The jobs that ask for GPUs at all."""
+    """Return the jobs that request GPUs."""
     chosen = columns.gpus > 0
     workers = columns.workers[chosen].astype(np.int64)
     gpus = np.maximum(1, np.ceil(columns.gpus_per_worker[chosen])).astype(np.int64)
@@ -74,7 +74,7 @@ def build_work(columns: Columns) -> Work:
         workers=workers,
         gpus=gpus,
         shape=shape.reshape(-1).astype(np.int64),
-        dearer=np.asarray((shapes[:, None, :] <= shapes[None, :, :]).all(axis=2), np.bool_),
+        costlier=np.asarray((shapes[:, None, :] <= shapes[None, :, :]).all(axis=2), np.bool_),
         groups=groups,
         group_count=count,
         tenant=columns.tenant[chosen].astype(np.int64),
@@ -83,7 +83,7 @@ def build_work(columns: Columns) -> Work:
 
 
 def encode_groups(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
-    """The groups of `history.groups` as codes, and how many there are."""
+    """Return the groups of `history.groups` as level_codes [n, LEVELS], and their number."""
     tenant, user = columns.tenant[chosen], columns.user[chosen]
     names = np.array([*(alike(name) for name in columns.names), ""])
     name = np.unique(names, return_inverse=True)[1][columns.name[chosen]]
@@ -103,12 +103,12 @@ def encode_groups(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, in
         (known_name, (tenant, user, name)),
     )
     assert len(levels) == LEVELS
-    found = np.full((len(tenant), LEVELS), -1, np.int64)
+    groups = np.full((len(tenant), LEVELS), -1, np.int64)
     count = 0
     for level, (known, parts) in enumerate(levels):
         if known.any():
             rows = np.stack(parts, axis=1)[known]
-            codes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-            found[known, level] = codes + count
-            count += int(codes.max()) + 1
-    return found, count
+            level_codes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+            groups[known, level] = level_codes + count
+            count += int(level_codes.max()) + 1
+    return groups, count

@@ -1,1 +1,1 @@
-"""What a schedule was worth: pure functions over arrays of jobs, and how sure a difference is."""
+"""Measures of a schedule: pure functions over arrays of jobs, and intervals of differences."""

@@ -1,7 +1,7 @@
-"""How sure a gain is: paired bootstrap over blocks of jobs that were scheduled together.
+"""Paired bootstrap of a gain over blocks of jobs that were scheduled together.
 
 Jobs of one day share its queue, so they are drawn together: days of a continuous replay, or whole
-batches where windows are simulated apart. Both policies are drawn alike, which is what pairs them.
+batches where windows are simulated apart. Both policies get the same draws, which pairs them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ class Gain:
 
 
 def days(submit_s: Floats) -> Ints:
-    """The block of each job: its day, counted from the first submit."""
+    """Return the block of each job: its day, counted from the first submit."""
     day: Ints = ((submit_s - submit_s.min()) // DAY_S).astype(np.int64)
     return day
 
 
 def draws(blocks: int, resamples: int, seed: int) -> Floats:
-    """How often each resample takes each block: [resamples, blocks], rows add up to `blocks`."""
+    """Return how often each resample takes each block: [resamples, blocks], rows sum to
+    `blocks`.
+    """
     generator = np.random.default_rng(seed)
     return generator.multinomial(blocks, np.full(blocks, 1 / blocks), resamples).astype(np.float64)
 
@@ -50,16 +52,17 @@ def gain(
     seed: int = 0,
     level: float = LEVEL,
 ) -> Gain:
-    """Of the mean of `ours` [n] over that of `base` [n]; job i of both is the same job.
+    """Return the gain of the mean of `ours` [n] over that of `base` [n]; job i of both is the
+    same job.
 
     Raises ValueError for no jobs. A resample in which the base is 0 counts as no gain.
     """
     if not len(base):
         raise ValueError("a gain needs at least one job")
-    names, place = np.unique(block, return_inverse=True)
+    names, block_index = np.unique(block, return_inverse=True)
     taken = draws(len(names), resamples, seed)
-    drawn_base = taken @ np.bincount(place, base, len(names))
-    drawn_ours = taken @ np.bincount(place, ours, len(names))
+    drawn_base = taken @ np.bincount(block_index, base, len(names))
+    drawn_ours = taken @ np.bincount(block_index, ours, len(names))
     ratios = _ratio(drawn_base, drawn_ours)
     return _gain(float(base.mean()), float(ours.mean()), ratios, len(names), level)
 
@@ -74,26 +77,28 @@ def gain_at(
     seed: int = 0,
     level: float = LEVEL,
 ) -> Gain:
-    """As `gain`, of a quantile in (0, 1) instead of the mean."""
+    """Return the gain as `gain` does, of a quantile in (0, 1) instead of the mean."""
     if not len(base):
         raise ValueError("a gain needs at least one job")
-    names, place = np.unique(block, return_inverse=True)
+    names, block_index = np.unique(block, return_inverse=True)
     taken = draws(len(names), resamples, seed)
-    told = [_quantiles(values, place, taken, quantile) for values in (base, ours)]
-    whole = [_quantiles(v, place, np.ones((1, len(names))), quantile)[0] for v in (base, ours)]
-    return _gain(whole[0], whole[1], _ratio(*told), len(names), level)
+    drawn = [_quantiles(values, block_index, taken, quantile) for values in (base, ours)]
+    whole = [
+        _quantiles(v, block_index, np.ones((1, len(names))), quantile)[0] for v in (base, ours)
+    ]
+    return _gain(whole[0], whole[1], _ratio(*drawn), len(names), level)
 
 
 def _quantiles(values: Floats, place: Ints, taken: Floats, quantile: float) -> Floats:
-    """The least value up to which a share `quantile` of each resample's jobs lies."""
+    """Return the least value up to which a share `quantile` of each resample's jobs lies."""
     order = np.argsort(values, kind="stable")
     sorted_place = place[order]
-    found = np.empty(len(taken))
+    values_at = np.empty(len(taken))
     for row, counts in enumerate(taken):
-        seen = np.cumsum(counts[sorted_place])
-        at = np.searchsorted(seen, quantile * seen[-1])
-        found[row] = values[order[min(int(at), len(order) - 1)]]
-    return found
+        cumulated = np.cumsum(counts[sorted_place])
+        at = np.searchsorted(cumulated, quantile * cumulated[-1])
+        values_at[row] = values[order[min(int(at), len(order) - 1)]]
+    return values_at
 
 
 def _ratio(base: Floats, ours: Floats) -> Floats:

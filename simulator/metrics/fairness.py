@@ -1,4 +1,4 @@
-"""How evenly tenants were served."""
+"""Fairness between tenants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Fairness:
 
 
 def fairness(outcome: ScheduleOutcome, weights: Mapping[int, float] | None = None) -> Fairness:
-    """Over the window's jobs; a tenant code that `weights` lacks weighs 1."""
+    """Return the fairness over the window's jobs; a tenant code that `weights` lacks weighs 1."""
     chosen = outcome.in_window & outcome.fits
     codes = np.unique(outcome.tenant[chosen])
     if not codes.size:
@@ -53,22 +53,23 @@ def fairness(outcome: ScheduleOutcome, weights: Mapping[int, float] | None = Non
 
 
 def jain(values: Floats) -> float:
-    """Jain's index (sum x)^2 / (n sum x^2); 1 where nobody got anything."""
+    """Return Jain's index (sum x)^2 / (n sum x^2); 1 where all are 0."""
     squares = float((values**2).sum())
     return float(values.sum()) ** 2 / (len(values) * squares) if squares > 0 else 1.0
 
 
 def alone_s(submit_s: Floats, duration_s: Floats, gpus: Floats, share_gpus: float) -> Floats:
-    """JCT of each of a tenant's jobs (by submit) on its own `share_gpus`, as a fluid.
+    """Return the JCT of each of a tenant's jobs (by submit) alone on its own `share_gpus`, as a
+    fluid.
 
-    Job i is through at C_i = max(submit_i, C_i-1) + work_i / share, unrolled to sums and a
-    running maximum; a gang needs at least its own run time.
+    Job i ends at C_i = max(submit_i, C_i-1) + work_i / share, unrolled to sums and a running
+    maximum; a gang needs at least its own run time.
     """
     order = np.argsort(submit_s, kind="stable")
     spent = np.cumsum(duration_s[order] * gpus[order]) / share_gpus
     before = np.concatenate((np.zeros(1), spent[:-1]))
     through = spent + np.maximum.accumulate(submit_s[order] - before)
     jct = np.maximum(through - submit_s[order], duration_s[order])
-    found = np.empty_like(jct)
-    found[order] = jct
-    return np.maximum(found, 1e-3)
+    jct_s = np.empty_like(jct)
+    jct_s[order] = jct
+    return np.maximum(jct_s, 1e-3)

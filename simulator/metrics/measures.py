@@ -1,4 +1,4 @@
-"""The figures of one simulation: over the evaluation window's jobs, and over all jobs."""
+"""Measures of one simulation: over the evaluation window's jobs, and over all jobs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class JobMeasures:
-    """Of a set of jobs. `unfinished` jobs are counted with what they waited until the horizon;
-    `never_fit` have no times and are in no spread. Both are failures of the run."""
+    """Measures of a set of jobs.
+
+    `unfinished` jobs are counted with their wait until the horizon; `never_fit` have no times
+    and are in no spread. Both are failures of the run.
+    """
 
     jobs: int
     unfinished: int
@@ -42,7 +45,7 @@ class JobMeasures:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """`window` is what a comparison is about; `all` shows who starved outside it."""
+    """All measures: `window` is for comparisons; `all` shows starvation outside it."""
 
     window: JobMeasures
     all: JobMeasures
@@ -58,10 +61,11 @@ class Measures:
 
 
 def measure(outcome: ScheduleOutcome) -> Measures:
-    everybody = np.ones(len(outcome), np.bool_)
+    """Return all measures of an outcome."""
+    all_jobs = np.ones(len(outcome), np.bool_)
     return Measures(
         window=measure_jobs(outcome, outcome.in_window),
-        all=measure_jobs(outcome, everybody),
+        all=measure_jobs(outcome, all_jobs),
         utilisation=utilisation(outcome),
         fragmentation=outcome.fragmentation,
         makespan_s=makespan_s(outcome),
@@ -72,7 +76,7 @@ def measure(outcome: ScheduleOutcome) -> Measures:
 
 
 def measure_jobs(outcome: ScheduleOutcome, chosen: Bools) -> JobMeasures:
-    """`chosen` [jobs] says of whom."""
+    """Return the measures of the `chosen` [jobs]."""
     counted = chosen & outcome.fits
     return JobMeasures(
         jobs=int(chosen.sum()),
@@ -88,29 +92,34 @@ def measure_jobs(outcome: ScheduleOutcome, chosen: Bools) -> JobMeasures:
 
 
 def spread(values: Floats) -> Spread:
+    """Return mean and quantiles, NaN of no values."""
     if not values.size:
         return Spread(NAN, NAN, NAN, NAN)
     median, p90, p99 = np.percentile(values, (50, 90, 99))
     return Spread(float(values.mean()), float(median), float(p90), float(p99))
 
 
-def share(which: Bools) -> float:
-    return float(which.mean()) if which.size else NAN
+def share(flags: Bools) -> float:
+    """Return the share of True, NaN of no values."""
+    return float(flags.mean()) if flags.size else NAN
 
 
 def utilisation(outcome: ScheduleOutcome) -> float:
+    """Return GPU-seconds held in the window over its capacity."""
     low, high = outcome.window_s
     offered = outcome.capacity_gpus * (high - low)
     return outcome.busy_gpu_s / offered if offered > 0 else NAN
 
 
 def makespan_s(outcome: ScheduleOutcome) -> float:
+    """Return the time from the first submit to the last end."""
     if not outcome.ended.any():
         return NAN
     return float(np.nanmax(outcome.end_s) - outcome.submit_s.min())
 
 
 def lost_share(outcome: ScheduleOutcome) -> float:
+    """Return the share of GPU-seconds held that was lost."""
     held = float((outcome.held_s * outcome.gpus).sum())
     return float((outcome.lost_s * outcome.gpus).sum()) / held if held > 0 else 0.0
 
@@ -118,7 +127,7 @@ def lost_share(outcome: ScheduleOutcome) -> float:
 def busy_gpu_s(
     begin_s: Floats, end_s: Floats, gpus: Floats, window_s: tuple[float, float]
 ) -> float:
-    """GPU-seconds that runs [n] hold between the window's ends; a run without end is NaN."""
+    """Return GPU-seconds that runs [n] hold within the window; a run without end is NaN."""
     low, high = window_s
     until = np.where(np.isnan(end_s), high, np.minimum(end_s, high))
     return float((np.maximum(until - np.maximum(begin_s, low), 0.0) * gpus).sum())
@@ -131,7 +140,7 @@ def offered_load(
     capacity_gpus: float,
     window_s: tuple[float, float],
 ) -> float:
-    """Work submitted in the window over what its GPUs could do in it; 1 is all they can."""
+    """Return the work submitted in the window over its capacity; 1 fills it."""
     low, high = window_s
     within = (submit_s >= low) & (submit_s < high)
     work = float((duration_s[within] * gpus[within]).sum())

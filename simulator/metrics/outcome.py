@@ -1,4 +1,4 @@
-"""What became of the jobs of one simulation, whichever engine ran it."""
+"""Outcome of the jobs of one simulation, of either engine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ BOUND_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOutcome:
-    """Row i of every array is the same job; times in cluster seconds of one clock.
+    """Times and GPUs of all jobs; row i of every array is the same job, in cluster seconds of
+    one clock.
 
-    NaN is what did not happen before `horizon_s`, where the simulation ended. Jobs are never
-    left out: one that could not fit into the pool at all has `fits` False, NaN times and no GPUs.
+    NaN did not happen before `horizon_s`, where the simulation ended. Jobs are never left out:
+    one that could not fit into the pool at all has `fits` False, NaN times and no GPUs.
     """
 
     submit_s: Floats
     start_s: Floats
-    """When it first got its GPUs."""
+    """First allocation of its GPUs."""
     end_s: Floats
     duration_s: Floats
-    """The work it brought: its time on GPUs if it is never stopped."""
+    """Work of the job: its time on GPUs if it is never stopped."""
     gpus: Floats
     tenant: Ints
     starts: Ints
@@ -36,11 +37,11 @@ class ScheduleOutcome:
     held_s: Floats
     """Time on GPUs over all attempts, lost work and restarts included."""
     lost_s: Floats
-    """The part of it that was done for nothing: work after a checkpoint, and restarts."""
+    """Part of `held_s` that was lost: work after a checkpoint, and restarts."""
     fits: Bools
     capacity_gpus: float
     window_s: tuple[float, float]
-    """What is evaluated: jobs submitted in [from, to), GPUs held between them."""
+    """Evaluation window: jobs submitted in [from, to), GPUs held between them."""
     busy_gpu_s: float
     """GPU-seconds held within the window."""
     horizon_s: float
@@ -61,7 +62,7 @@ class ScheduleOutcome:
 
     @property
     def jct_s(self) -> Floats:
-        """Submit to end; of a job that has not ended the time until now, which is a lower bound."""
+        """Submit to end; of a job that has not ended the time until now, a lower bound."""
         return np.where(self.ended, self.end_s, self.horizon_s) - self.submit_s
 
     @property

@@ -9,7 +9,7 @@ from simulator.metrics.outcome import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class PolicyJobs:
-    """One policy's jobs: what is compared, per job; `block` are jobs that share a queue."""
+    """Compared figures of one policy's jobs; jobs of one `block` share a queue."""
 
     delay_s: Floats
     """JCT less the work: waiting, restarts and lost work."""

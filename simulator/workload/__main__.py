@@ -1,4 +1,4 @@
-"""`python -m simulator.workload describe TRACE`: a workload's numbers, for people or as JSON."""
+"""`python -m simulator.workload describe TRACE`: summarize a workload, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 @app.callback()
 def workload() -> None:
-    """Look at job traces before replaying them."""
+    """Describe job traces before a replay."""
 
 
 @app.command()
@@ -35,14 +35,14 @@ def describe(
     target_wall_s: Annotated[float, typer.Option(min=1, help="wall seconds to end within")] = 160,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object")] = False,
 ) -> None:
-    """Say what TRACE holds and how its replay would go."""
+    """Describe TRACE and the expected course of its replay."""
     try:
-        found = load(trace, jobs, seed=seed)
+        trace_jobs = load(trace, jobs, seed=seed)
     except TraceError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_TRACE) from error
     summary = summarize(
-        found.jobs, capacity_gpus, target_wall_s, found.never_started, found.left_out
+        trace_jobs.jobs, capacity_gpus, target_wall_s, trace_jobs.never_started, trace_jobs.left_out
     )
     if as_json:
         typer.echo(json.dumps(asdict(summary)))

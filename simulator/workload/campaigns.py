@@ -1,10 +1,10 @@
 """A seeded workload after a `Profile`: users who submit the same named job again and again.
 
-Users come by the hours of the day (a Poisson process) and submit a burst of one named job; the next
-time they repeat one of their latest names, or make a new one, which may belong to a family that
-they had before ("unet-3-v2"). The GPUs belong to the name. How long a job runs is a sum of three
-normal parts, of the family, the name and the single run, taken through the published quantiles of
-its size: single durations keep the published distribution, and history is worth having.
+Users arrive by the hours of the day (a Poisson process) and submit a burst of one named job; the
+next time they repeat one of their latest names, or make a new one, which may belong to an earlier
+family of theirs ("unet-3-v2"). The GPUs belong to the name. A run time is a sum of three normal
+parts, of the family, the name and the single run, mapped through the published quantiles of its
+size: single durations keep the published distribution, and history is informative.
 
 Only `Random.random` is drawn, which Python keeps stable: a seed gives the same jobs everywhere, and
 fewer jobs of a seed are a prefix of more.
@@ -31,7 +31,7 @@ REPEATS = 0.6
 """Share of bursts that repeat a name: 78 to 94 % of all jobs have had their name before."""
 
 LATEST = 4
-"""Names that a user goes back to."""
+"""Latest names that a user repeats."""
 
 SAME_FAMILY = 0.6
 """Share of new names that belong to a family of the user's."""
@@ -42,9 +42,10 @@ names and durations of its users at once: assumed."""
 
 GUESS_SIGMAS = 1.0
 WALLTIMES_S = tuple(3600.0 * hours for hours in (0.5, 1, 2, 4, 8, 12, 24, 48, 96, 168, 336, 672))
-"""What users ask for: the next round figure above what their name usually needs, one standard
+"""Requested walltimes: the next round figure above the usual need of the name, one standard
 deviation up, and never less than the run. Assumed, after the archives of batch systems, in which
-estimates are few round figures and mostly far too long (Mu'alem and Feitelson, TPDS 2001)."""
+estimates are few round figures and mostly far too long (Mu'alem and Feitelson, TPDS 2001).
+"""
 
 WORDS = ("bert", "resnet", "unet", "gpt", "vit", "dlrm", "wav2vec", "gan", "yolo", "moe")
 
@@ -67,7 +68,7 @@ class _Name:
 
 @dataclass(slots=True)
 class _User:
-    """`families` holds the word and the level of each."""
+    """A user with the words and levels of its `families`, and its names."""
 
     tenant: str
     name: str
@@ -76,7 +77,7 @@ class _User:
 
 
 class _Chance:
-    """Draws of one seed."""
+    """Random draws of one seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -104,7 +105,7 @@ class _Chance:
 def generate_campaigns(
     profile: Profile, jobs: int, seed: int, tenants: Sequence[str]
 ) -> list[WorkloadJob]:
-    """`jobs` jobs by time; `tenants` get the profile's shares in their order.
+    """Generate `jobs` jobs by time; `tenants` get the profile's shares in their order.
 
     Time counts from nine in the morning of the first day.
     """
@@ -118,10 +119,10 @@ def generate_campaigns(
 
 
 def duration_s(profile: Profile, gpus: float, normal: float) -> float:
-    """The duration that as many jobs of this size stay below as a normal value stays below it."""
-    sizes = [found.gpus for found in profile.classes]
-    place = min(bisect_left(sizes, gpus), len(sizes) - 1)
-    quantiles_s = profile.classes[place].quantiles_s
+    """Return the duration at the normal value's quantile of the jobs of this size."""
+    sizes = [size_class.gpus for size_class in profile.classes]
+    index = min(bisect_left(sizes, gpus), len(sizes) - 1)
+    quantiles_s = profile.classes[index].quantiles_s
     share = _NORMAL.cdf(normal)
     upper = min(bisect_right(LEVELS, share), len(LEVELS) - 1)
     low, high = math.log(quantiles_s[upper - 1]), math.log(quantiles_s[upper])
@@ -140,7 +141,7 @@ class _Submit:
 
 
 def _users(profile: Profile, tenants: Sequence[str]) -> list[tuple[float, _User]]:
-    """Each user with the cumulated weight up to him."""
+    """Return each user with the cumulated weight up to it."""
     shares = [*profile.tenants, *[profile.tenants[-1]] * len(tenants)]
     ranks = [1 / (rank + 1) for rank in range(USERS_PER_TENANT)]
     weights = [
@@ -201,9 +202,9 @@ def _name(chance: _Chance, profile: Profile, sizes: Sequence[float], user: _User
         user.families.append((word, level))
     own = math.sqrt(FAMILY_PART) * level + math.sqrt(NAME_PART) * chance.normal()
     gpus = profile.sizes[chance.pick(sizes)][0]
-    made = _Name(f"{word}-v{len(user.names)}", gpus, own)
-    user.names.append(made)
-    return made
+    named = _Name(f"{word}-v{len(user.names)}", gpus, own)
+    user.names.append(named)
+    return named
 
 
 def _by_time(bursts: Iterator[list[_Submit]]) -> Iterator[_Submit]:

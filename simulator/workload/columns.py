@@ -1,4 +1,4 @@
-"""A workload as arrays, for a kernel that has no use for a hundred thousand objects."""
+"""A workload as arrays, for the compiled kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 UNKNOWN = -1
-"""Code of what the trace does not say."""
+"""Code of a value that the trace lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,19 @@ class Columns:
 
 
 def head(columns: Columns, jobs: int | None) -> Columns:
-    """The first `jobs` rows, under the same codes; all of them for None."""
+    """Return the first `jobs` rows, under the same codes; all of them for None."""
     if jobs is None:
         return columns
-    kept = {
-        found.name: getattr(columns, found.name)[:jobs]
-        for found in fields(columns)
-        if isinstance(getattr(columns, found.name), np.ndarray)
+    rows = {
+        column.name: getattr(columns, column.name)[:jobs]
+        for column in fields(columns)
+        if isinstance(getattr(columns, column.name), np.ndarray)
     }
-    return replace(columns, **kept, job_keys=columns.job_keys[:jobs])
+    return replace(columns, **rows, job_keys=columns.job_keys[:jobs])
 
 
 def columns_of(table: pa.Table, never_started: int) -> Columns:
-    """Arrays of a table that `table.started` returned."""
+    """Return the arrays of a table that `table.started_jobs` returned."""
     gangs = shape_gangs(numbers(table, "gpus"), numbers(table, "workers"))
     tenant, tenants = encode_column(table, "tenant", name_of)
     user, users = encode_column(table, "user", name_of)
@@ -109,18 +109,19 @@ def columns_of(table: pa.Table, never_started: int) -> Columns:
 def encode_column(
     table: pa.Table, column: str, word: Callable[[str], str]
 ) -> tuple[Codes, tuple[str, ...]]:
-    """Codes and vocabulary of a text column, each text as its `word`; null and "" are unknown.
+    """Return codes and vocabulary of a text column, each text as its `word`; null and "" are
+    unknown.
 
     Two texts with one word share a code.
     """
     encoded = table[column].combine_chunks().dictionary_encode()
     texts: Sequence[str] = encoded.dictionary.to_pylist()
     words = [word(text) if text else "" for text in texts]
-    place = {found: code for code, found in enumerate(dict.fromkeys(filter(None, words)))}
+    codes = {word_: code for code, word_ in enumerate(dict.fromkeys(filter(None, words)))}
     # The last entry is what a null's index, -1, picks.
-    meant = np.array([*(place.get(found, UNKNOWN) for found in words), UNKNOWN], np.int32)
+    code_of = np.array([*(codes.get(word_, UNKNOWN) for word_ in words), UNKNOWN], np.int32)
     indices = encoded.indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
-    return meant[indices], tuple(place)
+    return code_of[indices], tuple(codes)
 
 
 def _share(table: pa.Table, column: str, workers: Floats, unknown: float) -> Floats:
@@ -129,6 +130,6 @@ def _share(table: pa.Table, column: str, workers: Floats, unknown: float) -> Flo
 
 
 def _outcomes(state: Codes, states: Sequence[str]) -> NDArray[np.int8]:
-    told = [OUTCOMES.get(text) for text in states]
-    meant = [UNKNOWN if outcome is None else int(outcome) for outcome in told]
-    return np.array([*meant, UNKNOWN], np.int8)[state]
+    outcomes = [OUTCOMES.get(text) for text in states]
+    codes = [UNKNOWN if outcome is None else int(outcome) for outcome in outcomes]
+    return np.array([*codes, UNKNOWN], np.int8)[state]

@@ -1,4 +1,4 @@
-"""Comma-separated tables of public traces, column by column, with errors that name the field."""
+"""Comma-separated tables of public traces, read by column, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any] | pa.ChunkedArray | pa.Array]
 
 EMPTY = ("", "nan", "NaN", "None", "NULL", "null")
-"""What the public files write where they say nothing."""
+"""Texts of the public files for an empty value."""
 
 BLOCK_BYTES = 8 << 20
 # How Arrow words what has a rule of its own here. (Its handler of invalid rows, which would be told
@@ -34,9 +34,9 @@ _UTF8, _NO_ROWS = "UTF8", ("Empty CSV file", "Could not skip initial")
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Some columns of a block of rows, as text; null where the file says nothing.
+    """Some columns of a block of rows, as text; null where the file has no value.
 
-    `first_row` is the block's place in the file: rows in errors count from the file's first.
+    `first_row` is the block's position in the file: rows in errors count from the file's first.
     """
 
     file: Path
@@ -50,17 +50,17 @@ class Sheet:
         return column in self.table.column_names
 
     def text(self, column: str) -> pa.ChunkedArray:
-        """A column that the file lacks is all null."""
+        """Return a column; one that the file lacks is all null."""
         if self.has(column):
             return self.table[column]
         return pa.chunked_array([pa.nulls(len(self), pa.string())])
 
     def number(self, column: str) -> Floats:
-        """Empty is NaN; what is no number is refused by its row."""
+        """Return a column of numbers; empty is NaN, other text is an error with its row."""
         return self._converted(column, pa.float64(), float, "a number")
 
     def time_s(self, column: str) -> Floats:
-        """Seconds of a common epoch; empty is NaN. With or without a zone, but all alike."""
+        """Return seconds of a common epoch; empty is NaN. All with a zone, or all without."""
         zoned = _zoned(self.text(column))
         kind = pa.timestamp("s", "UTC" if zoned else None)
         rule = "a time such as 2020-06-09 18:41:01" + ("+08:00" if zoned else "")
@@ -95,7 +95,7 @@ def read_blocks(
     optional: Sequence[str] = (),
     names: Sequence[str] | None = None,
 ) -> Iterator[Sheet]:
-    """The `required` and, where the file has them, the `optional` columns, block by block.
+    """Yield the `required` and, where the file has them, the `optional` columns, block by block.
 
     `names` are the columns of a file without a header. Raises TraceError for a missing column, a
     row of another length, text that is not UTF-8, and a file without rows.
@@ -114,7 +114,7 @@ def read_blocks(
 
 
 def gather_blocks(sheets: Iterable[Sheet], convert: Callable[[Sheet], Columns]) -> pa.Table:
-    """All blocks as `convert` makes them; NaN becomes null, `row` is the row of the file."""
+    """Return all blocks after `convert`; NaN becomes null, `row` is the row of the file."""
     tables = []
     for sheet in sheets:
         rows = np.arange(sheet.first_row, sheet.first_row + len(sheet))
@@ -123,7 +123,7 @@ def gather_blocks(sheets: Iterable[Sheet], convert: Callable[[Sheet], Columns]) 
 
 
 def to_table(columns: Columns) -> pa.Table:
-    """A table of numpy and arrow columns; NaN becomes null."""
+    """Return a table of numpy and arrow columns; NaN becomes null."""
     arrays = {
         name: pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
         for name, values in columns.items()
@@ -132,14 +132,14 @@ def to_table(columns: Columns) -> pa.Table:
 
 
 def map_texts(texts: pa.ChunkedArray, words: Mapping[str, str], otherwise: str) -> pa.Array:
-    """Each text as its word, whatever its case; `otherwise` for others, null for null."""
+    """Map each text to its word, ignoring case; `otherwise` for others, null for null."""
     encoded = texts.combine_chunks().dictionary_encode()
     meant = [words.get(text.lower(), otherwise) for text in encoded.dictionary.to_pylist()]
     return pa.array(meant, pa.string()).take(encoded.indices)
 
 
 def read_header(file: Path) -> list[str]:
-    """The header of a table."""
+    """Return the column names of a table."""
     head = peek(file)
     if not head.strip():
         raise TraceError(file, "is empty")
@@ -174,8 +174,8 @@ def _blocks(
 
 
 def _refused_row(file: Path, error: Exception, header_rows: int) -> TraceError:
-    if found := _WRONG_LENGTH.search(str(error)):
-        row, expected, actual = map(int, found.groups())
+    if match := _WRONG_LENGTH.search(str(error)):
+        row, expected, actual = map(int, match.groups())
         rule = f"must have {expected} columns, has {actual}"
         return TraceError(file, rule, row=row - 1 - header_rows)
     if any(words in str(error) for words in _NO_ROWS):

@@ -1,4 +1,4 @@
-"""What a workload holds, in numbers a person wants to know before replaying it."""
+"""Summary of a workload before its replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.workload.scale import ReplayPlan, plan_replay
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Times in cluster seconds, GPUs in devices; `plan` says how the replay would go."""
+    """Times in cluster seconds, GPUs in devices; `plan` is the expected replay."""
 
     jobs: int
     never_started: int
@@ -41,7 +41,7 @@ def summarize(
     never_started: int = 0,
     left_out: Mapping[str, int] | None = None,
 ) -> Summary:
-    """Of at least one job, ordered by time."""
+    """Return the summary of at least one job, ordered by time."""
     durations_s = [job.duration_s for job in jobs]
     return Summary(
         jobs=len(jobs),

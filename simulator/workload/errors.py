@@ -1,4 +1,4 @@
-"""What is wrong with a trace: the file, and where in it."""
+"""Errors of a trace, with the file, column and row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class TraceError(Exception):
-    """A trace cannot be read; `row` counts the rows of data from 0, in the order of the file."""
+    """Raised if a trace cannot be read; `row` counts rows of data from 0 in file order."""
 
     def __init__(
         self, file: Path, rule: str, *, column: str | None = None, row: int | None = None
@@ -19,5 +19,5 @@ class TraceError(Exception):
 
 
 def first_line(error: Exception) -> str:
-    """A library's message, cut to the line that says what is wrong."""
+    """Return the first line of a library's message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

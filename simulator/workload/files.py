@@ -1,4 +1,4 @@
-"""Trace files as bytes: plain or gzipped, and what they begin with."""
+"""Trace files as bytes, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAR = slice(257, 262)
 
 @contextmanager
 def open_trace(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked where it is gzipped, whatever its name says.
+    """Open a file, unpacked where it is gzipped, whatever its name.
 
     Raises TraceError for what cannot be opened or unpacked, also while the caller reads.
     """
@@ -40,7 +40,7 @@ def open_trace(path: Path) -> Iterator[IO[bytes]]:
 
 
 def peek(path: Path) -> bytes:
-    """What the file begins with, unpacked."""
+    """Return the beginning of the file, unpacked."""
     with open_trace(path) as stream:
         head = stream.read(PEEK_BYTES)
     if head[_TAR] == b"ustar":
@@ -49,7 +49,7 @@ def peek(path: Path) -> bytes:
 
 
 def undecodable_row(path: Path, header_rows: int) -> int | None:
-    """The first row of data that is not UTF-8."""
+    """Return the first row of data that is not UTF-8."""
     with open_trace(path) as stream:
         for line, text in enumerate(stream):
             try:

@@ -1,4 +1,4 @@
-"""The formats of public traces: by name, or by what a file looks like."""
+"""Formats of public traces: by name, or detected from a file."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _HEADERS = (
 
 
 def split(trace: str) -> tuple[str | None, str]:
-    """`swf:log.gz` is the format and the path; a trace without a known format is all path."""
+    """Split `swf:log.gz` into format and path; a trace without a known format is all path."""
     name, colon, path = trace.partition(":")
     return (name, path) if colon and name in READERS else (None, trace)
 
 
 def detect_format(path: Path) -> str:
-    """The format of a file or folder, by its name and then by its beginning."""
+    """Return the format of a file or folder, by its name and then by its beginning."""
     if path.is_dir():
         return _of_folder(path)
     if path.suffix == ".parquet":

@@ -1,4 +1,4 @@
-"""The gang rule of `rows.gang` for a whole column of jobs at once."""
+"""The gang rule of `rows.make_gang` for a whole column of jobs at once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from simulator.workload.rows import NODE_GPUS, WORKER_SIZES
 Floats = NDArray[np.float64]
 
 SHARE_DIGITS = 6
-"""GPUs of one worker, where a total is divided by a number of workers: 0.3 / 3 is 0.1."""
+"""Digits of a worker's GPUs where a total is divided by a number of workers: 0.3 / 3 is 0.1."""
 
 
 class Gangs(NamedTuple):
-    """Per job: its workers (whole, at least 1) and the GPUs of each."""
+    """Workers per job (whole, at least 1) and the GPUs of each."""
 
     workers: Floats
     gpus_per_worker: Floats
 
 
 def make_gangs(gpus: Floats) -> Gangs:
-    """`rows.gang` of each of `gpus` (devices of the whole job, not negative)."""
+    """Return `rows.make_gang` of each of `gpus` (devices of the whole job, not negative)."""
     whole = gpus == np.floor(gpus)
     size = np.select([gpus % size == 0 for size in WORKER_SIZES], WORKER_SIZES, 1.0)
     size = np.where(gpus <= NODE_GPUS, gpus, size)
@@ -33,13 +33,13 @@ def make_gangs(gpus: Floats) -> Gangs:
 
 
 def shape_gangs(gpus: Floats, declared: Floats) -> Gangs:
-    """As `gangs`, but a job that says how many workers it has (`declared`, else NaN) keeps them.
+    """Return gangs as `make_gangs`, but with the `declared` workers where they are not NaN.
 
-    A declared worker that is no worker of Berth (1.5 GPUs, or more than a node has) is itself cut
-    by the rule, so that the job has a multiple of the workers that it declared.
+    A declared worker that Berth has not (1.5 GPUs, or more than a node has) is itself split by
+    the rule, so that the job has a multiple of its declared workers.
     """
     known = ~np.isnan(declared)
     count = np.where(known, declared, 1.0)
     share = np.where(known, np.round(gpus / count, SHARE_DIGITS), gpus)
-    each = make_gangs(share)
-    return Gangs(each.workers * count, each.gpus_per_worker)
+    gangs = make_gangs(share)
+    return Gangs(gangs.workers * count, gangs.gpus_per_worker)

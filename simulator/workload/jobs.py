@@ -1,4 +1,4 @@
-"""Between arrays and rows: the same jobs either way."""
+"""Conversion between arrays and rows of jobs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ _OUTCOMES = {1: True, 0: False, UNKNOWN: None}
 
 
 def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list[WorkloadJob]:
-    """The first `count` jobs (None: all); one without a tenant gets one of `tenants`.
+    """Return the first `count` jobs (None: all); one without a tenant gets one of `tenants`.
 
-    By its user where it has one, so that a user stays within one tenant; else by its key.
+    It is chosen by the user where there is one, so that a user stays within one tenant; else by
+    key.
     """
-    kept = slice(count)
+    rows_kept = slice(count)
     rows = zip(
-        columns.job_keys[kept],
-        _words(columns.tenant[kept], columns.tenants),
-        _words(columns.user[kept], columns.users),
-        _words(columns.name[kept], columns.names),
-        columns.submit_s[kept].tolist(),
-        columns.duration_s[kept].tolist(),
-        columns.workers[kept].tolist(),
-        columns.gpus_per_worker[kept].tolist(),
-        _words(columns.gpu_type[kept], columns.gpu_types),
-        columns.cpus[kept].tolist(),
-        columns.mem_gib[kept].tolist(),
-        columns.outcome[kept].tolist(),
-        _optional(columns.walltime_s[kept]),
-        _words(columns.qos[kept], columns.qos_classes),
-        _optional(columns.queue_s[kept]),
+        columns.job_keys[rows_kept],
+        _words(columns.tenant[rows_kept], columns.tenants),
+        _words(columns.user[rows_kept], columns.users),
+        _words(columns.name[rows_kept], columns.names),
+        columns.submit_s[rows_kept].tolist(),
+        columns.duration_s[rows_kept].tolist(),
+        columns.workers[rows_kept].tolist(),
+        columns.gpus_per_worker[rows_kept].tolist(),
+        _words(columns.gpu_type[rows_kept], columns.gpu_types),
+        columns.cpus[rows_kept].tolist(),
+        columns.mem_gib[rows_kept].tolist(),
+        columns.outcome[rows_kept].tolist(),
+        _optional(columns.walltime_s[rows_kept]),
+        _words(columns.qos[rows_kept], columns.qos_classes),
+        _optional(columns.queue_s[rows_kept]),
         strict=True,
     )
     return [
@@ -46,7 +47,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
             submit_s,
             duration_s,
             workers,
-            each,
+            gpus_per_worker,
             gpu_type,
             cpus,
             mem_gib,
@@ -63,7 +64,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
             submit_s,
             duration_s,
             workers,
-            each,
+            gpus_per_worker,
             gpu_type,
             cpus,
             mem_gib,
@@ -76,7 +77,7 @@ def jobs_of(columns: Columns, count: int | None, tenants: Sequence[str]) -> list
 
 
 def columns_from(jobs: Sequence[WorkloadJob], never_started: int = 0) -> Columns:
-    """Arrays of jobs that are ordered by (submit, key)."""
+    """Return the arrays of jobs that are ordered by (submit, key)."""
     tenant, tenants = _codes(job.tenant for job in jobs)
     user, users = _codes(None if job.user == UNKNOWN_USER else job.user for job in jobs)
     name, names = _codes(job.name for job in jobs)
@@ -123,9 +124,9 @@ def _floats(values: Iterable[float | None]) -> Floats:
 
 
 def _codes(words: Iterable[str | None]) -> tuple[Codes, tuple[str, ...]]:
-    place: dict[str, int] = {}
-    codes = [UNKNOWN if word is None else place.setdefault(word, len(place)) for word in words]
-    return np.array(codes, np.int32), tuple(place)
+    code_of: dict[str, int] = {}
+    codes = [UNKNOWN if word is None else code_of.setdefault(word, len(code_of)) for word in words]
+    return np.array(codes, np.int32), tuple(code_of)
 
 
 def _code(succeeded: bool | None) -> int:

@@ -1,4 +1,4 @@
-"""Where traces lie: a path, or a name in the folder of shared traces beside the project."""
+"""Lookup of traces: a path, or a name in the folder of shared traces beside the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 
 
 def locate(name: str, folder: Path = TRACES) -> Path:
-    """A file or folder as it stands, else a file of `folder`, suffix optional."""
+    """Return a file or folder as named, else a file of `folder`, suffix optional."""
     for candidate in (Path(name), folder / name, folder / f"{name}.parquet"):
         if candidate.is_file() or (name and candidate.is_dir()):
             return candidate
@@ -23,7 +23,7 @@ def locate(name: str, folder: Path = TRACES) -> Path:
 
 
 def job_traces(folder: Path = TRACES) -> list[Path]:
-    """The parquet files of `folder` that have the columns of a job trace, by name."""
+    """Return the parquet files of `folder` that have the columns of a job trace, by name."""
     return [path for path in sorted(folder.glob("*.parquet")) if _holds_jobs(path)]
 
 

@@ -1,4 +1,4 @@
-"""How long a pool takes for a workload, when each job starts as soon as its GPUs are free."""
+"""Time that a pool takes for a workload if each job starts as soon as its GPUs are free."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MILLI = 1000
 
 
 def makespan_s(jobs: Sequence[WorkloadJob], capacity_gpus: float) -> float:
-    """Cluster seconds from the first submit to the last end.
+    """Return cluster seconds from the first submit to the last end.
 
-    First come, first served, but a job that does not fit now is skipped, not waited for. Only the
-    sum of the GPUs counts, no nodes: a real pool is somewhat slower. No job may exceed the pool.
+    First come, first served, but a job that does not fit now is skipped. Only the sum of the GPUs
+    counts, no nodes: a real pool is somewhat slower. No job may exceed the pool.
     """
     pool = _Pool(_milli(capacity_gpus))
     ordered = sorted(jobs, key=lambda job: (job.submit_s, job.job_key))

@@ -1,4 +1,4 @@
-"""Names of a trace as names of Berth, and tenants for the jobs of a trace that has none."""
+"""Names of a trace as names of Berth, and tenants for the jobs of a trace without tenants."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def slug(text: str) -> str:
-    """Lower case, other characters as `-`, cut: readable, but two texts may share one slug."""
+    """Return a readable name of lower-case letters, cut; two texts may share one."""
     return _OTHER.sub("-", text.lower()).strip("._-")[:NAME_LENGTH].strip("._-")
 
 
 def name_of(text: str) -> str:
-    """`text` itself where it is a legal name; else its slug and a digest, so that none collide."""
+    """Return `text` if it is a legal name; else its slug and a digest, so that none collide."""
     if len(text) <= NAME_LENGTH and _NAME.fullmatch(text):
         return text
     kept = slug(text)[: NAME_LENGTH - _DIGEST_LENGTH - 1].rstrip("._-")
@@ -32,11 +32,11 @@ def name_of(text: str) -> str:
 
 
 def text_of(text: str) -> str:
-    """Free text without control characters, cut to what a job's name may hold."""
+    """Return free text without control characters, cut to the length of a job's name."""
     return _CONTROL.sub(" ", text)[:TEXT_LENGTH]
 
 
 def assign_tenant(key: str, tenants: Sequence[str]) -> str:
-    """One of `tenants`, by a hash of the key: the same in every run and for every slice."""
+    """Return one of `tenants` by a hash of the key: the same in every run and for every slice."""
     digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
     return tenants[int.from_bytes(digest[:8], "big") % len(tenants)]

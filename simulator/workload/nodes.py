@@ -1,6 +1,6 @@
-"""Lists of real nodes: what a pool that replays a trace may be made of.
+"""Lists of real nodes, for a pool that replays a trace.
 
-Known by their columns, as CSV (plain or gzipped) or parquet:
+Detected by their columns, as CSV (plain or gzipped) or parquet:
 `openb_node_list_*.csv` (Alibaba 2023: sn, cpu_milli, memory_mib, gpu, model),
 `pai_machine_spec.csv` (Alibaba PAI 2020, no header: machine, gpu_type, cap_cpu, cap_mem, cap_gpu),
 and `node_info_df.csv` (Alibaba spot 2026: gpu_model, gpu_capacity_num, cpu_num, node_name).
@@ -30,7 +30,7 @@ CPU_ONLY = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadNode:
-    """GPUs in devices, 0 for a node without; None is what the list does not say."""
+    """A node; GPUs in devices, 0 for none; None where the list has no value."""
 
     name: str
     gpus: int
@@ -41,7 +41,7 @@ class WorkloadNode:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Which column says what, and how many of its units are one core or one GiB."""
+    """Columns of a list, and how many of their units are one core or one GiB."""
 
     name: str
     gpus: str
@@ -67,22 +67,22 @@ _FORMS = (
 
 
 def read_nodes(trace: str) -> list[WorkloadNode]:
-    """The nodes of a list, by path or by name under the shared traces, in the file's order.
+    """Read the nodes of a list, by path or by name under the shared traces, in the file's order.
 
-    Raises TraceError by file, row and column.
+    Raises TraceError with file, row and column.
     """
     path = locate(trace)
     return [node for sheet in _sheets(path) for node in _nodes(sheet, _form(path, sheet))]
 
 
 def gpus_by_type(nodes: list[WorkloadNode]) -> Mapping[str, int]:
-    """GPUs of each type, by name; nodes without GPUs count nowhere."""
-    found: dict[str, int] = {}
+    """Return the GPUs of each type, by name; nodes without GPUs are not counted."""
+    gpus: dict[str, int] = {}
     for node in nodes:
         if node.gpus:
             kind = node.gpu_type or "unknown"
-            found[kind] = found.get(kind, 0) + node.gpus
-    return dict(sorted(found.items()))
+            gpus[kind] = gpus.get(kind, 0) + node.gpus
+    return dict(sorted(gpus.items()))
 
 
 def _sheets(path: Path) -> list[Sheet]:
@@ -142,8 +142,8 @@ def _checked(sheet: Sheet, column: str) -> Floats:
 
 
 def _kind(text: str | None, gpus: float) -> str | None:
-    found = slug(text or "")
-    return found if gpus and found and found != CPU_ONLY else None
+    name = slug(text or "")
+    return name if gpus and name and name != CPU_ONLY else None
 
 
 def _optional(values: Floats) -> list[float | None]:

@@ -1,9 +1,9 @@
 """Published statistics of real clusters, which the synthetic generator follows.
 
 Every number is a statistic of the public data set that its profile names (counts, quantiles and
-shares; no rows of it): tests hold the generator to them. What no public data set says, how alike
-the runs of one name are and how often a name comes back, is set so that the correlation of
-successive durations comes out as published, and is marked as such.
+shares; no rows of it), and tests hold the generator to them. No public data set has the similarity
+of runs of one name and the frequency of a name: they are set so that the correlation of successive
+durations is as published, and are marked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEVELS = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
-"""Shares of jobs that a `SizeClass.quantiles_s` belongs to."""
+"""Shares of jobs, one per `SizeClass.quantiles_s`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One job of a workload, and how a number of GPUs becomes a gang of workers."""
+"""One job of a workload, and the rule that splits GPUs into a gang of workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WORKER_SIZES = (8, 4, 2, 1)
 
 UNKNOWN_CPUS = 1.0
 UNKNOWN_MEM_GIB = 1.0
-"""Per worker, where a workload does not say: what a submit gets that does not say it either."""
+"""CPUs and memory per worker where a workload has none: the defaults of a submit."""
 
 EITHER = "|"
-"""Between the GPU types that a job may have."""
+"""Separator of the GPU types that a job may have."""
 
 
 class GangShape(NamedTuple):
@@ -26,12 +26,12 @@ class GangShape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadJob:
-    """What a trace says of one job. CPUs and memory are those of one worker.
+    """One job of a trace. CPUs and memory are those of one worker.
 
-    `submit_s` counts from the trace's own zero. `succeeded` is None where the trace does not
-    say, or says neither: cancelled, or still running at its end. `walltime_s` is the run time that
-    the user asked for, `queue_s` the wait that the real cluster gave: for calibration, never an
-    input of a policy. None is what the trace does not say.
+    `submit_s` counts from the trace's own zero. `succeeded` is None if unknown, cancelled or
+    still running at the trace's end. `walltime_s` is the run time that the user requested,
+    `queue_s` the wait in the real cluster: for calibration, never an input of a policy. None:
+    the trace has no value.
     """
 
     job_key: str
@@ -57,16 +57,16 @@ class WorkloadJob:
 
     @property
     def gpu_types(self) -> tuple[str, ...]:
-        """The types that it may run on; none means any."""
+        """GPU types that it may run on; none means any."""
         return tuple(self.gpu_type.split(EITHER)) if self.gpu_type else ()
 
 
 def make_gang(gpus: float) -> GangShape:
-    """The gang that holds exactly `gpus` devices.
+    """Return the gang that holds exactly `gpus` devices.
 
     Whole, up to 8: one worker. Whole, above 8: workers of the largest of 8, 4, 2, 1 that divides
-    it, since such workers fill nodes without a rest (16 -> 2x8, 12 -> 3x4, 17 -> 17x1).
-    A fraction below 1: one worker. Another fraction: as few equal workers below one GPU as hold
+    it, since such workers fill nodes without a rest (16 -> 2x8, 12 -> 3x4, 17 -> 17x1). A
+    fraction below 1: one worker. Another fraction: as few equal workers below one GPU as hold
     it, because a worker has whole GPUs or a part of one (1.5 -> 2x0.75).
     """
     if gpus != int(gpus):

@@ -1,4 +1,4 @@
-"""One time scale at which a replay ends within a given wall time; jobs are never cut or dropped."""
+"""A time scale at which a replay ends within a given wall time; jobs are never cut or dropped."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from simulator.workload.makespan import makespan_s
 from simulator.workload.rows import WorkloadJob
 
 SUBMITS_PER_S = 100.0
-"""A live stack of two cores decides 150 to 300 jobs/s; below this it keeps up with room to spare.
-What the scale would compress beyond it, the submitter stretches: see `submit_offsets_s`."""
+"""Submits per second that a live stack of two cores can follow: it decides 150 to 300 jobs/s.
+The submitter stretches what the scale would compress beyond it: see `submit_offsets_s`.
+"""
 
 HANDOVER_S = 0.3
 """Wall seconds that a GPU is held beyond the job's own run: prepare, go, report, release."""
 
 MARGIN = 1.2
-"""Nodes and gangs leave GPUs unused that a mere sum of GPUs would fill."""
+"""Factor for the GPUs that nodes and gangs leave unused, unlike a mere sum of GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """What a replay will look like; its wall time is an upper estimate.
+    """Expected course of a replay; its wall time is an upper estimate.
 
     `oversized` jobs are submitted like the others: admission rejects them.
     """
@@ -37,12 +38,13 @@ class ReplayPlan:
 
 
 def auto_scale(jobs: Sequence[WorkloadJob], capacity_gpus: float, target_wall_s: float) -> float:
-    """Cluster seconds per wall second, at least 1, so that the replay ends within the target.
+    """Return cluster seconds per wall second, at least 1, so that the replay ends within the
+    target.
 
     Three things take wall time: the makespan over the scale, pacing (jobs / 100 s at most) and
-    handing GPUs over between jobs. The last two do not shrink with the scale: where they take over
-    two thirds of the target, the target gives way and the replay takes half as long again as they.
-    A longer target never gives a larger scale.
+    handing GPUs over between jobs. The last two do not shrink with the scale: where they exceed
+    two thirds of the target, the replay takes half as long again as they do. A longer target
+    never gives a larger scale.
     """
     if capacity_gpus <= 0 or target_wall_s <= 0:
         raise ValueError("capacity and target must be above zero")
@@ -58,7 +60,7 @@ def plan_replay(
     target_wall_s: float,
     time_scale: float | None = None,
 ) -> ReplayPlan:
-    """The plan at `time_scale`, or at the one that `auto_scale` picks."""
+    """Return the plan at `time_scale`, or at that of `auto_scale`."""
     if time_scale is None:
         time_scale = auto_scale(jobs, capacity_gpus, target_wall_s)
     fitting = _fitting(jobs, capacity_gpus)
@@ -78,7 +80,7 @@ def plan_replay(
 
 
 def submit_offsets_s(jobs: Sequence[WorkloadJob], time_scale: float) -> list[float]:
-    """Wall second of each submit from the start, for jobs ordered by time: no burst above 100/s."""
+    """Return the wall second of each submit from the start, at most 100/s, for jobs by time."""
     if time_scale <= 0:
         raise ValueError("a time scale must be above zero")
     offsets_s: list[float] = []
@@ -91,7 +93,7 @@ def submit_offsets_s(jobs: Sequence[WorkloadJob], time_scale: float) -> list[flo
 
 
 def oversized(jobs: Sequence[WorkloadJob], capacity_gpus: float) -> tuple[str, ...]:
-    """Keys of the jobs that want more GPUs than the whole pool has."""
+    """Return keys of the jobs that request more GPUs than the whole pool has."""
     return tuple(job.job_key for job in jobs if job.gpus > capacity_gpus)
 
 
@@ -106,7 +108,7 @@ def _handover_s(jobs: Sequence[WorkloadJob], capacity_gpus: float) -> float:
 def _lateness_s(
     jobs: Sequence[WorkloadJob], offsets_s: Sequence[float], time_scale: float
 ) -> float:
-    """By how much pacing delays the most delayed submit: a bound on what it costs the replay."""
+    """Return the longest delay of a submit by pacing: a bound on its cost to the replay."""
     pairs = zip(jobs, offsets_s, strict=True)
     return max(
         (at - (job.submit_s - jobs[0].submit_s) / time_scale for job, at in pairs), default=0

@@ -1,4 +1,4 @@
-"""The one way to a workload: a trace by path or name, or the synthetic generator."""
+"""Loading of a workload: a trace by path or name, or the synthetic generator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYNTHETIC_JOBS = 2000
 
 
 class Trace(NamedTuple):
-    """The jobs of a trace by time; how many never started, and so have no run; what was left out.
+    """Jobs of a trace by time, how many never started, and the rows left out.
 
     `left_out` counts rows that are no job, or whose run is not known, by the reason.
     """
@@ -42,12 +42,12 @@ def load(
     seed: int = 0,
     tenants: Sequence[str] = DEMO_TENANTS,
 ) -> Trace:
-    """`trace` is `synthetic`, a path, or a name under the shared traces; else `TraceError`.
+    """Load `synthetic`, a path, or a name under the shared traces. Raises TraceError.
 
     `synthetic:philly` and the like follow a profile of a real cluster, see `profiles.PROFILES`.
-    A path's format is found by its name and beginning, or named: `helios:cluster_log.csv`, see
-    `formats.READERS`. All of it is checked, however few of its jobs are asked for: the first `jobs`
-    by (submit, key), all of them for None. A job without a tenant gets one of `tenants`.
+    A path's format is detected from its name and beginning, or named: `helios:cluster_log.csv`,
+    see `formats.READERS`. The whole trace is checked, also if only the first `jobs` by (submit,
+    key) are requested (None: all). A job without a tenant gets one of `tenants`.
     """
     if is_synthetic(trace):
         return Trace(_synthetic(trace, SYNTHETIC_JOBS if jobs is None else jobs, seed, tenants), 0)
@@ -58,7 +58,7 @@ def load(
 def read_columns(
     trace: str, jobs: int | None = None, *, seed: int = 0, tenants: Sequence[str] = DEMO_TENANTS
 ) -> Columns:
-    """The same jobs as `load`, as arrays; what the trace does not say has the code -1.
+    """Return the same jobs as `load`, as arrays; a value that the trace lacks has the code -1.
 
     `tenants` are those of a synthetic workload; a trace without tenants gets none here.
     """
@@ -68,7 +68,7 @@ def read_columns(
 
 
 def is_synthetic(trace: str) -> bool:
-    """Whether it is made here: `synthetic`, or `synthetic:` and the name of a profile."""
+    """Return whether the workload is generated: `synthetic`, or `synthetic:` and a profile."""
     return trace.partition(":")[0] == SYNTHETIC
 
 

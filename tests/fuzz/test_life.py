@@ -213,14 +213,14 @@ class Life(RuleBasedStateMachine):
     def lose(self, node_id: str) -> None:
         gone = self.cluster.fail(node_id)
         if gone:
-            self.cluster.silent(node_id, gone, 2.5)
+            self.cluster.report_silence(node_id, gone, 2.5)
 
     @rule(node_id=node_ids)
     def call_silent_who_lives(self, node_id: str) -> None:
         """Heartbeats were lost, the node was not; of an incarnation of long ago nothing follows."""
-        board = self.cluster.cells["placement"].state.board.nodes
+        board = self.cluster.lanes["placement"].state.board.nodes
         incarnation = board[node_id].incarnation if node_id in board else "long ago"
-        self.cluster.silent(node_id, incarnation, 2.5)
+        self.cluster.report_silence(node_id, incarnation, 2.5)
 
     @rule(node_id=node_ids)
     def repair(self, node_id: str) -> None:
@@ -242,14 +242,14 @@ class Life(RuleBasedStateMachine):
         self.say(SetQuota(tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow))
 
     @rule(value=st.sampled_from([b"", b"\xff", b"{}", b"[" * 9000]))
-    def scribble(self, value: bytes) -> None:
-        self.cluster.scribble(value)
+    def append_bytes(self, value: bytes) -> None:
+        self.cluster.append_bytes(value)
 
     @invariant()
     def the_executor_holds_no_more_than_there_is(self) -> None:
         if not hasattr(self, "cluster"):
             return
-        for node in self.cluster.cells["placement"].state.board.nodes.values():
+        for node in self.cluster.lanes["placement"].state.board.nodes.values():
             assert len(node.free) == node.kind.gpus
             assert all(0 <= free <= GPU for free in node.free), node
             assert node.cpu_free >= 0 <= node.mem_free, node
@@ -268,7 +268,7 @@ class Life(RuleBasedStateMachine):
             self.say(SetQuota(tenant=tenant, guaranteed_gpus=1000, spot_gpus=1000))
         self.cluster.run(self.cluster.now + HOUR_MS)
         placement, admission = (
-            self.cluster.cells[name].state for name in ("placement", "admission")
+            self.cluster.lanes[name].state for name in ("placement", "admission")
         )
         assert placement.jobs == {}, "jobs that never end"
         assert admission.deferred == {}, "jobs that never enter"
@@ -281,7 +281,7 @@ class Life(RuleBasedStateMachine):
         logs = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0)
         report = asyncio.run(verify(logs, None))
         assert [each for each in report.violations if each.rule not in NOT_DONE_HERE] == []
-        for cell in self.cluster.cells.values():
+        for cell in self.cluster.lanes.values():
             state = cell.decider.initial(LANE)
             for call in cell.calls:
                 for fact in call.facts(cell.ledger):

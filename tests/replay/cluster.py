@@ -33,7 +33,7 @@ class Cluster(World):
         busy = True
         while busy:
             busy = False
-            for cell in self.cells.values():
+            for cell in self.lanes.values():
                 if cell.has_work(self.now):
                     self._step(cell)
                     busy = True

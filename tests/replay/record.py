@@ -14,7 +14,7 @@ from tests.replay.workload import played
 
 
 def main(folder: Path = FOLDER) -> None:
-    for ledger, cell in played().cells.items():
+    for ledger, cell in played().lanes.items():
         write(path_of(ledger, folder), cell.calls, cell.state)
 
 

@@ -102,7 +102,7 @@ def test_a_day_is_the_same_under_any_hash_seed(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_is_read_back_as_it_was(day: Cluster, tmp_path: Path) -> None:
-    for ledger, cell in day.cells.items():
+    for ledger, cell in day.lanes.items():
         write(tmp_path / ledger, cell.calls, cell.state)
         calls, _ = read(tmp_path / ledger)
         assert calls == cell.calls
@@ -119,9 +119,9 @@ async def test_the_day_ends_with_every_rule_of_verify_green(day: Cluster) -> Non
 
 
 def test_the_day_ends_with_nothing_left_to_do(day: Cluster) -> None:
-    assert day.cells["placement"].state.jobs == {}
-    assert day.cells["admission"].state.deferred == {}
-    for ledger in day.cells:
+    assert day.lanes["placement"].state.jobs == {}
+    assert day.lanes["admission"].state.deferred == {}
+    for ledger in day.lanes:
         reader = Reader(ledger, LANE)
         assert ledger in LEDGERS
         for entry in day.broker.entries(TP(ledger, LANE)):

@@ -89,7 +89,7 @@ def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
             wishes.append((late, f"stop{number}", CancelJob(job_id=f"j{number}")))
     for at, id, each in wishes:
         yield at, lambda cluster, wish=each, id=id: say(cluster, id, wish)  # type: ignore[misc]
-    yield 6_000, lambda cluster: scribble(cluster, b"\xff no command")
+    yield 6_000, lambda cluster: append_bytes(cluster, b"\xff no command")
     yield 13_000, falls_silent
     yield 200_000, moves_house
 
@@ -153,7 +153,7 @@ def an_elastic_job() -> SubmitJob:
 
 def moves_house(cluster: Cluster) -> None:
     """The node of the elastic job is drained when there is room on the others."""
-    (node_id, *_) = cluster.cells["placement"].state.jobs["elastic"].nodes
+    (node_id, *_) = cluster.lanes["placement"].state.jobs["elastic"].nodes
     cluster.command("n6", DrainNode(node_id=node_id, reason="moves house"))
 
 
@@ -161,11 +161,11 @@ def say(cluster: Cluster, id: str, wish: Command) -> None:
     cluster.command(id, wish)
 
 
-def scribble(cluster: Cluster, value: bytes) -> None:
-    cluster.scribble(value)
+def append_bytes(cluster: Cluster, value: bytes) -> None:
+    cluster.append_bytes(value)
 
 
 def falls_silent(cluster: Cluster) -> None:
     """As the ear for heartbeats would say it."""
-    node = cluster.cells["placement"].state.board.nodes["a100-0"]
-    cluster.silent(node.node_id, node.incarnation, 2.5)
+    node = cluster.lanes["placement"].state.board.nodes["a100-0"]
+    cluster.report_silence(node.node_id, node.incarnation, 2.5)

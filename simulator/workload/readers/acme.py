@@ -28,7 +28,7 @@ NAMES = {
 
 
 def read_raw(file: Path) -> Raw:
-    """Times have a zone (+08:00 in Seren, +00:00 in Kalos)."""
+    """Read a cluster's jobs. Times have a zone (+08:00 in Seren, +00:00 in Kalos)."""
     table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
     return drop_left_out(file, table, NAMES, first_submit_s(table))
 

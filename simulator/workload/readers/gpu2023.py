@@ -32,7 +32,7 @@ PHASES = {"succeeded": "completed", "failed": "failed", "running": "running_at_e
 
 
 def read_raw(file: Path) -> Raw:
-    """Seconds of the trace's own clock."""
+    """Read the pods, in seconds of the trace's own clock."""
     return drop_left_out(
         file, gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns), NAMES
     )

@@ -1,8 +1,9 @@
 """`cluster_log.csv` of SenseTime Helios (S-Lab-System-Group/HeliosData, SC '21, CC BY 4.0).
 
 One row per Slurm job of one cluster: job_id, user, vc, gpu_num, cpu_num, node_num, state,
-submit_time, start_time, end_time, duration, queue. Times are local, of a zone without summer time.
-A VC has GPUs of its own: it is the tenant. `node_num` is what Slurm gave, so no wish: not used.
+submit_time, start_time, end_time, duration, queue. Times are local, of a zone without summer
+time. A VC has GPUs of its own: it is the tenant. `node_num` is what Slurm allocated, not a
+request, and is not used.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES = {
 
 
 def read_raw(file: Path) -> Raw:
-    """The duration is end_time - start_time, which is what `duration` holds too."""
+    """Read the jobs. The duration is end_time - start_time, which equals the column `duration`."""
     table = gather_blocks(read_blocks(file, REQUIRED, OPTIONAL), _columns)
     return drop_left_out(file, table, NAMES, first_submit_s(table))
 

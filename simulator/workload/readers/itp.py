@@ -23,7 +23,7 @@ NAMES = {"submit_s": "submission_time", "duration_s": "duration", "gpus": "num_g
 
 
 def read_raw(path: Path) -> Sequence[Raw]:
-    """One `Raw` per cluster: of a file, or of each *.csv and *.csv.gz of a folder."""
+    """Read one `Raw` per cluster: of a file, or of each *.csv and *.csv.gz of a folder."""
     files = files_in(path) if path.is_dir() else [path]
     if not files:
         raise TraceError(path, "holds no *.csv")
@@ -31,7 +31,7 @@ def read_raw(path: Path) -> Sequence[Raw]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The tables of a folder, by name."""
+    """Return the tables of a folder, by name."""
     return sorted([*folder.glob("*.csv"), *folder.glob("*.csv.gz")])
 
 

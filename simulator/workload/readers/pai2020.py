@@ -65,7 +65,7 @@ NO_GPU_TYPE = "CPU"
 
 
 def read_raw(path: Path) -> Raw:
-    """`path` is the folder, or a pai_task_table beside the other tables."""
+    """Read the folder, or a pai_task_table beside the other tables."""
     folder = path if path.is_dir() else path.parent
     table = gather_blocks(_blocks(folder, TASKS, HEADERS[TASKS]), _task_columns)
     jobs = gather_blocks(
@@ -86,13 +86,13 @@ def read_raw(path: Path) -> Raw:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it holds the table without which there are no tasks."""
+    """Return whether it holds the table without which there are no tasks."""
     return any((path / f"{TASKS}{suffix}").is_file() for suffix in SUFFIXES)
 
 
 def _file(folder: Path, name: str) -> Path:
-    found = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
-    return next((file for file in found if file.is_file()), found[0])
+    files = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def _blocks(folder: Path, name: str, wanted: Sequence[str]) -> Iterator[Sheet]:
@@ -129,7 +129,7 @@ def _job_columns(sheet: Sheet) -> Columns:
 
 
 def _names(folder: Path, table: pa.Table, inst_id: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Name and GPU type of each task, by the group tags if they are there."""
+    """Return name and GPU type of each task, by the group tags if they exist."""
     task_name, given = table["task_name"], table["gpu_type"]
     gpu_type, name = given, task_name
     if _file(folder, TAGS).is_file():
@@ -152,7 +152,7 @@ def _tag_columns(sheet: Sheet) -> Columns:
 
 
 def _spans(folder: Path, table: pa.Table) -> tuple[Floats, Floats]:
-    """Start and end of each task: of its instances where they are recorded, else its own."""
+    """Return start and end of each task: of its instances if recorded, else its own."""
     start_s, end_s = _numbers(table["start_s"]), _numbers(table["end_s"])
     if not _file(folder, INSTANCES).is_file():
         return start_s, end_s
@@ -199,7 +199,7 @@ def _reasons(
 
 
 def _recorded(times_s: Floats) -> Floats:
-    """0 is what the tables write for a time that is not there."""
+    """Return times with NaN for 0, which the tables have for a missing time."""
     return np.where(times_s == 0, np.nan, times_s)
 
 

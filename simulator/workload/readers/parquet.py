@@ -1,4 +1,4 @@
-"""Reader of job traces in the shared parquet columns; what does not fit is named, never guessed."""
+"""Reader of job traces in the shared parquet columns; a wrong column is an error, never guessed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = tuple(dict.fromkeys((*NUMBERS, *TEXTS)))
 
 
 def read_raw(path: Path) -> Raw:
-    """The columns that a job has, as they lie in the file."""
+    """Read the columns of a job as they are in the file."""
     if not path.is_file():
         raise TraceError(path, "no such file")
     try:

@@ -52,7 +52,7 @@ _SPACE = " \t\r\n"
 
 @dataclass(slots=True)
 class _Columns:
-    """What is gathered of each job."""
+    """Columns collected job by job."""
 
     job_id: list[str] = field(default_factory=list)
     tenant: list[str | None] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One object of the array, and where it stands."""
+    """One object of the array with its position."""
 
     file: Path
     row: int
@@ -105,14 +105,16 @@ class _Job:
             raise self.refuse(column, rule) from None
 
     def attempts(self) -> list[Mapping[str, Any]]:
-        found = self.fields.get("attempts")
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        attempts = self.fields.get("attempts")
+        if not isinstance(attempts, list) or not all(
+            isinstance(attempt, dict) for attempt in attempts
+        ):
             raise self.refuse("attempts", "must be a list of objects")
-        return found
+        return attempts
 
 
 def read_raw(path: Path) -> Raw:
-    """Of the log itself, or of the folder that holds it under its public name."""
+    """Read the log itself, or the folder that holds it under its public name."""
     file = path / LOG if path.is_dir() else path
     if not peek(file).strip():
         raise TraceError(file, "is empty")
@@ -150,7 +152,7 @@ def _add(columns: _Columns, job: _Job) -> None:
 
 
 def _wait_s(submit_s: float, starts_s: list[float]) -> float | None:
-    """None where nothing is recorded, or a start before the submit, which says nothing."""
+    """Return the wait; None without a start, or with one before the submit (invalid)."""
     return min(starts_s) - submit_s if starts_s and min(starts_s) >= submit_s else None
 
 
@@ -178,15 +180,15 @@ def _gpus(job: _Job, number: int, attempt: Mapping[str, Any]) -> float:
 
 
 def _objects(file: Path, stream: IO[bytes]) -> Iterator[Mapping[str, Any]]:
-    """The objects of one JSON array, of which at most one and a chunk are held at a time."""
+    """Yield the objects of one JSON array; at most one and a chunk are in memory."""
     decoder = json.JSONDecoder()
     text = _Text(file, stream)
     if text.next_character() != "[":
         raise TraceError(file, "must be a JSON array of jobs")
     text.at += 1
     row = 0
-    while (found := text.next_character()) != "]":
-        if row and found == ",":
+    while (character := text.next_character()) != "]":
+        if row and character == ",":
             text.at += 1
             text.next_character()
         elif row:
@@ -199,7 +201,7 @@ def _objects(file: Path, stream: IO[bytes]) -> Iterator[Mapping[str, Any]]:
 
 
 class _Text:
-    """A JSON text that is read on as it is used up."""
+    """A JSON text that is read on demand."""
 
     def __init__(self, file: Path, stream: IO[bytes]) -> None:
         self.at = 0
@@ -211,7 +213,7 @@ class _Text:
         return TraceError(self._file, rule, row=row)
 
     def next_character(self) -> str:
-        """The next one that is no space; `at` is its place."""
+        """Return the next character that is no space; `at` is its index."""
         while True:
             while self.at < len(self._text) and self._text[self.at] in _SPACE:
                 self.at += 1
@@ -221,7 +223,7 @@ class _Text:
                 raise self.refuse(self._row, "the JSON array is cut short")
 
     def decoded(self, decoder: json.JSONDecoder, row: int) -> object:
-        """The value at `at`, which moves behind it."""
+        """Decode the value at `at`, which moves behind it."""
         self._row = row
         while True:
             try:
@@ -233,12 +235,12 @@ class _Text:
                     raise self.refuse(row, rule) from None
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Whether the error may lie in what is not read yet, not in what is."""
+        """Return whether the error may be caused by text that is not read yet."""
         near_end = error.pos >= len(self._text) - LONGEST_TOKEN
         return near_end or error.msg.startswith("Unterminated string")
 
     def _more(self) -> bool:
-        """Another chunk, while there is one; what was used up is dropped."""
+        """Read another chunk, if there is one, and drop the used text."""
         fresh = ""
         while not fresh:
             chunk = self._stream.read(CHUNK_BYTES)

@@ -1,4 +1,4 @@
-"""What several formats share: when a job ran, how it ended, and where a trace's time begins."""
+"""Runs of jobs as several formats record them: start, end, state, and the trace's zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.workload.table import NEVER_STARTED, Raw
 Floats = NDArray[np.float64]
 
 LEFT_OUT = "left_out"
-"""Column of reasons: a row that has one is no job, or none whose run is known."""
+"""Column of reasons: a row that has one is no job, or its run is unknown."""
 
 NO_END = "no recorded end of its run"
 
@@ -27,13 +27,13 @@ SLURM_STATES = {
     "node_fail": "failed",
     "out_of_memory": "failed",
 }
-"""As the papers of Helios and Acme count them; CANCELLED is neither."""
+"""Outcomes as the papers of Helios and Acme count them; CANCELLED is neither."""
 
 
 def drop_left_out(
     file: Path, table: pa.Table, names: Mapping[str, str], zero_s: float | None = None
 ) -> Raw:
-    """`table` without the rows that have a reason in LEFT_OUT, which are counted.
+    """Return `table` without the rows that have a reason in LEFT_OUT, which are counted.
 
     With `zero_s`, submits count from it.
     """
@@ -50,19 +50,19 @@ def drop_left_out(
 
 
 def first_submit_s(table: pa.Table) -> float | None:
-    """Where the time of a trace of dates begins."""
+    """Return the zero of a trace of dates."""
     first_s: float | None = pc.min(table["submit_s"]).as_py()
     return first_s
 
 
 def waits_s(submit_s: Floats, start_s: Floats) -> Floats:
-    """The real waits; NaN where a start is missing, or before the submit, which says nothing."""
+    """Return the real waits; NaN where a start is missing, or before the submit (invalid)."""
     wait_s = start_s - submit_s
     return np.where(wait_s >= 0, wait_s, np.nan)
 
 
 def slurm_columns(sheet: Sheet) -> Columns:
-    """What Helios and Acme say alike: who, when, how many GPUs and CPUs, and how it ended."""
+    """Return the columns that Helios and Acme share: user, times, GPUs, CPUs and state."""
     submit_s, start_s = sheet.time_s("submit_time"), sheet.time_s("start_time")
     state = map_texts(sheet.text("state"), SLURM_STATES, "cancelled")
     return {
@@ -77,7 +77,8 @@ def slurm_columns(sheet: Sheet) -> Columns:
 
 
 def run_columns(start_s: Floats, end_s: Floats, state: pa.Array) -> dict[str, Floats | pa.Array]:
-    """Duration, state and reason of jobs by the start and end of their run (NaN: not recorded).
+    """Return duration, state and reason of jobs by the start and end of their run (NaN: not
+    recorded).
 
     One without a start never ran; one with a start alone has a run of unknown length.
     """

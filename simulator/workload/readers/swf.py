@@ -1,10 +1,10 @@
 """Standard Workload Format 2.2 of the Parallel Workloads Archive: 18 numbers a line, `;` comments.
 
--1 is "unknown". A processor is read as a GPU. The wish is the requested number of processors
+-1 is "unknown". A processor is read as a GPU. The request is the requested number of processors
 (field 8), else the allocated one (field 5), as simulators of the archive's logs do. Group is the
-tenant, executable the name, queue the class. Lines of status 2, 3 and 4 are parts of a
-checkpointed job that has a summary line of its own. A job that was cancelled before it ran, or
-without a run time, never started.
+tenant, executable the name, queue the class. Lines of status 2, 3 and 4 are parts of a checkpointed
+job that has a summary line of its own. A job that was cancelled before it ran, or without a run
+time, never started.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Block(NamedTuple):
 
 
 def read_raw(file: Path) -> Raw:
-    """Jobs in the order of the file; comments and blank lines are no rows."""
+    """Read jobs in the order of the file; comments and blank lines are no rows."""
     if not peek(file).strip():
         raise TraceError(file, "is empty")
     with open_trace(file) as stream:
@@ -138,9 +138,9 @@ def _known(values: Floats) -> Floats:
 
 
 def _labels(prefix: str, numbers: Floats) -> pa.Array:
-    found, place = np.unique(numbers, return_inverse=True)
-    labels = [None if number == -1 else f"{prefix}{number:g}" for number in found]
-    return pa.array(labels, pa.string()).take(pa.array(place))
+    known, index = np.unique(numbers, return_inverse=True)
+    labels = [None if number == -1 else f"{prefix}{number:g}" for number in known]
+    return pa.array(labels, pa.string()).take(pa.array(index))
 
 
 def _states(status: Floats, waiting: NDArray[np.bool_]) -> list[str]:

@@ -18,7 +18,7 @@ def test_what_is_left_out_has_its_default() -> None:
 
 def test_every_event_of_a_day_survives_its_contract_to_the_byte() -> None:
     types = set()
-    for ledger, cell in played().cells.items():
+    for ledger, cell in played().lanes.items():
         for call in cell.calls:
             for fact in call.facts(ledger):
                 event, data = fact.event, encode_event(fact.event)

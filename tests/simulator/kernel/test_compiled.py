@@ -20,8 +20,7 @@ from services.priority.core import history, keys
 from services.priority.core import learned as live
 from services.priority.core.features import features
 from services.priority.core.queue_view import QueueView
-from simulator.kernel import board, learned, ranking, state
-from simulator.kernel import forecast as outlook
+from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel import keys as kernel_keys
 from simulator.kernel.initial import initial_state
 from simulator.kernel.network import theta_of
@@ -36,7 +35,7 @@ MODEL = Path(live.__file__).parents[1] / "models" / "berth-preempt.onnx"
 
 @njit
 def placed_by(free: Any, levels: Any, workers: int, gpus: int, placed: Any) -> int:
-    if not board.room(levels, workers, gpus):
+    if not board.has_room(levels, workers, gpus):
         return 0
     return board.place(free, levels, workers, gpus, placed)
 
@@ -53,7 +52,7 @@ def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
         nodes.nodes[node.node_id] = node
         nodes.index(node)
     free, levels = sizes.copy(), np.bincount(sizes)
-    placed = state.table(state.Span, len(sizes))
+    placed = state.table(state.AllocationRow, len(sizes))
     fitted = 0
     for _ in range(40):
         workers, gpus = random.choice([(1, 1), (1, 2), (2, 2), (3, 3), (1, 8), (2, 4), (5, 1)])
@@ -126,33 +125,33 @@ def learned_scores(
     capacity: float,
     theta: Any,
     hidden: Any,
-    outlooks: Any,
+    forecasts: Any,
     running: Any,
     restarts: Any,
     found: Any,
 ) -> None:
-    learned.weigh(theta, hidden, context[0], context[1], context[2], context[3])
+    learned.apply_context(theta, hidden, context[0], context[1], context[2], context[3])
     for j in range(len(jobs)):
-        learned.meet(jobs[j], p[j], capacity)
-        outlook.take_logarithms(outlooks[j])
-        found[j] = -learned.key_of(jobs[j], outlooks[j], running[j], restarts[j], theta, hidden)
+        learned.set_job_features(jobs[j], p[j], capacity)
+        forecast.take_logarithms(forecasts[j])
+        found[j] = -learned.key_of(jobs[j], forecasts[j], running[j], restarts[j], theta, hidden)
 
 
 @njit
-def look_at_all(p: Any, attained_s: Any, outlooks: Any) -> None:
+def look_at_all(p: Any, attained_s: Any, forecasts: Any) -> None:
     for j in range(len(p)):
-        outlook.look_ahead(p[j], kernel_keys.bin_of(attained_s[j]), outlooks[j])
+        forecast.fill_forecast(p[j], kernel_keys.bin_of(attained_s[j]), forecasts[j])
 
 
 def test_what_is_expected_of_a_job_is_what_history_says() -> None:
     random, count = np.random.default_rng(9), 300
     p = random.dirichlet(np.full(history.BINS, 0.5), count)
     attained_s = np.concatenate(([0.0, 1.0, 1e9], 2.0 ** random.uniform(-1, 25, count - 3)))
-    outlooks = state.table(state.Outlook, count)
-    look_at_all(p, attained_s, outlooks)
+    forecasts = state.table(state.ForecastRow, count)
+    look_at_all(p, attained_s, forecasts)
     for j in range(count):
-        assert outlooks[j].left_s == history.mean_left_s(p[j], attained_s[j])
-        assert outlooks[j].gittins_s == history.gittins_s(p[j], attained_s[j])
+        assert forecasts[j].left_s == history.mean_left_s(p[j], attained_s[j])
+        assert forecasts[j].gittins_s == history.gittins_s(p[j], attained_s[j])
 
 
 def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None:
@@ -202,10 +201,10 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"x": x, "context": context})
     theta = theta_of(model)
-    jobs = state.table(state.Job, count)
+    jobs = state.table(state.JobRow, count)
     jobs["gang"] = gpus
-    outlooks, found = state.table(state.Outlook, count), np.zeros(count)
-    look_at_all(p, attained_s, outlooks)
+    forecasts, found = state.table(state.ForecastRow, count), np.zeros(count)
+    look_at_all(p, attained_s, forecasts)
     learned_scores(
         jobs,
         p,
@@ -213,7 +212,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
         64.0,
         theta,
         np.zeros(1 + (len(theta) - INPUTS) // PER_HIDDEN),
-        outlooks,
+        forecasts,
         running.astype(float),
         restarts,
         found,

@@ -69,15 +69,15 @@ def test_rank_stops_who_has_more_left(residency_s: float, stopped_ms: int) -> No
     )
     ran = simulate(jobs, ONE_NODE, rules)
     ran_ms = stopped_ms - 1
-    kept_ms = ran_ms // 60_000 * 60_000
+    checkpointed_ms = ran_ms // 60_000 * 60_000
     second = stopped_ms + 1 + 10_000 + 1
     assert times(ran.outcome) == [
-        (0.001, (second + 1_000_000 - kept_ms + 60_000) / 1000),
+        (0.001, (second + 1_000_000 - checkpointed_ms + 60_000) / 1000),
         ((stopped_ms + 1) / 1000, (stopped_ms + 10_001) / 1000),
     ]
     assert ran.preemptions == 1
     assert ran.outcome.starts.tolist() == [2, 1]
-    assert ran.outcome.lost_s[0] == (ran_ms - kept_ms + 60_000) / 1000
+    assert ran.outcome.lost_s[0] == (ran_ms - checkpointed_ms + 60_000) / 1000
 
 
 @pytest.mark.parametrize(("share", "stops"), [(0.25, [1, 2, 1, 1]), (1.0, [2, 2, 1, 1])])
