@@ -38,7 +38,7 @@ class Connection:
         if self.user and self.certificate:
             raise BadConnection("a Kafka user or a certificate, not both")
         if self.ca is None and (self.user or self.certificate):
-            raise BadConnection("credentials require TLS: the CA is missing")
+            raise BadConnection("credentials require TLS: the file of the CA is missing")
 
     @property
     def protocol(self) -> str:
