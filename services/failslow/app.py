@@ -12,9 +12,9 @@ from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import Watch
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
-from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane
 from shared.bus.log import Entry, Log
 from shared.bus.probe import probe_lanes
 from shared.bus.tail import TopicTail
@@ -38,10 +38,10 @@ def run(settings: FailSlowSettings) -> None:
     )
     serve_metrics(telemetry, settings, "failslow")
 
-    async def follow(domain: Domain[Watch]) -> None:
-        for job_id, gang in domain.state.gangs.items():
+    async def follow(lane: Lane[Watch]) -> None:
+        for job_id, gang in lane.state.gangs.items():
             telemetry.spans.remember_job(job_id, gang.traceparent)
-        await follower.follow(domain)
+        await follower.follow(lane)
 
     try:
         run_service(
@@ -63,17 +63,17 @@ class Follower:
         self._limits = limits
         self._metrics = metrics
 
-    async def follow(self, domain: Domain[Watch]) -> None:
+    async def follow(self, lane: Lane[Watch]) -> None:
         """Runs while the lane is held; what was said before that is of no interest."""
         evidence = Evidence(self._limits)
         tail = TopicTail(self._connect(), lossy=True)
         try:
-            await tail.start_at_end([TP(TELEMETRY, domain.partition)])
+            await tail.start_at_end([TP(TELEMETRY, lane.partition)])
             while True:
                 for entries in (await tail.poll()).values():
-                    self._gather(evidence, entries, domain.state)
-                for message in evidence.worth_saying(domain.state):
-                    await domain.offer(message)
+                    self._gather(evidence, entries, lane.state)
+                for message in evidence.worth_saying(lane.state):
+                    await lane.offer(message)
         finally:
             await tail.stop()
 

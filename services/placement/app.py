@@ -11,9 +11,9 @@ from services.placement.heartbeats import watch
 from services.placement.settings import PlacementSettings
 from services.placement.solver.process import Solver
 from services.placement.solving import LaneSignals, follow
-from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane
 from shared.bus.probe import probe_lanes
 from shared.contracts.base import Model, UnknownType
 from shared.contracts.placement import PlanReady
@@ -47,11 +47,11 @@ def run(settings: PlacementSettings) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
 
-    async def listen(domain: Domain[Pool]) -> None:
-        for job in domain.state.jobs.values():
+    async def listen(lane: Lane[Pool]) -> None:
+        for job in lane.state.jobs.values():
             spans.remember_job(job.job_id, job.trace)
         beats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
-        await asyncio.gather(watch(domain, beats), follow(domain, solver, rounds))
+        await asyncio.gather(watch(lane, beats), follow(lane, solver, rounds))
 
     try:
         run_service(

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from services.placement.core.pool.state import Pool
 from services.placement.silence import Silence, chunks
-from shared.bus.domain import Domain
+from shared.bus.lane import Lane
 from shared.bus.log import Entry, Log
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import Heartbeats, NodesSilent
@@ -20,10 +20,10 @@ RECORDS_PER_LOOK = 5_000
 NODES_PER_OFFER = 32
 
 
-async def watch(domain: Domain[Pool], log: Log) -> None:
+async def watch(lane: Lane[Pool], log: Log) -> None:
     """For as long as the lane is held. Lost or repeated heartbeats do no harm."""
     tail = TopicTail(log, lossy=True)
-    tp = TP("heartbeats", domain.partition)
+    tp = TP("heartbeats", lane.partition)
     await tail.start_at_end([tp])
     silence = Silence(time.monotonic())
     try:
@@ -31,7 +31,7 @@ async def watch(domain: Domain[Pool], log: Log) -> None:
             records = (await tail.poll(LOOK_S, RECORDS_PER_LOOK)).get(tp, [])
             hear(silence, records)
             if len(records) < RECORDS_PER_LOOK:
-                await offer_silent(domain, silence)
+                await offer_silent(lane, silence)
     finally:
         await tail.stop()
 
@@ -55,9 +55,9 @@ def decoded(value: bytes | None) -> Heartbeats | None:
         return None
 
 
-async def offer_silent(domain: Domain[Pool], silence: Silence) -> None:
+async def offer_silent(lane: Lane[Pool], silence: Silence) -> None:
     """Waits until each offer is in the ledger, so that nothing is offered twice."""
-    state = domain.state
+    state = lane.state
     present = {
         node.node_id: node.incarnation
         for node in state.board.nodes.values()
@@ -67,4 +67,4 @@ async def offer_silent(domain: Domain[Pool], silence: Silence) -> None:
     for names in chunks(silent, NODES_PER_OFFER):
         nodes = {name: present[name] for name in names}
         longest_s = max(silent[name] for name in names)
-        await domain.offer(NodesSilent(nodes=nodes, silent_s=longest_s))
+        await lane.offer(NodesSilent(nodes=nodes, silent_s=longest_s))

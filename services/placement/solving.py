@@ -15,7 +15,7 @@ from services.placement.core.solver.contended import (
 )
 from services.placement.solver.process import Solver, SolverDied
 from shared.bus.clock import now_ms
-from shared.bus.domain import Domain
+from shared.bus.lane import Lane
 from shared.contracts.access import PoolConfigured
 from shared.contracts.placement import PlanReady, RoundOpened
 from shared.ledger.decider import Fact
@@ -43,22 +43,22 @@ class LaneSignals:
         return self._news.setdefault(lane, asyncio.Event())
 
 
-async def follow(domain: Domain[Pool], solver: Solver, rounds: LaneSignals) -> None:
+async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
     """For as long as the lane is held. An offer may be lost: the round then ends by its time."""
-    news = rounds.of(domain.partition)
+    news = rounds.of(lane.partition)
     news.set()
     while True:
         await news.wait()
         news.clear()
-        settings = domain.state.settings
+        settings = lane.state.settings
         if settings is None or settings.solver != "cpsat":
             continue
         await solver.start()
-        open_ = open_round(domain.state)
+        open_ = open_round(lane.state)
         if open_ is not None and open_.until > now_ms():
-            found = await solved(domain.state, open_, solver)
+            found = await solved(lane.state, open_, solver)
             rounds.on_answer(found)
-            domain.offer(found)
+            lane.offer(found)
 
 
 async def solved(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:

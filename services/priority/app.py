@@ -7,8 +7,8 @@ from services.priority.core.state import Queue
 from services.priority.figures import figures
 from services.priority.model_files import read_models
 from services.priority.settings import PrioritySettings
-from shared.bus.domain import Domain
 from shared.bus.host import run_service
+from shared.bus.lane import Lane
 from shared.bus.probe import probe_lanes
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
@@ -19,8 +19,8 @@ def run(settings: PrioritySettings) -> None:
     telemetry = start_telemetry("priority", settings)
     serve_metrics(telemetry, settings, "priority")
 
-    async def recall(domain: Domain[Queue]) -> None:
-        telemetry.spans.remember_waiting(domain.state.waiting.values())
+    async def recall(lane: Lane[Queue]) -> None:
+        telemetry.spans.remember_waiting(lane.state.waiting.values())
 
     try:
         run_service(

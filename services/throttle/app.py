@@ -19,9 +19,9 @@ from services.throttle.followers import RequestFollowers
 from services.throttle.proxy import OpenAiProxy
 from services.throttle.settings import ThrottleSettings
 from shared.bus.access import AccessFollower
-from shared.bus.domain import Domain
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.bus.log import Log
 from shared.bus.probe import probe_lanes
@@ -96,42 +96,40 @@ class ThrottleShell:
             if started is not None and isinstance(fact.event, LlmRequestStarted):
                 started.set()
 
-    async def drive_engine(self, domain: Domain[EndpointState]) -> None:
+    async def drive_engine(self, lane: Lane[EndpointState]) -> None:
         """Run one lane's emulated engine, beginning with the requests that run by the ledger."""
         engine = EmulatedEngine(self._settings.seed, self._settings.prefill_tokens_per_s)
-        started = self._started[domain.partition] = asyncio.Event()
+        started = self._started[lane.partition] = asyncio.Event()
         try:
             while True:
-                engine.hold(domain.state.running)
-                if domain.state.running:
-                    await self._run_batch(domain, engine)
+                engine.hold(lane.state.running)
+                if lane.state.running:
+                    await self._run_batch(lane, engine)
                 await _wait_and_clear(started, IDLE_POLL_S)
         finally:
-            self._started.pop(domain.partition, None)
-            self._followers.lose_lane(domain.partition)
+            self._started.pop(lane.partition, None)
+            self._followers.lose_lane(lane.partition)
 
-    async def _run_batch(self, domain: Domain[EndpointState], engine: EmulatedEngine) -> None:
+    async def _run_batch(self, lane: Lane[EndpointState], engine: EmulatedEngine) -> None:
         """Return when no request runs; the engine goes on while its progress is being appended."""
         at = time.monotonic()
-        while domain.state.running:
+        while lane.state.running:
             await asyncio.sleep(self._settings.tick_ms / 1000)
             before, at = at, time.monotonic()
-            endpoint = domain.state.endpoint
+            endpoint = lane.state.endpoint
             made = engine.advance(at - before, endpoint.tokens_per_s if endpoint else 0.0)
             if made:
-                await domain.offer(EngineAdvanced(made=made))
-            engine.hold(domain.state.running)
+                await lane.offer(EngineAdvanced(made=made))
+            engine.hold(lane.state.running)
 
     async def serve(self, lanes: Lanes[Any]) -> None:
-        await self.serve_domains(lambda: lanes.domains)
+        await self.serve_lanes(lambda: lanes.held)
 
-    async def serve_domains(
-        self, domains: Callable[[], Mapping[int, Domain[EndpointState]]]
-    ) -> None:
+    async def serve_lanes(self, lanes: Callable[[], Mapping[int, Lane[EndpointState]]]) -> None:
         """Serve the proxy once the fold of `access` has caught up, and keep the fold current."""
         access = AccessFollower(self._connect)
         proxy = OpenAiProxy(
-            access, domains, self._followers, self._telemetry.spans, self._settings.line
+            access, lanes, self._followers, self._telemetry.spans, self._settings.line
         )
         runner = web.AppRunner(proxy.app(), access_log=None, shutdown_timeout=DRAIN_S)
         try:

@@ -27,8 +27,8 @@ from services.throttle.openai import (
 )
 from services.throttle.streaming import complete_response, stream_response
 from shared.bus.access import CATCH_UP_S, AccessFollower
-from shared.bus.domain import Domain
 from shared.bus.ids import new_id
+from shared.bus.lane import Lane
 from shared.contracts.access import EndpointConfigured
 from shared.contracts.identity import BERTH
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
@@ -42,18 +42,18 @@ POLL_S = 0.02
 
 
 class OpenAiProxy:
-    """The HTTP handlers; `domains` returns the lanes held now, `access` is polled elsewhere."""
+    """The HTTP handlers; `lanes` returns the lanes held now, `access` is polled elsewhere."""
 
     def __init__(
         self,
         access: AccessFollower,
-        domains: Callable[[], Mapping[int, Domain[EndpointState]]],
+        lanes: Callable[[], Mapping[int, Lane[EndpointState]]],
         followers: RequestFollowers,
         spans: Spans,
         queue_limit: int,
     ) -> None:
         self._access = access
-        self._domains = domains
+        self._lanes = lanes
         self._followers = followers
         self._spans = spans
         self._queue_limit = queue_limit
@@ -145,11 +145,11 @@ class OpenAiProxy:
 
         Yields its progress and the headers of its response.
         """
-        domain = self._domains().get(endpoint.partition)
-        if domain is None:
+        lane = self._lanes().get(endpoint.partition)
+        if lane is None:
             raise unavailable_error()
         if self._access.view.is_active(tenant):
-            await _until_lane_serves(domain, endpoint, tenant)
+            await _until_lane_serves(lane, endpoint, tenant)
         command = ServeLlmRequest(
             request_id=request_id,
             tenant=tenant,
@@ -160,13 +160,13 @@ class OpenAiProxy:
         item = Input("local", new_id(), command, traceparent=span.traceparent, tenant=tenant)
         with self._followers.follow(request_id, endpoint.partition) as progress:
             try:
-                facts = await domain.offer(item)
+                facts = await lane.offer(item)
             except (Busy, LaneLost):
                 raise unavailable_error() from None
-            headers = limit_headers(domain.state, tenant, self._queue_limit)
+            headers = limit_headers(lane.state, tenant, self._queue_limit)
             headers["x-request-id"] = request_id
             if not _is_answered_by(facts, request_id):
-                resume(progress, domain.state, request_id, tenant, headers)
+                resume(progress, lane.state, request_id, tenant, headers)
             yield progress, headers
 
 
@@ -190,12 +190,12 @@ def _scoped_request_id(request: web.Request, tenant: str, endpoint: EndpointConf
 
 
 async def _until_lane_serves(
-    domain: Domain[EndpointState], endpoint: EndpointConfigured, tenant: str
+    lane: Lane[EndpointState], endpoint: EndpointConfigured, tenant: str
 ) -> None:
     """Wait until the lane, which reads `access` at its own pace, accepts the tenant."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CATCH_UP_S):
-            while not _serves(domain.state, endpoint, tenant):
+            while not _serves(lane.state, endpoint, tenant):
                 await asyncio.sleep(POLL_S)
 
 

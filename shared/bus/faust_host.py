@@ -83,7 +83,7 @@ class FaustHost:
             if not self._started:
                 self._started = True
                 await self._start()
-            return await self._lanes.own(lanes)
+            return await self._lanes.assign(lanes)
         except Exception as error:
             die(error, "taking over lanes")
 
@@ -108,8 +108,8 @@ class FaustHost:
         """Nothing may escape: Faust would acknowledge the record all the same."""
         try:
             tp = TP(message.topic, message.partition)
-            fed = await self._lanes.feed(tp, message.offset, message.value)
-            if fed == "gap":
+            delivery = await self._lanes.deliver(tp, message.offset, message.value)
+            if delivery == "gap":
                 await self._seek_back(tp, message.tp)
         except Exception as error:
             die(error, "feeding a lane")
@@ -119,7 +119,7 @@ class FaustHost:
         if now - self._sought.get(tp, 0.0) < SEEK_BACK_EVERY_S:
             return
         self._sought[tp] = now
-        want = self._lanes.wants().get(tp)
+        want = self._lanes.next_offsets().get(tp)
         if want is not None:
             await self.app.consumer.seek(faust_tp, want)
 
@@ -136,7 +136,7 @@ class FaustHost:
     async def _stop(self, *_: Any, **__: Any) -> None:
         self._ready_file.unlink(missing_ok=True)
         if self._started:
-            await self._lanes.close()
+            await self._lanes.stop()
 
 
 class NoTables(TableManager):  # type: ignore[misc]

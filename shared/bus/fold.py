@@ -18,13 +18,21 @@ S = TypeVar("S")
 POLL_S = 0.5
 POLL_RECORDS = 2_000
 
+OnRecord = Callable[[Accepted], None]
+
 
 @dataclass(slots=True)
-class Folded(Generic[S]):
+class Replica(Generic[S]):
+    """A lane's copy of its ledger: how far it is read, and the state at that place."""
+
     reader: Reader
     state: S
     records: int = 0
-    """Accepted ones that were folded behind the snapshot."""
+    """Accepted records behind the last snapshot."""
+
+    @property
+    def cursor(self) -> Cursor:
+        return self.reader.cursor
 
 
 class Fold(Generic[S]):
@@ -38,27 +46,30 @@ class Fold(Generic[S]):
         self._log = log
         self._snapshots = snapshots
 
-    async def run(self, known: Cursor, seen: Callable[[Accepted], None] | None = None) -> Folded[S]:
-        """The state at the end. `known` is what this process has read before: it must still be
-        there. `seen` hears of every accepted record behind it."""
+    async def run(self, known: Cursor, on_record: OnRecord | None = None) -> Replica[S]:
+        """Return the replica at the end of the log.
+
+        `known` is how far this process has read before: that must still be there, else TailLost.
+        `on_record` is called with every accepted record behind it.
+        """
         snapshot = self._snapshots.load() if self._snapshots else None
-        folded = self._start(snapshot)
-        await self._check_bounds(folded.reader.cursor, known, snapshot is not None)
+        replica = self._begin(snapshot)
+        await self._check_bounds(replica.cursor, known, snapshot is not None)
         end = await self._log.end(self._tp)
-        anchors = [c for c in (folded.reader.cursor, known) if c.offset >= 0]
-        first = max(folded.reader.cursor.offset, 0)
+        anchors = [cursor for cursor in (replica.cursor, known) if cursor.offset >= 0]
+        first = max(replica.cursor.offset, 0)
         feed = await self._log.feed({self._tp: first})
         try:
-            await self._read(feed, folded, end, first, anchors, (known, seen))
+            await self._read(feed, replica, end, first, anchors, (known, on_record))
         finally:
             await feed.close()
-        return folded
+        return replica
 
-    def _start(self, snapshot: Snapshot[S] | None) -> Folded[S]:
+    def _begin(self, snapshot: Snapshot[S] | None) -> Replica[S]:
         ledger, partition = self._tp
         if snapshot is None:
-            return Folded(Reader(ledger, partition), self._decider.initial(partition))
-        return Folded(Reader(ledger, partition, snapshot.cursor), snapshot.state)
+            return Replica(Reader(ledger, partition), self._decider.initial(partition))
+        return Replica(Reader(ledger, partition, snapshot.cursor), snapshot.state)
 
     async def _check_bounds(self, start: Cursor, known: Cursor, has_snapshot: bool) -> None:
         end = await self._log.end(self._tp)
@@ -71,21 +82,21 @@ class Fold(Generic[S]):
     async def _read(
         self,
         feed: Feed,
-        folded: Folded[S],
+        replica: Replica[S],
         end: int,
         position: int,
         anchors: list[Cursor],
-        watch: tuple[Cursor, Callable[[Accepted], None] | None],
+        watch: tuple[Cursor, OnRecord | None],
     ) -> None:
-        known, seen = watch
+        known, on_record = watch
         while position < end:
             polled = await feed.poll(POLL_S, POLL_RECORDS)
             for entry in polled.get(self._tp, []):
                 position = entry.offset + 1
                 self._check_anchors(entry, anchors)
-                accepted = self._accept(folded, entry)
-                if accepted and seen and entry.offset >= known.next:
-                    seen(accepted)
+                accepted = self._accept(replica, entry)
+                if accepted and on_record and entry.offset >= known.next:
+                    on_record(accepted)
 
     def _check_anchors(self, entry: Entry, anchors: list[Cursor]) -> None:
         for anchor in anchors:
@@ -95,12 +106,12 @@ class Fold(Generic[S]):
             if record is None or record.id != anchor.id:
                 raise TailLost(f"{self._tp.key} has another record at {entry.offset} than before")
 
-    def _accept(self, folded: Folded[S], entry: Entry) -> Accepted | None:
-        if entry.offset < folded.reader.cursor.next:
+    def _accept(self, replica: Replica[S], entry: Entry) -> Accepted | None:
+        if entry.offset < replica.cursor.next:
             return None
-        accepted = folded.reader.offer(entry.offset, entry.value)
+        accepted = replica.reader.offer(entry.offset, entry.value)
         if accepted is not None:
-            folded.records += 1
+            replica.records += 1
             for fact in accepted.facts(own=True):
-                self._decider.evolve(folded.state, fact)
+                self._decider.evolve(replica.state, fact)
         return accepted

@@ -6,11 +6,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from shared.bus.domain import Domain, DomainSettings, OnAccepted
 from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
 from shared.bus.inbox import ACCESS
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane, LaneSettings, OnAccepted
 from shared.bus.lanes import Lanes, OnLane
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS
@@ -36,7 +36,7 @@ def run_service(
 ) -> None:
     """Host the decider under Faust until SIGTERM, which ends the process with 0.
 
-    `on_lane(domain)` runs while that lane is held and is cancelled when it is lost.
+    `on_lane(lane)` runs while that lane is held and is cancelled when it is lost.
     """
     lanes = make_lanes(decider, settings, decode, on_accepted, on_lane)
     host = FaustHost(
@@ -65,20 +65,20 @@ def make_lanes(
     client = f"berth-{decider.ledger}"
     decoder = InputDecoder(decider.ledger, decode, decider.hears)
     # A busy reader's fetch has gathered for `window_ms` already: see `Pace`.
-    domain_settings = DomainSettings(
+    lane_settings = LaneSettings(
         window_ms=settings.window_ms // 4, failpoints=Failpoints.from_environment()
     )
 
-    def make(lane: int) -> Domain[S]:
-        inputs = [TP(topic, lane) for topic in INPUTS[decider.ledger]]
-        return Domain(
+    def make(partition: int) -> Lane[S]:
+        inputs = [TP(topic, partition) for topic in INPUTS[decider.ledger]]
+        return Lane(
             decider,
-            lane,
+            partition,
             KafkaLog(settings.connection, client=client),
             inputs=[ACCESS, *inputs] if follows_access else inputs,
             decoder=decoder,
-            snapshots=snapshots_of(decider, settings.data, lane),
-            settings=domain_settings,
+            snapshots=snapshots_of(decider, settings.data, partition),
+            settings=lane_settings,
             on_accepted=on_accepted,
         )
 

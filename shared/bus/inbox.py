@@ -16,17 +16,19 @@ from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor, Reader
 from shared.ledger.record import Position, next_of
 
-Fed = Literal["ok", "old", "gap"]
+Delivery = Literal["ok", "old", "gap"]
+"""Outcome of handing over a record: taken, read before, or not the next one of its input."""
 
 ACCESS = TP("access", 0)
 ACCESS_KEY = ACCESS.key
 
 LIMIT_INPUTS = 5_000
 LIMIT_BYTES = 16 * 1024 * 1024
+BATCH_RECORDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingRecord:
     """One record of an input; `position` is that input's entry in the vector once it is used."""
 
     key: str
@@ -35,11 +37,11 @@ class Waiting:
     inputs: tuple[Input, ...]
     size: int
     access_next: int
-    """How far whoever wrote it had read `access`."""
+    """How far its writer had read `access`."""
 
 
 class Channel:
-    """How far one input has been read, ahead of what is decided."""
+    """How far one input has been read, ahead of the decisions."""
 
     def __init__(self, tp: TP, decoder: InputDecoder) -> None:
         self.tp = tp
@@ -48,7 +50,7 @@ class Channel:
         self.next = 0
 
     def move_to(self, position: Position) -> None:
-        """Go on behind what a rival has already used."""
+        """Go on behind the records that a rival has used."""
         self.next = next_of(position)
         if self._reader is not None and not isinstance(position, int):
             self._reader.cursor = Cursor(*position)
@@ -58,39 +60,42 @@ class Channel:
         """Records of it that the reader rule ignored."""
         return self._reader.ignored if self._reader is not None else 0
 
-    def take(self, offset: int, value: bytes | None) -> Waiting:
+    def take(self, offset: int, value: bytes | None) -> PendingRecord:
+        """Decode the record at `offset`, which is the next one."""
         self.next = offset + 1
         size = len(value or b"")
         if self._reader is None:
-            found = self._decoder.of_plain(self.tp, offset, value)
-            seen = max((each.access_next for each in found), default=0)
-            return Waiting(self.tp.key, offset, self.next, tuple(found), size, seen)
+            inputs = self._decoder.decode_plain(self.tp, offset, value)
+            access_next = max((item.access_next for item in inputs), default=0)
+            return PendingRecord(self.tp.key, offset, self.next, tuple(inputs), size, access_next)
         accepted = self._reader.offer(offset, value)
-        found = self._decoder.of_ledger(accepted) if accepted else []
-        seen = next_of(accepted.record.inputs.get(ACCESS_KEY, 0)) if accepted else 0
-        return Waiting(self.tp.key, offset, self._reader.position, tuple(found), size, seen)
+        inputs = self._decoder.decode_ledger(accepted) if accepted else []
+        access_next = next_of(accepted.record.inputs.get(ACCESS_KEY, 0)) if accepted else 0
+        return PendingRecord(
+            self.tp.key, offset, self._reader.position, tuple(inputs), size, access_next
+        )
 
 
 class Inbox:
     """Begins exactly at the vector of the last accepted record; bounded, so it pushes back.
 
     Inputs that led to nothing stay in front, counted as silent, until a record carries them.
-    One whose writer had read more of `access` than this lane is held back, and what comes after it
-    too: who was told that a tenant is let in may send its job at once.
+    A record whose writer had read more of `access` than this lane is held back, and those after it
+    too: a user who has learned that a tenant is registered may submit its job at once.
     """
 
     def __init__(self, inputs: Iterable[TP], decoder: InputDecoder) -> None:
         self._channels = {tp.key: Channel(tp, decoder) for tp in inputs}
         self._access = self._channels.get(ACCESS_KEY)
-        self._waiting: deque[Waiting] = deque()
-        self._held: deque[Waiting] = deque()
+        self._waiting: deque[PendingRecord] = deque()
+        self._held: deque[PendingRecord] = deque()
         self._inputs = 0
         self._bytes = 0
         self.silent = 0
         self._closed = False
         self._room = asyncio.Event()
         self._room_for_access = asyncio.Event()
-        self._open()
+        self._update_room()
 
     @property
     def pending(self) -> int:
@@ -107,117 +112,122 @@ class Inbox:
         return sum(channel.ignored for channel in self._channels.values())
 
     @property
-    def holds(self) -> bool:
-        """Something waits for what `access` says."""
+    def is_holding(self) -> bool:
+        """Whether a record waits until `access` is read further."""
         return bool(self._held)
 
     @property
     def has_room(self) -> bool:
         return self._room.is_set()
 
-    async def room(self, tp: TP) -> None:
-        """Returns once it takes a record of that input, or is closed."""
+    async def wait_for_room(self, tp: TP) -> None:
+        """Return once it takes a record of that input, or is closed."""
         await (self._room_for_access if tp == ACCESS else self._room).wait()
 
     def close(self) -> None:
-        """Nobody need wait any more."""
+        """Let every `wait_for_room` return."""
         self._closed = True
-        self._open()
+        self._update_room()
 
-    def want(self, key: str) -> int:
-        return self._channels[key].next
-
-    def wants(self) -> dict[TP, int]:
+    def next_offsets(self) -> dict[TP, int]:
+        """Return the next offset of each input."""
         return {channel.tp: channel.next for channel in self._channels.values()}
 
-    def put(self, tp: TP, offset: int, value: bytes | None) -> Fed:
+    def put(self, tp: TP, offset: int, value: bytes | None) -> Delivery:
+        """Take a record if it is the next one of its input."""
         channel = self._channels[tp.key]
         if offset != channel.next:
             return "old" if offset < channel.next else "gap"
-        waiting = channel.take(offset, value)
-        self._inputs += len(waiting.inputs)
-        self._bytes += waiting.size
+        record = channel.take(offset, value)
+        self._inputs += len(record.inputs)
+        self._bytes += record.size
         if tp == ACCESS:
-            self._waiting.append(waiting)
+            self._waiting.append(record)
         else:
-            self._held.append(waiting)
-        self._go_on()
+            self._held.append(record)
+        self._release_due()
         return "ok"
 
-    def let_go(self) -> None:
+    def release_held(self) -> None:
         """Hold nothing back: `access` ends before it, as after a restore of an older copy."""
         self._waiting.extend(self._held)
         self._held.clear()
-        self._open()
+        self._update_room()
 
-    def batch(self, max_inputs: int, max_bytes: int) -> list[Waiting]:
-        """The oldest undecided records; at least one when there is any."""
-        drawn: list[Waiting] = []
+    def batch(self, max_inputs: int, max_bytes: int) -> list[PendingRecord]:
+        """Return the oldest undecided records; at least one when there is any."""
+        records: list[PendingRecord] = []
         inputs = size = 0
-        for waiting in islice(self._waiting, self.silent, None):
-            inputs += len(waiting.inputs)
-            size += waiting.size
-            if drawn and (inputs > max_inputs or size > max_bytes or len(drawn) >= 1_000):
+        for record in islice(self._waiting, self.silent, None):
+            inputs += len(record.inputs)
+            size += record.size
+            is_full = inputs > max_inputs or size > max_bytes or len(records) >= BATCH_RECORDS
+            if records and is_full:
                 break
-            drawn.append(waiting)
-        return drawn
+            records.append(record)
+        return records
 
-    def fell_silent(self, drawn: Iterable[Waiting]) -> None:
+    def note_silent(self, records: Iterable[PendingRecord]) -> None:
         """They were decided and led to nothing; they need no record of their own."""
-        for waiting in drawn:
+        for record in records:
             self.silent += 1
-            self._inputs -= len(waiting.inputs)
-            self._bytes -= waiting.size
-        self._open()
+            self._inputs -= len(record.inputs)
+            self._bytes -= record.size
+        self._update_room()
 
-    def vector(self, base: Mapping[str, Position], drawn: Iterable[Waiting]) -> dict[str, Position]:
-        """`in` of a record that uses the silent ones and `drawn`."""
-        after = dict(base)
-        for waiting in islice(self._waiting, self.silent):
-            after[waiting.key] = waiting.position
-        for waiting in drawn:
-            after[waiting.key] = waiting.position
-        return after
+    def vector(
+        self, base: Mapping[str, Position], records: Iterable[PendingRecord]
+    ) -> dict[str, Position]:
+        """Return the input vector of a record that uses the silent ones and `records`."""
+        vector = dict(base)
+        for record in islice(self._waiting, self.silent):
+            vector[record.key] = record.position
+        for record in records:
+            vector[record.key] = record.position
+        return vector
 
-    def used(self, drawn: Iterable[Waiting]) -> None:
-        """Our record was accepted: what stands in front is in the log now."""
-        self.fell_silent(drawn)
+    def note_used(self, records: Iterable[PendingRecord]) -> None:
+        """The lane's record was accepted: the front of the inbox is in the log now."""
+        self.note_silent(records)
         for _ in range(self.silent):
             self._waiting.popleft()
         self.silent = 0
 
     def settle(self, vector: Mapping[str, Position]) -> None:
         """After a fold: drop what the log has, and be ready to decide the rest again."""
-
-        def left(waiting: Iterable[Waiting]) -> deque[Waiting]:
-            return deque(w for w in waiting if w.offset >= next_of(vector.get(w.key, 0)))
-
-        self._waiting, self._held = left(self._waiting), left(self._held)
+        self._waiting = _unused(self._waiting, vector)
+        self._held = _unused(self._held, vector)
         self.silent = 0
-        both = (*self._waiting, *self._held)
-        self._inputs = sum(len(w.inputs) for w in both)
-        self._bytes = sum(w.size for w in both)
+        records = (*self._waiting, *self._held)
+        self._inputs = sum(len(record.inputs) for record in records)
+        self._bytes = sum(record.size for record in records)
         for key, position in vector.items():
             channel = self._channels.get(key)
             if channel is not None and channel.next < next_of(position):
                 channel.move_to(position)
-        self._go_on()
+        self._release_due()
 
-    def _go_on(self) -> None:
-        """What `access` has been read far enough for may be decided, in the order of arrival."""
+    def _release_due(self) -> None:
+        """Release, in the order of arrival, the records for which `access` is read far enough."""
         access = self._access
         while self._held and (access is None or self._held[0].access_next <= access.next):
             self._waiting.append(self._held.popleft())
-        self._open()
+        self._update_room()
 
-    def _open(self) -> None:
-        """What is held back must not keep out what it waits for; others wait behind it."""
-        full = self._inputs >= LIMIT_INPUTS or self._bytes >= LIMIT_BYTES
-        _turn(self._room_for_access, self._closed or not full or self.holds)
-        _turn(self._room, self._closed or not (full or self.holds))
+    def _update_room(self) -> None:
+        """A record that is held back must not keep out `access`; other inputs wait behind it."""
+        is_full = self._inputs >= LIMIT_INPUTS or self._bytes >= LIMIT_BYTES
+        _switch(self._room_for_access, self._closed or not is_full or self.is_holding)
+        _switch(self._room, self._closed or not (is_full or self.is_holding))
 
 
-def _turn(event: asyncio.Event, on: bool) -> None:
+def _unused(
+    records: Iterable[PendingRecord], vector: Mapping[str, Position]
+) -> deque[PendingRecord]:
+    return deque(r for r in records if r.offset >= next_of(vector.get(r.key, 0)))
+
+
+def _switch(event: asyncio.Event, on: bool) -> None:
     if on:
         event.set()
     else:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from aiokafka.errors import KafkaError
 
 from shared.bus.clock import now_ms
-from shared.bus.domain import Domain
+from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.contracts.base import Millis
 from shared.ledger.errors import BusError
@@ -61,33 +61,33 @@ class LaneProbe:
             await asyncio.sleep(LOOK_EVERY_S)
 
     def look(self, now: Millis) -> None:
-        domains = list(self._lanes.domains.values())
-        found = [Figure("berth_lanes_held", len(domains)), *self._lags]
-        for domain in domains:
-            found.append(inbox(domain))
-            found.extend(self._told(domain, now))
-        self._counted = {domain.name: self._count(domain) for domain in domains}
+        lanes = list(self._lanes.held.values())
+        found = [Figure("berth_lanes_held", len(lanes)), *self._lags]
+        for lane in lanes:
+            found.append(inbox(lane))
+            found.extend(self._told(lane, now))
+        self._counted = {lane.name: self._count(lane) for lane in lanes}
         self._metrics.show(found)
 
-    def _told(self, domain: Domain[Any], now: Millis) -> list[Figure]:
+    def _told(self, lane: Lane[Any], now: Millis) -> list[Figure]:
         """A figure that cannot be computed must not end a service that can decide."""
         try:
-            return list(self._of_state(domain.state, now))
+            return list(self._of_state(lane.state, now))
         except Exception:
-            log.exception("figures are missing", extra={"lane": domain.tp.key})
+            log.exception("figures are missing", extra={"lane": lane.tp.key})
             return []
 
-    def _count(self, domain: Domain[Any]) -> tuple[int, int]:
-        """A domain counts from its own beginning, a counter of this process never goes back."""
-        ignored, lost = domain.inbox.ignored, domain.lost_appends
-        ignored_before, lost_before = self._counted.get(domain.name, (0, 0))
+    def _count(self, lane: Lane[Any]) -> tuple[int, int]:
+        """A lane counts from its own beginning, a counter of this process never goes back."""
+        ignored, lost = lane.inbox.ignored, lane.lost_appends
+        ignored_before, lost_before = self._counted.get(lane.name, (0, 0))
         self._metrics.ignored_records.labels("reader_rule").inc(ignored - ignored_before)
         self._metrics.lost_appends.inc(lost - lost_before)
         return ignored, lost
 
 
-def inbox(domain: Domain[Any]) -> Figure:
-    return Figure("berth_inbox_inputs", domain.inbox.pending_inputs, (str(domain.partition),))
+def inbox(lane: Lane[Any]) -> Figure:
+    return Figure("berth_inbox_inputs", lane.inbox.pending_inputs, (str(lane.partition),))
 
 
 async def probe_lag(behind: Behind, metrics: Metrics) -> None:

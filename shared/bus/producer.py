@@ -1,4 +1,4 @@
-"""Writes to plain topics; ledgers are written by `domain` alone."""
+"""Writes to plain topics; ledgers are written by `lane` alone."""
 
 from __future__ import annotations
 

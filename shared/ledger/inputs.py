@@ -40,7 +40,7 @@ class InputDecoder:
         self.unknown = 0
         """Events of other ledgers whose type this installation does not know."""
 
-    def of_ledger(self, accepted: Accepted) -> list[Input]:
+    def decode_ledger(self, accepted: Accepted) -> list[Input]:
         facts = accepted.facts(heard=self._heard)
         self.unknown += accepted.unknown
         return [
@@ -56,7 +56,7 @@ class InputDecoder:
             for fact in facts
         ]
 
-    def of_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:
+    def decode_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:
         """A command of another service is nothing; bytes of no message go to the custodian."""
         try:
             envelope = cloudevents.decode_input(value)

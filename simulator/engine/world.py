@@ -133,7 +133,7 @@ class World:
         for lane in self.lanes.values():
             if tp.topic in INPUTS[lane.ledger]:
                 lane.advance_input(tp.topic, offset + 1)
-                for item in InputDecoder(lane.ledger).of_plain(tp, offset, value):
+                for item in InputDecoder(lane.ledger).decode_plain(tp, offset, value):
                     lane.give(tp.topic, item)
 
     def fail(self, node_id: str) -> str:
@@ -265,7 +265,7 @@ class World:
 
 
 def to_input(fact: Fact) -> Input:
-    """Return the input that `InputDecoder.of_ledger` makes of the fact's record."""
+    """Return the input that `InputDecoder.decode_ledger` makes of the fact's record."""
     event = fact.event
     place = fact.place
     return Input(

@@ -72,7 +72,7 @@ RESULT = {
 def test_every_kind_of_noise_is_one_that_nobody_can_read(kind: int) -> None:
     decoder, chance = InputDecoder("admission"), random.Random(kind)
     for _ in range(20):
-        (found,) = decoder.of_plain(TP("commands", 0), 0, faults.NOISE[kind](chance))
+        (found,) = decoder.decode_plain(TP("commands", 0), 0, faults.NOISE[kind](chance))
         assert isinstance(found.message, Undecodable)
 
 

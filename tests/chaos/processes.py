@@ -1,6 +1,6 @@
 """The real services as processes of one event loop, which can be killed, frozen and started again.
 
-Only the broker, the wire and the host are simulated: lanes, domains, deciders, executor and
+Only the broker, the wire and the host are simulated: lanes, deciders, executor and
 publisher are the code that is deployed.
 """
 
@@ -26,8 +26,8 @@ from services.placement.heartbeats import watch
 from services.publisher.app import Publisher
 from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import Shipment
-from shared.bus.domain import Domain, DomainSettings
 from shared.bus.inbox import ACCESS
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
 from shared.bus.log import Feed, Headers
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -52,7 +52,7 @@ def make_task(loop: asyncio.AbstractEventLoop, work: Any, context: Any = None) -
     return task
 
 
-SETTINGS = DomainSettings(window_ms=5, snapshot_every=8, snapshot_pause_s=0.0)
+SETTINGS = LaneSettings(window_ms=5, snapshot_every=8, snapshot_pause_s=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,8 +338,8 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
         inputs = [TP(topic, LANE) for topic in INPUTS[core.ledger]]
         decode = decode_report if core.ledger == "placement" else commands_only
 
-        def lane(partition: int) -> Domain[Any]:
-            return Domain(
+        def lane(partition: int) -> Lane[Any]:
+            return Lane(
                 core,
                 partition,
                 MortalLog(life),
@@ -349,13 +349,13 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
                 settings=SETTINGS,
             )
 
-        async def hear(domain: Domain[Any]) -> None:
-            await watch(domain, MortalLog(life))
+        async def hear(lane: Lane[Any]) -> None:
+            await watch(lane, MortalLog(life))
 
         on_lane = hear if core.ledger == "placement" else None
         lanes = Lanes(lane, MortalLog(life), on_lane=on_lane)
         await lanes.start()
-        await lanes.own([LANE])
+        await lanes.assign([LANE])
         await asyncio.gather(*(feed(life, lanes, tp) for tp in inputs))
 
     return run
@@ -364,17 +364,17 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
 async def feed(life: Life, lanes: Lanes[Any], tp: TP) -> None:
     """The host's part, with a broker that delivers again, and leaves out."""
     chance, log = life.world.chance, MortalLog(life)
-    source = await log.feed({tp: lanes.wants()[tp]})
+    source = await log.feed({tp: lanes.next_offsets()[tp]})
 
     while True:
         again = chance.random() < life.world.faults.rereads
         if again:
-            await source.seek(tp, max(lanes.wants()[tp] - chance.randint(1, 20), 0))
+            await source.seek(tp, max(lanes.next_offsets()[tp] - chance.randint(1, 20), 0))
         entries = (await source.poll(0.5, chance.randint(1, 100))).get(tp, [])
         left_out = not again and chance.random() < life.world.faults.rereads
         for entry in entries[1 if left_out else 0 :]:
-            if await lanes.feed(tp, entry.offset, entry.value) == "gap":
-                await source.seek(tp, lanes.wants()[tp])
+            if await lanes.deliver(tp, entry.offset, entry.value) == "gap":
+                await source.seek(tp, lanes.next_offsets()[tp])
                 break
 
 

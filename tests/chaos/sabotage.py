@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import services.executor.lane  # noqa: F401
 from services.publisher import app as publisher_app
-from shared.bus.domain import Domain
 from shared.bus.inbox import Channel, Inbox
+from shared.bus.lane import Lane
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.ledger.partition import TP
@@ -63,10 +63,10 @@ class CredulousTail(LedgerTail):
         }
 
 
-_send = Domain._send
+_send = Lane._send
 
 
-async def _trusting(self: Domain[Any], value: bytes) -> int | None:
+async def _trusting(self: Lane[Any], value: bytes) -> int | None:
     return None if await _send(self, value) is None else self.cursor.next
 
 
@@ -136,7 +136,7 @@ async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
 
 
 READER = (Reader, "offer_record", _taken)
-TRUSTS = (Domain, "_send", _trusting)
+TRUSTS = (Lane, "_send", _trusting)
 
 RULES: dict[str, tuple[Patch, ...]] = {
     "no reader rule": (READER,),

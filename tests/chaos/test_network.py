@@ -16,8 +16,8 @@ from infra.broker import topics
 from infra.drills.proxy import Mode, Proxy
 from infra.machine.process import free_ports, is_open, spawn
 from shared.bus import kafka
-from shared.bus.domain import Domain, DomainSettings
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes
 from shared.bus.log import fetch
 from shared.connection import Connection
@@ -70,14 +70,14 @@ async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         broker.stop()
 
 
-def lane(connection: Connection) -> Domain[Seats]:
-    return Domain(
+def lane(connection: Connection) -> Lane[Seats]:
+    return Lane(
         SeatDecider(),
         0,
         KafkaLog(connection),
         inputs=[INPUT],
         decoder=InputDecoder("admission"),
-        settings=DomainSettings(window_ms=2),
+        settings=LaneSettings(window_ms=2),
     )
 
 
@@ -85,11 +85,11 @@ async def feed(lanes: Lanes[Seats], connection: Connection) -> None:
     """What the host does, with a client of its own."""
     log = KafkaLog(connection)
     await log.start()
-    source = await log.feed({INPUT: lanes.wants()[INPUT]})
+    source = await log.feed({INPUT: lanes.next_offsets()[INPUT]})
     try:
         while True:
             for entry in (await source.poll(0.2)).get(INPUT, []):
-                await lanes.feed(INPUT, entry.offset, entry.value)
+                await lanes.deliver(INPUT, entry.offset, entry.value)
     finally:
         await source.close()
         await log.stop()
@@ -114,7 +114,7 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
     await out.start()
     lanes = Lanes(lambda _: lane(net.through), KafkaLog(net.through), follows_access=False)
     await lanes.start()
-    await lanes.own([0])
+    await lanes.assign([0])
     feeding = asyncio.ensure_future(feed(lanes, net.through))
     bad = asyncio.ensure_future(weather(net.proxy, modes))
     for number in range(COMMANDS):
@@ -128,11 +128,11 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
         for entry in await fetch(truth_log, INPUT, 0, 10_000, 2.0)
     )
     async with asyncio.timeout(60):
-        while sum(lanes.domains[0].state.answers.values()) < asked.total():
+        while sum(lanes.held[0].state.answers.values()) < asked.total():
             await asyncio.sleep(0.1)
     feeding.cancel()
     await asyncio.wait({feeding})
-    await lanes.close()
+    await lanes.stop()
     truth = fold(LEDGER, await fetch(truth_log, LEDGER, 0, 10_000, 2.0))
     await truth_log.stop()
     await out.stop()

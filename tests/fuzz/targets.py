@@ -96,7 +96,7 @@ def cloudevent(data: bytes) -> None:
         assert isinstance(found.at, int)
         assert found.body.strip()
     for decoder, topic in READERS:
-        heard = decoder.of_plain(TP(topic, 0), 7, data)
+        heard = decoder.decode_plain(TP(topic, 0), 7, data)
         assert len(heard) <= 1
         for item in heard:
             _check_input(item)

@@ -102,7 +102,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
     @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "", "2"]))
     def check(data: bytes, version: str) -> None:
         tally("hostile commands")
-        heard = decoder.of_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
+        heard = decoder.decode_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
         for item in heard:
             if isinstance(item.message, Undecodable):
                 assert item.message.reason
@@ -120,7 +120,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
 def test_hostile_json_in_place_of_a_command_has_a_reason(name: str, case: str) -> None:
     decoder, topic = custodian_of(name)
     for value in (HOSTILE[case], envelope(name, HOSTILE[case])):
-        for item in decoder.of_plain(TP(topic, 0), 3, value):
+        for item in decoder.decode_plain(TP(topic, 0), 3, value):
             assert isinstance(item.message, Undecodable)
             assert item.message.reason
 
@@ -135,7 +135,7 @@ def test_old_data_that_are_none_are_refused_with_a_reason(
     with pytest.raises(UpcastError, match="job.cancel.v0"):
         upcast("job.cancel.v0", data, {"job.cancel.v0": ("job.cancel.v1", lift)})
     monkeypatch.setitem(UPCASTERS, "job.cancel.v0", ("job.cancel.v1", lift))
-    (item,) = InputDecoder("admission").of_plain(
+    (item,) = InputDecoder("admission").decode_plain(
         TP("commands", 0), 3, envelope("job.cancel.v0", data)
     )
     assert isinstance(item.message, Undecodable)

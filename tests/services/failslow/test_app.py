@@ -10,7 +10,7 @@ from services.failslow.app import Follower
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.peers import Thresholds
 from services.failslow.core.state import Watch
-from shared.bus.domain import Domain, DomainSettings
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
 from shared.contracts.codec import encode
@@ -32,22 +32,22 @@ class Shell:
     def __init__(self) -> None:
         self.broker = MemoryBroker()
         self.metrics = Metrics("failslow")
-        self.domain: Domain[Watch]
+        self.lane: Lane[Watch]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        self.domain = Domain(
+        self.lane = Lane(
             FailSlow(),
             0,
             MemoryLog(self.broker),
             inputs=[TP("placement", 0)],
-            settings=DomainSettings(window_ms=1),
+            settings=LaneSettings(window_ms=1),
         )
-        await self.domain.open()
+        await self.lane.start()
         follower = Follower(lambda: MemoryLog(self.broker), Thresholds(), self.metrics)
         tasks = [
-            asyncio.create_task(self.domain.run()),
-            asyncio.create_task(follower.follow(self.domain)),
+            asyncio.create_task(self.lane.run()),
+            asyncio.create_task(follower.follow(self.lane)),
         ]
         await asyncio.sleep(0)
         try:
@@ -57,7 +57,7 @@ class Shell:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
-            await self.domain.finish()
+            await self.lane.stop()
 
     async def place(self) -> None:
         pen = LedgerPen(self.broker, "placement")
@@ -67,7 +67,7 @@ class Shell:
             pen.write([])
         pen.write([message])
         for entry in self.broker.entries(TP("placement", 0)):
-            await self.domain.feed(TP("placement", 0), entry.offset, entry.value)
+            await self.lane.deliver(TP("placement", 0), entry.offset, entry.value)
         await until(lambda: "j1" in self.types_and_subjects())
 
     def post(self, message: TelemetryReported, id: str) -> None:
@@ -91,7 +91,7 @@ async def test_soft_reports_lead_to_one_fault_in_the_ledger() -> None:
         await until(lambda: "fault.suspected.v1" in shell.types_and_subjects())
         await asyncio.sleep(0.05)
         assert shell.types_and_subjects().count("fault.suspected.v1") == 1
-        assert shell.domain.state.gangs["j1"].open == {2: "j1/1/2/1"}
+        assert shell.lane.state.gangs["j1"].open == {2: "j1/1/2/1"}
 
 
 async def test_what_is_no_report_is_counted_and_passed_over() -> None:
@@ -113,7 +113,7 @@ async def test_a_restart_forgets_the_evidence_and_nothing_else() -> None:
         for at in range(1, 3):
             shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
     async with shell.running():
-        assert "j1" in shell.domain.state.gangs
+        assert "j1" in shell.lane.state.gangs
         for at in range(3, 5):
             shell.post(report(at, 1.0, 1.0, 1.5, 1.0), f"r{at}")
         await asyncio.sleep(0.1)

@@ -9,7 +9,7 @@ from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.heartbeats import decoded, watch
 from shared.bus.clock import now_ms
-from shared.bus.domain import Domain, DomainSettings
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Model
@@ -33,16 +33,16 @@ def beat(**nodes: str) -> bytes:
     return event("hb", Heartbeats(executor_id="e1", at=now_ms(), nodes=nodes))
 
 
-async def open_lane(broker: MemoryBroker) -> Domain[Pool]:
-    lane = Domain(
+async def open_lane(broker: MemoryBroker) -> Lane[Pool]:
+    lane = Lane(
         Placement(),
         0,
         MemoryLog(broker),
         inputs=[TP("reports", 0)],
         decoder=InputDecoder("placement", decode_report),
-        settings=DomainSettings(window_ms=1),
+        settings=LaneSettings(window_ms=1),
     )
-    await lane.open()
+    await lane.start()
     return lane
 
 
@@ -58,14 +58,14 @@ async def test_a_node_that_fell_silent_is_lost_and_one_that_beats_is_not() -> No
         settings = PoolConfigured(partition=0, pool="p", lease_s=LEASE_S)
         await lane.offer(Input("access", "a1", settings))
         record = reported(registered("n1"), registered("n2"))
-        assert await lane.feed(TP("reports", 0), 0, record) == "ok"
+        assert await lane.deliver(TP("reports", 0), 0, record) == "ok"
         async with asyncio.timeout(10):
             while set(lane.state.board.nodes) != {"n1"}:
                 broker.append(TP("heartbeats", 0), b"noise")
                 broker.append(TP("heartbeats", 0), beat(n1="i1", n2="an older one"))
                 await asyncio.sleep(0.1)
     finally:
-        await lane.close()
+        await lane.revoke()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -74,14 +74,14 @@ async def test_a_node_that_fell_silent_is_lost_and_one_that_beats_is_not() -> No
 async def test_bytes_of_no_report_are_rejected_in_the_ledger() -> None:
     broker = MemoryBroker()
     lane = await open_lane(broker)
-    assert await lane.feed(TP("reports", 0), 0, b"{") == "ok"
+    assert await lane.deliver(TP("reports", 0), 0, b"{") == "ok"
     assert (
-        await lane.feed(
+        await lane.deliver(
             TP("reports", 0), 1, event("x", Heartbeats(executor_id="e", at=1, nodes={}))
         )
         == "ok"
     )
-    await lane.step()
+    await lane.poll()
     (entry,) = broker.entries(TP("placement", 0))
     assert entry.value is not None and entry.value.count(b"input.rejected.v1") == 2
 

@@ -15,7 +15,7 @@ from services.throttle.app import ThrottleShell, requests_only
 from services.throttle.core.decide import Throttle
 from services.throttle.core.state import EndpointState
 from services.throttle.settings import ThrottleSettings
-from shared.bus.domain import Domain, DomainSettings
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import EndpointConfigured, KeyCreated, TenantRegistered
 from shared.contracts.base import Event
@@ -45,7 +45,7 @@ class Stack:
         self.broker = MemoryBroker()
         self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path, tick_ms=5, **settings)
         self.pen = LedgerPen(self.broker, "access")
-        self.domain: Domain[EndpointState]
+        self.lane: Lane[EndpointState]
         self.url = ""
         self.access(
             EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=400, batch_tokens=1000),
@@ -64,32 +64,32 @@ class Stack:
     async def feed(self) -> None:
         """What Faust would do."""
         for tp in (TP("access", 0), REQUESTS):
-            for entry in self.broker.entries(tp)[self.domain.wants()[tp] :]:
-                await self.domain.feed(tp, entry.offset, entry.value)
+            for entry in self.broker.entries(tp)[self.lane.next_offsets()[tp] :]:
+                await self.lane.deliver(tp, entry.offset, entry.value)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[aiohttp.ClientSession]:
         metrics = Metrics("throttle")
         telemetry = Telemetry(Spans("throttle", "", ""), metrics)
         shell = ThrottleShell(self.settings, lambda: MemoryLog(self.broker), telemetry)
-        self.domain = Domain(
+        self.lane = Lane(
             Throttle(self.settings.line),
             0,
             MemoryLog(self.broker),
             inputs=[TP("access", 0), REQUESTS],
             decoder=InputDecoder("throttle", requests_only),
-            settings=DomainSettings(window_ms=1),
+            settings=LaneSettings(window_ms=1),
             on_accepted=shell.on_accepted,
         )
-        await self.domain.open()
+        await self.lane.start()
         tasks = [
-            asyncio.create_task(self.domain.run()),
-            asyncio.create_task(shell.drive_engine(self.domain)),
-            asyncio.create_task(shell.serve_domains(lambda: {0: self.domain})),
+            asyncio.create_task(self.lane.run()),
+            asyncio.create_task(shell.drive_engine(self.lane)),
+            asyncio.create_task(shell.serve_lanes(lambda: {0: self.lane})),
         ]
         await self.feed()
         await shell.serving.wait()
-        await until(lambda: "acme" in self.domain.state.accounts)
+        await until(lambda: "acme" in self.lane.state.accounts)
         self.url = f"http://127.0.0.1:{shell.port}"
         headers = {"authorization": f"Bearer {KEY}"}
         try:
@@ -100,7 +100,7 @@ class Stack:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
-            await self.domain.finish()
+            await self.lane.stop()
 
     def log(self) -> list[tuple[str, bytes]]:
         """(type, data) of all that is in the ledger."""

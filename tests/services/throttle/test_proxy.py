@@ -202,9 +202,9 @@ async def test_a_full_line_is_told_when_to_come_back(tmp_path: Path) -> None:
     async with stack.running() as client:
         big = chat(400, text="x" * 2000)
         serving = [asyncio.create_task(post(client, big, x_request_id=LONG))]
-        await until(lambda: len(stack.domain.state.running) == 1)
+        await until(lambda: len(stack.lane.state.running) == 1)
         serving.append(asyncio.create_task(post(client, big)))
-        await until(lambda: len(stack.domain.state.waiting) == 1)
+        await until(lambda: len(stack.lane.state.waiting) == 1)
         status, body, headers = await post(client, big)
         assert (status, body["error"]["code"]) == (429, "queue_full")
         assert int(headers["retry-after"]) >= 1
@@ -245,18 +245,18 @@ async def test_a_client_that_hangs_up_is_served_and_charged(stack: Stack) -> Non
         ) as response:
             await response.content.readany()
         await until(lambda: "llm.finished.v1" in stack.types())
-        assert stack.domain.state.running == {}
+        assert stack.lane.state.running == {}
 
 
 async def test_after_a_restart_the_engine_goes_on_where_it_was_charged(stack: Stack) -> None:
     async with stack.running() as client:
         asking = asyncio.create_task(post(client, chat(900), x_request_id="long"))
-        await until(lambda: any(r.made_tokens > 5 for r in stack.domain.state.running.values()))
+        await until(lambda: any(r.made_tokens > 5 for r in stack.lane.state.running.values()))
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
     async with stack.running() as client:
-        (request_id,) = stack.domain.state.running
-        begun = stack.domain.state.running[request_id].made_tokens
+        (request_id,) = stack.lane.state.running
+        begun = stack.lane.state.running[request_id].made_tokens
         assert begun > 5
         status, body, _ = await post(client, chat(900), x_request_id="long")
         assert status == 200

@@ -13,8 +13,8 @@ import pytest
 
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import free_ports
-from shared.bus.domain import Domain, DomainSettings
 from shared.bus.kafka import KafkaLog
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.log import Entry, Log, fetch
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.snapshots import Snapshots
@@ -28,7 +28,7 @@ from shared.testing.ledger import SeatDecider, Seats, fold
 from tests.patience import all_hung_up
 
 PARTITIONS = 48
-QUICK = DomainSettings(window_ms=2, snapshot_every=2, snapshot_pause_s=0)
+QUICK = LaneSettings(window_ms=2, snapshot_every=2, snapshot_pause_s=0)
 NAMES = ("admission", "commands", "placement", "reports", "access", "heartbeats")
 
 
@@ -89,27 +89,27 @@ def broker(request: pytest.FixtureRequest) -> Broker:
 
 
 class Bench:
-    """One lane of one broker, with the domains that a test runs on it."""
+    """One lane of one broker, with the lanes that a test runs on it."""
 
     def __init__(self, broker: Broker, folder: Path) -> None:
         self.broker = broker
         self.folder = folder
-        self.lane = next(broker.lanes)
-        self.ledger = TP("admission", self.lane)
-        self.commands = TP("commands", self.lane)
-        self.placement = TP("placement", self.lane)
+        self.partition = next(broker.lanes)
+        self.ledger = TP("admission", self.partition)
+        self.commands = TP("commands", self.partition)
+        self.placement = TP("placement", self.partition)
         self.raw = broker.log()
         self.told: list[tuple[list[Fact], list[str]]] = []
-        self._running: list[tuple[Domain[Seats], asyncio.Task[None]]] = []
+        self._running: list[tuple[Lane[Seats], asyncio.Task[None]]] = []
 
-    def domain(
-        self, *, settings: DomainSettings = QUICK, snapshots: bool = False
-    ) -> tuple[Domain[Seats], FlakyLog]:
+    def make_lane(
+        self, *, settings: LaneSettings = QUICK, snapshots: bool = False
+    ) -> tuple[Lane[Seats], FlakyLog]:
         flaky = FlakyLog(self.broker.log())
-        store: Snapshots[Seats] = Snapshots(self.folder, "admission", self.lane, Seats.SCHEMA)
-        domain = Domain(
+        store: Snapshots[Seats] = Snapshots(self.folder, "admission", self.partition, Seats.SCHEMA)
+        lane = Lane(
             SeatDecider(),
-            self.lane,
+            self.partition,
             flaky,
             inputs=[self.commands, self.placement],
             decoder=InputDecoder("admission"),
@@ -117,27 +117,27 @@ class Bench:
             settings=settings,
             on_accepted=lambda facts, parents, _: self.told.append((facts, parents)),
         )
-        return domain, flaky
+        return lane, flaky
 
-    async def run(self, domain: Domain[Seats]) -> Domain[Seats]:
-        await domain.open()
-        self._running.append((domain, asyncio.create_task(domain.run())))
-        return domain
+    async def run(self, lane: Lane[Seats]) -> Lane[Seats]:
+        await lane.start()
+        self._running.append((lane, asyncio.create_task(lane.run())))
+        return lane
 
     async def started(
-        self, *, settings: DomainSettings = QUICK, snapshots: bool = False
-    ) -> tuple[Domain[Seats], FlakyLog]:
-        domain, flaky = self.domain(settings=settings, snapshots=snapshots)
-        return await self.run(domain), flaky
+        self, *, settings: LaneSettings = QUICK, snapshots: bool = False
+    ) -> tuple[Lane[Seats], FlakyLog]:
+        lane, flaky = self.make_lane(settings=settings, snapshots=snapshots)
+        return await self.run(lane), flaky
 
-    async def stop(self, domain: Domain[Seats]) -> None:
+    async def stop(self, lane: Lane[Seats]) -> None:
         for running, task in self._running:
-            if running is domain:
-                await domain.close()
+            if running is lane:
+                await lane.revoke()
                 await asyncio.wait([task], timeout=30)
                 task.result()
-                await domain.finish()
-        self._running = [pair for pair in self._running if pair[0] is not domain]
+                await lane.stop()
+        self._running = [pair for pair in self._running if pair[0] is not lane]
 
     def failures(self) -> list[str]:
         """Why writers have ended by themselves; they are not stopped any more."""
@@ -148,11 +148,11 @@ class Bench:
     async def send(self, value: bytes, tp: TP | None = None) -> int:
         return await self.raw.append(tp or self.commands, value)
 
-    async def deliver(self, domain: Domain[Seats], tp: TP | None = None) -> None:
-        """What a host does: everything from where the domain wants it to the end."""
+    async def deliver(self, lane: Lane[Seats], tp: TP | None = None) -> None:
+        """What a host does: everything from where the lane wants it to the end."""
         there = tp or self.commands
-        for entry in await self.read(there, domain.wants()[there]):
-            await domain.feed(there, entry.offset, entry.value)
+        for entry in await self.read(there, lane.next_offsets()[there]):
+            await lane.deliver(there, entry.offset, entry.value)
 
     async def read(self, tp: TP, offset: int = 0) -> list[Entry]:
         found: list[Entry] = []
@@ -161,9 +161,9 @@ class Bench:
             found += await fetch(self.raw, tp, position, 1_000, 1.0)
         return found
 
-    async def until(self, domain: Domain[Seats], answers: int) -> None:
+    async def until(self, lane: Lane[Seats], answers: int) -> None:
         async with asyncio.timeout(30):
-            while len(domain.state.answers) < answers or domain.inbox.pending:
+            while len(lane.state.answers) < answers or lane.inbox.pending:
                 await asyncio.sleep(0.01)
 
     async def truth(self) -> Seats:
@@ -171,8 +171,8 @@ class Bench:
         return fold(self.ledger, await self.read(self.ledger))
 
     async def close(self) -> None:
-        for domain, _ in list(self._running):
-            await self.stop(domain)
+        for lane, _ in list(self._running):
+            await self.stop(lane)
         await self.raw.stop()
 
 

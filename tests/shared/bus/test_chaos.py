@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.bus.domain import Domain, DomainSettings
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.log import Entry
 from shared.bus.memory import MemoryBroker
 from shared.connection import Connection
@@ -24,30 +24,30 @@ from tests.shared.bus.conftest import Bench, Broker
 COMMANDS = 120
 RIVALS = 3
 ACCIDENTS: tuple[Accident, ...] = ("lost_request", "lost_ack", "late", "duplicate", "wrong_offset")
-FAST = DomainSettings(window_ms=0, snapshot_every=3, snapshot_pause_s=0)
+FAST = LaneSettings(window_ms=0, snapshot_every=3, snapshot_pause_s=0)
 
-Sabotage = Callable[[Domain[Seats]], None]
+Sabotage = Callable[[Lane[Seats]], None]
 Judge = Callable[[TP, list[Entry]], Seats]
 
 
-def honest(_: Domain[Seats]) -> None:
+def honest(_: Lane[Seats]) -> None:
     return None
 
 
-def trusts_every_ack(domain: Domain[Seats]) -> None:
-    send = domain._send
+def trusts_every_ack(lane: Lane[Seats]) -> None:
+    send = lane._send
 
     async def trusting(value: bytes) -> int | None:
-        return None if await send(value) is None else domain.cursor.next
+        return None if await send(value) is None else lane.cursor.next
 
-    domain._send = trusting  # type: ignore[method-assign]
+    lane._send = trusting  # type: ignore[method-assign]
 
 
-def keeps_used_inputs(domain: Domain[Seats]) -> None:
+def keeps_used_inputs(lane: Lane[Seats]) -> None:
     def keep(_: object) -> None:
-        domain.inbox.silent = 0
+        lane.inbox.silent = 0
 
-    domain.inbox.settle = keep  # type: ignore[method-assign]
+    lane.inbox.settle = keep  # type: ignore[method-assign]
 
 
 def fold_accepted(tp: TP, entries: list[Entry]) -> Seats:
@@ -84,58 +84,58 @@ class Chaos:
         try:
             rivals = await self.disturbed()
             await self.settled(rivals[0][0])
-            self.compare([domain for domain, _ in rivals], judge)
+            self.compare([lane for lane, _ in rivals], judge)
         except ProtocolViolation as error:
             self.wrong.append(repr(error))
         self.wrong += self.bench.failures()
         await self.bench.close()
         return self.wrong
 
-    async def disturbed(self) -> list[tuple[Domain[Seats], FlakyLog]]:
+    async def disturbed(self) -> list[tuple[Lane[Seats], FlakyLog]]:
         rivals = [await self.spawn() for _ in range(RIVALS)]
         for n in range(COMMANDS):
             await self.bench.send(command(f"c{n}"))
             for index in self.random.sample(range(RIVALS), RIVALS):
-                domain, flaky = rivals[index]
-                await self.bench.deliver(domain)
+                lane, flaky = rivals[index]
+                await self.bench.deliver(lane)
                 if self.random.random() < 0.15:
                     flaky.accidents.append(self.random.choice(ACCIDENTS))
                 if self.random.random() < 0.03:
-                    await self.bench.stop(domain)
+                    await self.bench.stop(lane)
                     rivals[index] = await self.spawn()
             await asyncio.sleep(self.random.choice((0, 0, 0.002)))
-            self.losses = max(self.losses, *(domain.lost_appends for domain, _ in rivals))
+            self.losses = max(self.losses, *(lane.lost_appends for lane, _ in rivals))
         return rivals
 
-    async def spawn(self) -> tuple[Domain[Seats], FlakyLog]:
-        domain, flaky = self.bench.domain(settings=FAST, snapshots=True)
-        self.sabotage(domain)
-        await self.bench.run(domain)
-        return domain, flaky
+    async def spawn(self) -> tuple[Lane[Seats], FlakyLog]:
+        lane, flaky = self.bench.make_lane(settings=FAST, snapshots=True)
+        self.sabotage(lane)
+        await self.bench.run(lane)
+        return lane, flaky
 
-    async def settled(self, domain: Domain[Seats]) -> None:
+    async def settled(self, lane: Lane[Seats]) -> None:
         try:
             async with asyncio.timeout(30):
-                while domain.inbox.pending:
+                while lane.inbox.pending:
                     await asyncio.sleep(0.01)
         except TimeoutError:
             self.wrong.append("a writer came to no end")
 
-    def compare(self, domains: list[Domain[Seats]], judge: Judge) -> None:
+    def compare(self, lanes: list[Lane[Seats]], judge: Judge) -> None:
         memory = self.bench.broker.memory
         assert memory is not None
         truth = judge(self.bench.ledger, memory.entries(self.bench.ledger))
         self.wrong += truth.problems()
         if len(truth.answers) != COMMANDS:
             self.wrong.append(f"{len(truth.answers)} of {COMMANDS} answered")
-        for domain in domains:
-            if not domain.state.taken.items() <= truth.taken.items():
+        for lane in lanes:
+            if not lane.state.taken.items() <= truth.taken.items():
                 self.wrong.append("a writer believes what no reader accepts")
 
 
 @pytest.fixture(autouse=True)
 def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shared.bus.domain.BACK_OFF_S", 0.001)
+    monkeypatch.setattr("shared.bus.commit.BACK_OFF_S", 0.001)
 
 
 @pytest.mark.parametrize("seed", range(6))

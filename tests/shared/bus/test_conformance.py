@@ -1,4 +1,4 @@
-"""What every broker, and every domain on it, must do."""
+"""What every broker, and every lane on it, must do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from shared.bus.domain import MAX_SILENT, DomainSettings
 from shared.bus.ids import new_id
+from shared.bus.lane import MAX_SILENT, LaneSettings
 from shared.bus.log import fetch
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
@@ -53,16 +53,16 @@ async def test_two_racing_writers_get_different_places(bench: Bench) -> None:
 
 
 async def test_every_command_is_answered_once(bench: Bench) -> None:
-    domain, _ = await bench.started()
+    lane, _ = await bench.started()
     for n in range(NUMBER):
         await bench.send(command(f"c{n}"))
-    await bench.deliver(domain)
-    await bench.until(domain, NUMBER)
+    await bench.deliver(lane)
+    await bench.until(lane, NUMBER)
     truth = await bench.truth()
     assert set(truth.answers) == {f"c{n}" for n in range(NUMBER)}
     assert truth.problems() == []
-    assert truth == domain.state
-    assert domain.cursor.inputs[bench.commands.key] == NUMBER
+    assert truth == lane.state
+    assert lane.cursor.inputs[bench.commands.key] == NUMBER
 
 
 async def test_two_rivals_on_one_lane_never_disagree(bench: Bench) -> None:
@@ -74,9 +74,9 @@ async def test_two_rivals_on_one_lane_never_disagree(bench: Bench) -> None:
     await asyncio.gather(bench.until(one, 1), bench.until(two, 1))
     await bench.stop(one)
     await bench.stop(two)
-    await one.open()
+    await one.start()
     truth = await bench.truth()
-    await one.finish()
+    await one.stop()
     assert truth.problems() == []
     assert len(truth.answers) == NUMBER
     assert truth == one.state
@@ -89,19 +89,19 @@ async def test_two_rivals_on_one_lane_never_disagree(bench: Bench) -> None:
 async def test_no_accident_of_an_append_loses_or_repeats_an_input(
     bench: Bench, accident: Accident
 ) -> None:
-    domain, flaky = await bench.started()
+    lane, flaky = await bench.started()
     flaky.accidents.extend(["none", accident, "none", accident])
     for n in range(6):
         await bench.send(command(f"c{n}"))
-        await bench.deliver(domain)
-        await bench.until(domain, n + 1)
-    answer = await asyncio.wait_for(domain.offer(CancelJob(job_id="local")), 5)
+        await bench.deliver(lane)
+        await bench.until(lane, n + 1)
+    answer = await asyncio.wait_for(lane.offer(CancelJob(job_id="local")), 5)
     truth = await bench.truth()
     assert truth.problems() == []
     assert len(truth.answers) == 7
-    assert truth == domain.state
+    assert truth == lane.state
     assert [fact.event.of for fact in answer] == ["local"]  # type: ignore[attr-defined]
-    assert domain.lost_appends > 0
+    assert lane.lost_appends > 0
 
 
 async def test_a_restart_from_a_snapshot_has_the_state_of_a_fold_from_0(bench: Bench) -> None:
@@ -113,7 +113,7 @@ async def test_a_restart_from_a_snapshot_has_the_state_of_a_fold_from_0(bench: B
     await bench.stop(first)
     await bench.send(command("late"))
     second, _ = await bench.started(snapshots=True)
-    assert second.wants()[bench.commands] == NUMBER
+    assert second.next_offsets()[bench.commands] == NUMBER
     await bench.deliver(second)
     await bench.until(second, NUMBER + 1)
     assert list(bench.folder.glob("*.snapshot"))
@@ -133,41 +133,41 @@ async def test_a_damaged_snapshot_is_passed_over(bench: Bench) -> None:
 
 
 async def test_silent_inputs_write_nothing_until_there_are_many(bench: Bench) -> None:
-    domain, _ = await bench.started()
+    lane, _ = await bench.started()
     for n in range(30):
         await bench.send(command(f"s{n}", reason="silent"))
-    await bench.deliver(domain)
-    while domain.inbox.pending:
+    await bench.deliver(lane)
+    while lane.inbox.pending:
         await asyncio.sleep(0.01)
     assert await bench.raw.end(bench.ledger) == 0
     await bench.send(command("loud"))
-    await bench.deliver(domain)
-    await bench.until(domain, 1)
-    assert domain.cursor.inputs[bench.commands.key] == 31
-    assert domain.inbox.silent == 0
+    await bench.deliver(lane)
+    await bench.until(lane, 1)
+    assert lane.cursor.inputs[bench.commands.key] == 31
+    assert lane.inbox.silent == 0
 
 
 async def test_many_silent_inputs_move_the_vector_with_an_empty_record(twin: Bench) -> None:
-    domain, _ = await twin.started()
+    lane, _ = await twin.started()
     for n in range(MAX_SILENT + 10):
         await twin.send(command(f"s{n}", reason="silent"))
-    await twin.deliver(domain)
+    await twin.deliver(lane)
     async with asyncio.timeout(10):
-        while not domain.cursor.seq:
+        while not lane.cursor.seq:
             await asyncio.sleep(0.01)
-    assert next_of(domain.cursor.inputs[twin.commands.key]) >= MAX_SILENT
+    assert next_of(lane.cursor.inputs[twin.commands.key]) >= MAX_SILENT
     assert (await twin.truth()).answers == {}
 
 
 async def test_what_cannot_be_read_is_rejected_once_with_its_digest(bench: Bench) -> None:
-    domain, _ = await bench.started()
+    lane, _ = await bench.started()
     unknown = command("u").replace(b"job.cancel.v1", b"job.cancel.v9")
     wrong = command("w").replace(b'"job_id":"job"', b'"job_id":""')
     other = command("o").replace(b"job.cancel.v1", b"node.drain.v1")
     for value in (b"not json", b"[]", unknown, wrong, other, command("good")):
         await bench.send(value)
-    await bench.deliver(domain)
-    await bench.until(domain, 1)
+    await bench.deliver(lane)
+    await bench.until(lane, 1)
     truth = await bench.truth()
     assert set(truth.answers) == {"good"}
     assert [r.split()[0] for r in truth.rejected][:4] == ["0", "1", "2", "3"]
@@ -177,17 +177,17 @@ async def test_what_cannot_be_read_is_rejected_once_with_its_digest(bench: Bench
 async def test_facts_of_another_ledger_count_only_when_its_readers_accept_them(
     bench: Bench,
 ) -> None:
-    domain, _ = await bench.started()
+    lane, _ = await bench.started()
     first, rival = ledger_record(1, ""), ledger_record(1, "")
     second = ledger_record(2, first.id)
     for record in (first, rival, second):
         await bench.send(encode(record), bench.placement)
     await bench.send(b"garbage", bench.placement)
-    await bench.deliver(domain, bench.placement)
-    await bench.until(domain, 2)
-    lane = bench.lane
-    assert set(domain.state.answers) == {f"placement/{lane}/1/0", f"placement/{lane}/2/0"}
-    await bench.stop(domain)
+    await bench.deliver(lane, bench.placement)
+    await bench.until(lane, 2)
+    partition = bench.partition
+    assert set(lane.state.answers) == {f"placement/{partition}/1/0", f"placement/{partition}/2/0"}
+    await bench.stop(lane)
     again, _ = await bench.started()
     await bench.send(encode(ledger_record(3, second.id)), bench.placement)
     await bench.deliver(again, bench.placement)
@@ -196,9 +196,9 @@ async def test_facts_of_another_ledger_count_only_when_its_readers_accept_them(
 
 
 async def test_local_inputs_are_answered_with_their_facts(bench: Bench) -> None:
-    domain, _ = await bench.started()
-    answers = [domain.offer(CancelJob(job_id=f"l{n}")) for n in range(3)]
-    silent = domain.offer(CancelJob(job_id="s", reason="silent"))
+    lane, _ = await bench.started()
+    answers = [lane.offer(CancelJob(job_id=f"l{n}")) for n in range(3)]
+    silent = lane.offer(CancelJob(job_id="s", reason="silent"))
     found = await asyncio.wait_for(asyncio.gather(*answers), 5)
     assert [[f.event.of for f in facts] for facts in found] == [["l0"], ["l1"], ["l2"]]  # type: ignore[attr-defined]
     assert await asyncio.wait_for(silent, 30) == []
@@ -206,19 +206,19 @@ async def test_local_inputs_are_answered_with_their_facts(bench: Bench) -> None:
 
 
 async def test_a_wake_is_kept_without_any_input(bench: Bench) -> None:
-    domain, _ = await bench.started()
-    (fact,) = await asyncio.wait_for(domain.offer(CancelJob(job_id="alarm")), 5)
-    await bench.until(domain, 2)
+    lane, _ = await bench.started()
+    (fact,) = await asyncio.wait_for(lane.offer(CancelJob(job_id="alarm")), 5)
+    await bench.until(lane, 2)
     assert f"wake {fact.at + 1}" in (await bench.truth()).answers
-    assert domain.state.wake_at is None
+    assert lane.state.wake_at is None
 
 
 async def test_a_batch_too_big_for_a_record_is_cut(bench: Bench) -> None:
-    domain, _ = await bench.started(settings=DomainSettings(window_ms=50))
+    lane, _ = await bench.started(settings=LaneSettings(window_ms=50))
     for n in range(6):
         await bench.send(command(f"b{n}", reason="burst 400"))
-    await bench.deliver(domain)
-    await bench.until(domain, 2_400)
+    await bench.deliver(lane)
+    await bench.until(lane, 2_400)
     sizes = [len(e.value or b"") for e in await bench.read(bench.ledger)]
     assert max(sizes) <= LIMIT_BYTES
     assert (await bench.truth()).problems() == []
@@ -228,10 +228,10 @@ async def test_a_decision_has_a_span_of_its_own_and_the_shell_hears_of_its_cause
     bench: Bench,
 ) -> None:
     trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-    domain, _ = await bench.started()
+    lane, _ = await bench.started()
     await bench.send(command("c", traceparent=trace))
-    await bench.deliver(domain)
-    await bench.until(domain, 1)
+    await bench.deliver(lane)
+    await bench.until(lane, 1)
     (record,) = accepted(bench.ledger, await bench.read(bench.ledger))
     (raw,) = record.raw()
     assert len(raw.traceparent) == len(trace)
@@ -243,21 +243,21 @@ async def test_a_decision_has_a_span_of_its_own_and_the_shell_hears_of_its_cause
 
 
 async def test_a_tail_goes_on_from_its_cursor(bench: Bench) -> None:
-    domain, flaky = await bench.started()
+    lane, flaky = await bench.started()
     flaky.accidents.extend(["none", "duplicate"])
-    tail = LedgerTail(bench.broker.log(), {"admission": [bench.lane]})
+    tail = LedgerTail(bench.broker.log(), {"admission": [bench.partition]})
     await tail.start()
     seqs = []
     for n in range(6):
         await bench.send(command(f"c{n}"))
-        await bench.deliver(domain)
-        await bench.until(domain, n + 1)
+        await bench.deliver(lane)
+        await bench.until(lane, n + 1)
         if n == 3:
             seqs += await drain(tail, 4)
-            cursor = Cursor.from_json(tail.cursor("admission", bench.lane).to_json())
+            cursor = Cursor.from_json(tail.cursor("admission", bench.partition).to_json())
             await tail.stop()
             tail = LedgerTail(
-                bench.broker.log(), {"admission": [bench.lane]}, {bench.ledger: cursor}
+                bench.broker.log(), {"admission": [bench.partition]}, {bench.ledger: cursor}
             )
             await tail.start()
     seqs += await drain(tail, 6)
@@ -267,7 +267,7 @@ async def test_a_tail_goes_on_from_its_cursor(bench: Bench) -> None:
 
 
 async def test_a_soft_tail_starts_at_the_end(bench: Bench) -> None:
-    tp = TP("heartbeats", bench.lane)
+    tp = TP("heartbeats", bench.partition)
     await bench.raw.append(tp, b"old")
     tail = TopicTail(bench.broker.log(), lossy=True)
     await tail.start_at_end([tp])

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from shared.bus.domain import Domain
 from shared.bus.ids import new_id
 from shared.bus.inbox import ACCESS
+from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.watchdog import Watchdog
 from shared.contracts.access import TenantRetired
 from shared.contracts.codec import encode_event
 from shared.ledger.errors import Stalled, TailLost
@@ -30,16 +31,16 @@ class Shell:
         self.held: list[int] = []
         self.lanes = Lanes(self.make, MemoryLog(self.broker), on_lane=self.on_lane)
 
-    def make(self, lane: int) -> Domain[Seats]:
-        inputs = [ACCESS, TP("commands", lane)]
-        return Domain(SeatDecider(), lane, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
+    def make(self, partition: int) -> Lane[Seats]:
+        inputs = [ACCESS, TP("commands", partition)]
+        return Lane(SeatDecider(), partition, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
 
-    async def on_lane(self, domain: Domain[Seats]) -> None:
-        self.held.append(domain.partition)
+    async def on_lane(self, lane: Lane[Seats]) -> None:
+        self.held.append(lane.partition)
         try:
             await asyncio.Event().wait()
         finally:
-            self.held.remove(domain.partition)
+            self.held.remove(lane.partition)
 
     def grant(self, count: int) -> None:
         """So many facts of `access`."""
@@ -51,39 +52,43 @@ class Shell:
             self.broker.append(ACCESS, encode(record))
             seq, last = record.seq, record.id
 
-    async def until(self, lane: int, answers: int) -> list[str]:
+    def watchdog(self) -> Watchdog:
+        return Watchdog(MemoryLog(self.broker), lambda: self.lanes.held.values())
+
+    async def until(self, partition: int, answers: int) -> list[str]:
         async with asyncio.timeout(30):
-            while len(self.lanes.domains[lane].state.answers) < answers:
+            lane = self.lanes.held[partition]
+            while len(lane.state.answers) < answers or lane.inbox.pending:
                 await asyncio.sleep(0.005)
-        return list(self.lanes.domains[lane].state.answers)
+        return list(lane.state.answers)
 
 
 @pytest.fixture
 async def shell() -> AsyncIterator[Shell]:
     made = Shell()
     yield made
-    await made.lanes.close()
+    await made.lanes.stop()
 
 
 async def test_a_lane_is_run_as_long_as_it_is_held(shell: Shell) -> None:
     await shell.lanes.start()
-    wants = await shell.lanes.own({0, 2})
+    wants = await shell.lanes.assign({0, 2})
     await asyncio.sleep(0)
     assert set(wants) == {TP("commands", 0), TP("commands", 2)}
     assert sorted(shell.held) == [0, 2]
-    await shell.lanes.own({2, 3})
+    await shell.lanes.assign({2, 3})
     await asyncio.sleep(0)
     assert sorted(shell.held) == [2, 3]
-    assert sorted(shell.lanes.domains) == [2, 3]
-    assert await shell.lanes.feed(TP("commands", 0), 0, command("c")) == "old"
+    assert sorted(shell.lanes.held) == [2, 3]
+    assert await shell.lanes.deliver(TP("commands", 0), 0, command("c")) == "old"
 
 
 async def test_a_lane_hears_who_may_do_what_before_anything_else(shell: Shell) -> None:
     shell.grant(3)
     shell.broker.append(TP("commands", 1), command("c"))
     await shell.lanes.start()
-    await shell.lanes.own({1})
-    assert await shell.lanes.feed(TP("commands", 1), 0, command("c")) == "ok"
+    await shell.lanes.assign({1})
+    assert await shell.lanes.deliver(TP("commands", 1), 0, command("c")) == "ok"
     heard = await shell.until(1, 4)
     assert heard == ["access/0/1/0", "access/0/2/0", "access/0/3/0", "c"]
     assert shell.lanes.ready.is_set()
@@ -91,9 +96,9 @@ async def test_a_lane_hears_who_may_do_what_before_anything_else(shell: Shell) -
 
 async def test_what_has_seen_more_of_access_than_the_lane_waits_for_it(shell: Shell) -> None:
     await shell.lanes.start()
-    await shell.lanes.own({1})
+    await shell.lanes.assign({1})
     early = command("early", access_next=2)
-    assert await shell.lanes.feed(TP("commands", 1), 0, early) == "ok"
+    assert await shell.lanes.deliver(TP("commands", 1), 0, early) == "ok"
     assert not shell.lanes.is_open(1)
     shell.grant(2)
     assert await shell.until(1, 3) == ["access/0/1/0", "access/0/2/0", "early"]
@@ -103,52 +108,52 @@ async def test_what_has_seen_more_of_access_than_the_lane_waits_for_it(shell: Sh
 async def test_nobody_waits_for_what_access_does_not_hold(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.bus.lanes.FOLLOW_WAIT_S", 0.01)
+    monkeypatch.setattr("shared.bus.access_feed.POLL_S", 0.01)
     shell.grant(1)
     await shell.lanes.start()
-    await shell.lanes.own({1})
+    await shell.lanes.assign({1})
     await shell.until(1, 1)
-    assert await shell.lanes.feed(TP("commands", 1), 0, command("lost", access_next=9)) == "ok"
+    assert await shell.lanes.deliver(TP("commands", 1), 0, command("lost", access_next=9)) == "ok"
     assert await shell.until(1, 2) == ["access/0/1/0", "lost"]
 
 
 async def test_a_lane_that_comes_back_hears_only_what_is_new_of_access(shell: Shell) -> None:
     shell.grant(2)
     await shell.lanes.start()
-    await shell.lanes.own({1})
+    await shell.lanes.assign({1})
     await shell.until(1, 2)
-    await shell.lanes.own(set())
-    await shell.lanes.own({1, 3})
+    await shell.lanes.assign(set())
+    await shell.lanes.assign({1, 3})
     await shell.until(3, 2)
     await shell.until(1, 2)
     await asyncio.sleep(0.05)
-    assert shell.lanes.domains[1].state.problems() == []
-    assert len(shell.lanes.domains[1].state.answers) == 2
+    assert shell.lanes.held[1].state.problems() == []
+    assert len(shell.lanes.held[1].state.answers) == 2
 
 
 async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> None:
     commands = TP("commands", 0)
     await shell.lanes.start()
-    await shell.lanes.own({0})
+    await shell.lanes.assign({0})
     for n in range(3):
         offset = shell.broker.append(commands, command(f"c{n}"))
-        await shell.lanes.feed(commands, offset, command(f"c{n}"))
+        await shell.lanes.deliver(commands, offset, command(f"c{n}"))
     await shell.until(0, 3)
-    await shell.lanes.own(set())
+    await shell.lanes.assign(set())
     shell.broker.cut_tail(commands, 1)
     with pytest.raises(TailLost, match="shorter"):
-        await shell.lanes.own({0})
+        await shell.lanes.assign({0})
 
 
 async def test_an_input_that_goes_on_without_us_is_noticed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.bus.lanes.LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr("shared.bus.lanes.STALLED_S", 0.05)
-    await shell.lanes.own({0})
+    monkeypatch.setattr("shared.bus.watchdog.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.watchdog.STALLED_S", 0.05)
+    await shell.lanes.assign({0})
     shell.broker.append(TP("commands", 0), command("c"))
     with pytest.raises(Stalled, match="commands-0"):
-        await asyncio.wait_for(shell.lanes._watch(), 30)
+        await asyncio.wait_for(shell.watchdog().run(), 30)
 
 
 @pytest.mark.parametrize("lost", [TP("commands", 0), TP("admission", 0)])
@@ -156,12 +161,12 @@ async def test_an_idle_lane_notices_that_a_log_became_shorter(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, lost: TP
 ) -> None:
     await shell.lanes.start()
-    await shell.lanes.own({0})
+    await shell.lanes.assign({0})
     offset = shell.broker.append(TP("commands", 0), command("c"))
-    await shell.lanes.feed(TP("commands", 0), offset, command("c"))
+    await shell.lanes.deliver(TP("commands", 0), offset, command("c"))
     await shell.until(0, 1)
-    monkeypatch.setattr("shared.bus.lanes.LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr("shared.bus.lanes.FOLLOW_WAIT_S", 0.01)
+    monkeypatch.setattr("shared.bus.watchdog.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.bounds.POLL_S", 0.01)
     shell.broker.cut_tail(lost, 0)
     with pytest.raises(TailLost, match=lost.topic):
-        await asyncio.wait_for(shell.lanes._watch(), 30)
+        await asyncio.wait_for(shell.watchdog().run(), 30)

@@ -26,9 +26,9 @@ def figures(state: Seats, now: Millis) -> Iterator[Figure]:
 async def shell() -> AsyncIterator[Shell]:
     made = Shell()
     await made.lanes.start()
-    await made.lanes.own({1})
+    await made.lanes.assign({1})
     yield made
-    await made.lanes.close()
+    await made.lanes.stop()
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -39,9 +39,9 @@ async def test_lag_is_what_is_in_the_topic_and_was_not_read(shell: Shell) -> Non
     metrics = Metrics("admission")
     for n in range(5):
         shell.broker.append(COMMANDS, command(f"c{n}"))
-    await shell.lanes.feed(COMMANDS, 0, command("c0"))
+    await shell.lanes.deliver(COMMANDS, 0, command("c0"))
     async with asyncio.timeout(30):
-        while not shell.lanes.domains[1].cursor.seq:  # it is in the ledger, and out of the inbox
+        while not shell.lanes.held[1].cursor.seq:  # it is in the ledger, and out of the inbox
             await asyncio.sleep(0.01)
     looks = asyncio.ensure_future(probe_lanes(shell.lanes, metrics, figures))
     async with asyncio.timeout(30):
@@ -68,11 +68,11 @@ async def test_a_figure_that_fails_is_missing_and_nothing_else_is(
 async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -> None:
     metrics = Metrics("admission")
     looks = LaneProbe(shell.lanes, metrics, figures)
-    domain = shell.lanes.domains[1]
-    domain.lost_appends = 3
+    lane = shell.lanes.held[1]
+    lane._committer.lost_appends = 3
     shell.broker.append(TP("access", 0), b"no record at all")
     async with asyncio.timeout(30):
-        while not domain.inbox.ignored:
+        while not lane.inbox.ignored:
             await asyncio.sleep(0.01)
     for now in range(3):
         looks.look(now)
@@ -84,7 +84,7 @@ async def test_a_lane_that_is_gone_says_nothing_more(shell: Shell) -> None:
     metrics = Metrics("admission")
     looks = LaneProbe(shell.lanes, metrics, figures)
     looks.look(0)
-    await shell.lanes.own(set())
+    await shell.lanes.assign(set())
     looks.look(1)
     assert value(metrics, "berth_queue_gpus", pool="p") is None
     assert value(metrics, "berth_lanes_held") == 0

@@ -34,7 +34,7 @@ def test_a_command_whose_owner_does_not_read_the_topic_is_not_lost_in_silence(
     service: str, topic: str, message: Command
 ) -> None:
     value = record(message)
-    (found,) = InputDecoder(service).of_plain(TP(topic, 2), 9, value)
+    (found,) = InputDecoder(service).decode_plain(TP(topic, 2), 9, value)
     reason = f"{message.TYPE} is for {message.OWNER}, which does not read {topic}"
     digest = hashlib.sha256(value).hexdigest()
     assert found.message == Undecodable(topic, 2, 9, reason, digest)
@@ -42,12 +42,12 @@ def test_a_command_whose_owner_does_not_read_the_topic_is_not_lost_in_silence(
 
 def test_only_the_custodian_speaks_of_what_nobody_can_read() -> None:
     for value in (b"noise", record(RevokeKey(key_id="k1"))):
-        assert InputDecoder("placement").of_plain(COMMANDS, 9, value) == []
-        assert len(InputDecoder("admission").of_plain(COMMANDS, 9, value)) == 1
+        assert InputDecoder("placement").decode_plain(COMMANDS, 9, value) == []
+        assert len(InputDecoder("admission").decode_plain(COMMANDS, 9, value)) == 1
 
 
 def test_a_command_of_another_reader_of_the_topic_is_handed_on_by_the_custodian_alone() -> None:
     value = record(CordonNode(node_id="n1"))
     for service, heard in (("failslow", 0), ("placement", 1), ("admission", 1)):
-        found = InputDecoder(service).of_plain(COMMANDS, 9, value)
+        found = InputDecoder(service).decode_plain(COMMANDS, 9, value)
         assert [item.message for item in found] == [CordonNode(node_id="n1")] * heard

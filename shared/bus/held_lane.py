@@ -1,0 +1,32 @@
+"""A lane with the tasks that live as long as it is held."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Generic, TypeVar
+
+from shared.bus.lane import Lane
+
+S = TypeVar("S")
+
+STOP_S = 1.5
+
+
+class HeldLane(Generic[S]):
+    """A running lane; the first of `tasks` is its `run`."""
+
+    def __init__(self, lane: Lane[S], tasks: list[asyncio.Task[None]]) -> None:
+        self.lane = lane
+        self.primed = asyncio.Event()
+        """Set once the lane has read `access` as far as it went at the start of the process."""
+        self._run, *self._others = tasks
+
+    async def stop(self) -> None:
+        """Revoke the lane, end its tasks, and stop it; an append in flight gets `STOP_S`."""
+        for task in self._others:
+            task.cancel()
+        await self.lane.revoke()
+        await asyncio.wait([self._run], timeout=STOP_S)
+        self._run.cancel()
+        await asyncio.wait([self._run, *self._others])
+        await self.lane.stop()

@@ -1,0 +1,260 @@
+"""One lane of one service: the only code that appends to a ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from shared.bus.checkpoints import Checkpoints
+from shared.bus.clock import LedgerClock
+from shared.bus.commit import Committer, send
+from shared.bus.draft import Draft, build_record, draft_facts
+from shared.bus.failpoints import Failpoints
+from shared.bus.fold import Fold, Replica
+from shared.bus.gather import Batch, Gatherer
+from shared.bus.ids import new_id
+from shared.bus.inbox import Delivery, Inbox
+from shared.bus.local_inputs import LocalInputs
+from shared.bus.log import Log
+from shared.bus.snapshots import Snapshots
+from shared.contracts.base import Command, Event, Model
+from shared.ledger.decider import Decider, Fact, Input
+from shared.ledger.errors import LaneLost, TooLarge
+from shared.ledger.inputs import InputDecoder
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted, Cursor, Reader
+from shared.ledger.record import LIMIT_BYTES, encode
+
+S = TypeVar("S")
+
+MAX_RECORD_BYTES = 1_000_000
+MAX_SILENT = 1_000
+
+log = logging.getLogger(__name__)
+
+OnAccepted = Callable[[list[Fact], list[str], int], None]
+"""Facts, the traceparent of the cause of each, and the beginning of their round in ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSettings:
+    """How one lane is run; the defaults are those of production."""
+
+    window_ms: int = 20
+    snapshot_every: int = 1_000
+    """Records that the next start would fold, at which a snapshot is due."""
+    snapshot_pause_s: float = 30.0
+    failpoints: Failpoints = field(default_factory=Failpoints)
+
+
+class Lane(Generic[S]):
+    """One partition owned by one decider: gather inputs, decide, append, for ever.
+
+    `start` folds the ledger, `run` polls until `revoke`, and `stop` comes after `run` has ended.
+    `state` may be read by the shell at any time; between two appends it is never ahead of what
+    the log will confirm or the fold will repair.
+    """
+
+    def __init__(
+        self,
+        decider: Decider[S],
+        partition: int,
+        client: Log,
+        *,
+        inputs: Sequence[TP] = (),
+        decoder: InputDecoder | None = None,
+        snapshots: Snapshots[S] | None = None,
+        settings: LaneSettings | None = None,
+        on_accepted: OnAccepted | None = None,
+    ) -> None:
+        self._settings = settings or LaneSettings()
+        self.decider = decider
+        self.partition = partition
+        self.tp = TP(decider.ledger, partition)
+        self.inbox = Inbox(inputs, decoder or InputDecoder(decider.ledger))
+        self._client = client
+        self._on_accepted = on_accepted
+        self._clock = LedgerClock()
+        self._locals = LocalInputs(self.tp.key)
+        self._gatherer = Gatherer(self.inbox, self._locals, self._settings.window_ms / 1000)
+        self._checkpoints = Checkpoints(
+            snapshots,
+            self._clock,
+            every=self._settings.snapshot_every,
+            pause_s=self._settings.snapshot_pause_s,
+        )
+        self._committer = Committer(
+            Replica(Reader(*self.tp), decider.initial(partition)),
+            Fold(decider, partition, client, snapshots),
+            self.inbox,
+            self._clock,
+            self._settle_own,
+        )
+        self._revoked = False
+        self._in_round = False
+
+    @property
+    def name(self) -> str:
+        """The writer of this lane's records, which no other process shares."""
+        return self._committer.writer
+
+    @property
+    def state(self) -> S:
+        return self._committer.replica.state
+
+    @property
+    def cursor(self) -> Cursor:
+        return self._committer.replica.reader.cursor
+
+    @property
+    def losses(self) -> int:
+        """Lost appends since the last one that won."""
+        return self._committer.losses
+
+    @property
+    def lost_appends(self) -> int:
+        """Lost appends since this lane began."""
+        return self._committer.lost_appends
+
+    @property
+    def records_since_snapshot(self) -> int:
+        """Records that the next start would fold."""
+        return self._committer.replica.records
+
+    def next_offsets(self) -> dict[TP, int]:
+        """Return where each input has to be read from."""
+        return self.inbox.next_offsets()
+
+    def known_offsets(self) -> dict[TP, int]:
+        """As `next_offsets`, and the ledger itself: no log of these may become shorter."""
+        return {**self.next_offsets(), self.tp: self.cursor.next}
+
+    async def start(self) -> None:
+        """Fold the ledger; afterwards `next_offsets` is valid.
+
+        Records that were folded count for the next snapshot: a process that is killed again and
+        again before it has written much does not fold more and more.
+        """
+        await self._client.start()
+        self._committer.replica.reader.cursor = self._checkpoints.marked()
+        await self._committer.refold()
+        await self._checkpoints.store_if_due(self._committer.replica)
+
+    async def deliver(self, tp: TP, offset: int, value: bytes | None) -> Delivery:
+        """Take one record of an input. Blocks while the lane has enough to do.
+
+        After "gap" the caller has to read that input again from `next_offsets`.
+        """
+        await self.inbox.wait_for_room(tp)
+        if self._revoked:
+            return "old"
+        delivery = self.inbox.put(tp, offset, value)
+        if delivery == "ok":
+            self._gatherer.notify()
+        return delivery
+
+    def release_held(self) -> None:
+        """Decide the inputs that are held back for `access`, which ends before them."""
+        log.warning("access ends before what an input has seen of it", extra={"lane": self.tp.key})
+        self.inbox.release_held()
+        self._gatherer.notify()
+
+    def offer(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
+        """Queue a local input; the future gets the facts it caused, once they are accepted."""
+        if self._revoked:
+            raise LaneLost(f"{self.tp.key} is closed")
+        facts = self._locals.add(message)
+        self._gatherer.notify()
+        return facts
+
+    async def run(self) -> None:
+        """Poll until revoked; whatever it raises must end the process."""
+        while not self._revoked:
+            await self._gatherer.wait_until_due(self._due_in_s)
+            await self._gatherer.fill_window(self._clock.monotonic_s())
+            if not self._revoked:
+                await self.poll()
+
+    async def poll(self) -> None:
+        """Run one round: decide the inputs that are there, and commit what follows from them."""
+        self._in_round = True
+        started_ns = self._clock.now_ns()
+        batch = self._gatherer.draw()
+        draft = draft_facts(
+            self.decider, self.state, batch.inputs, self._now(), self.tp, self.cursor.seq + 1
+        )
+        if draft.facts or self.inbox.silent + len(batch.records) >= MAX_SILENT:
+            await self._commit(batch, draft, started_ns)
+        else:
+            self._stay_silent(batch)
+        self._in_round = False
+        self._gatherer.end_round(self._clock.monotonic_s())
+        await self._checkpoints.store_if_due(self._committer.replica)
+
+    async def revoke(self) -> None:
+        """Stop deciding; an append in flight may still land, which is harmless."""
+        self._revoked = True
+        self._gatherer.close()
+        self.inbox.close()
+
+    async def stop(self) -> None:
+        """After `run` has ended: store a snapshot for the next owner, stop the client."""
+        self._locals.abandon()
+        if not self._in_round:
+            await self._checkpoints.store(self._committer.replica)
+        await self._client.stop()
+
+    def _now(self) -> int:
+        return self._clock.now_ms(self.cursor.at)
+
+    def _due_in_s(self) -> float | None:
+        due = self.decider.next_wake(self.state)
+        return None if due is None else max(due - self._now(), 0) / 1000
+
+    def _stay_silent(self, batch: Batch) -> None:
+        self.inbox.note_silent(batch.records)
+        self._locals.resolve(batch.locals, [])
+        self._gatherer.note_silent(batch)
+
+    async def _commit(self, batch: Batch, draft: Draft, started_ns: int) -> None:
+        committer, cursor = self._committer, self.cursor
+        inputs = self.inbox.vector(cursor.inputs, batch.records)
+        record = build_record(draft, cursor, inputs, id=new_id(), writer=self.name)
+        value = encode(record)
+        if len(value) > LIMIT_BYTES and await self._cut(batch, len(value)):
+            return
+        offset = await self._send(value)
+        if offset != cursor.next:
+            return await committer.learn(record)
+        committer.accept(offset, record)
+        self._gatherer.grow()
+        self.inbox.note_used(batch.records)
+        self._checkpoints.mark_if_due(self.cursor)
+        self._locals.resolve(batch.locals, draft.facts)
+        self._report(draft.facts, draft.parents, started_ns)
+
+    async def _cut(self, batch: Batch, size: int) -> bool:
+        """Too much for one record: decide again with half of it; False when nothing is left to
+        halve and the record is still one that a broker takes."""
+        if self._gatherer.halve(batch):
+            await self._committer.refold()
+            return True
+        if size > MAX_RECORD_BYTES:
+            raise TooLarge(f"{self.tp.key}: one input leads to a record of {size} bytes")
+        return False
+
+    async def _send(self, value: bytes) -> int | None:
+        return await send(self._client, self.tp, value, self._settings.failpoints)
+
+    def _settle_own(self, accepted: Accepted) -> None:
+        """An append of ours that seemed lost has won after all."""
+        facts = accepted.facts(own=True)
+        self._locals.resolve_causes(facts)
+        self._report(facts, [""] * len(facts), accepted.record.at * 1_000_000)
+
+    def _report(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
+        if self._on_accepted is not None and facts:
+            self._on_accepted(facts, parents, started_ns)

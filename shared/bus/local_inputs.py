@@ -1,0 +1,66 @@
+"""Local inputs: messages of the shell to its own decider, each with a future for its facts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from shared.bus.ids import new_id
+from shared.contracts.base import Command, Event, Model
+from shared.ledger.decider import Fact, Input
+from shared.ledger.errors import Busy, LaneLost
+
+MAX_LOCALS = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class LocalInput:
+    """A local input and the future that gets its facts."""
+
+    input: Input
+    facts: asyncio.Future[list[Fact]]
+
+
+class LocalInputs:
+    """The undecided local inputs of a lane, in order; bounded."""
+
+    def __init__(self, lane: str) -> None:
+        self._lane = lane
+        self._waiting: deque[LocalInput] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
+        """Queue a message; raises Busy when too many are queued."""
+        if len(self._waiting) >= MAX_LOCALS:
+            raise Busy(f"{self._lane}: {MAX_LOCALS} local inputs wait")
+        item = message if isinstance(message, Input) else Input("local", new_id(), message)
+        local = LocalInput(item, asyncio.get_running_loop().create_future())
+        self._waiting.append(local)
+        return local.facts
+
+    def oldest(self, most: int) -> list[LocalInput]:
+        return list(islice(self._waiting, most))
+
+    def resolve(self, decided: Iterable[LocalInput], facts: list[Fact]) -> None:
+        """Remove decided inputs and hand each the facts that it caused."""
+        for local in decided:
+            self._waiting.remove(local)
+            if not local.facts.done():
+                local.facts.set_result([f for f in facts if f.cause == local.input.id])
+
+    def resolve_causes(self, facts: list[Fact]) -> None:
+        """Resolve the inputs that caused any of these facts."""
+        causes = {fact.cause for fact in facts}
+        self.resolve([local for local in self._waiting if local.input.id in causes], facts)
+
+    def abandon(self) -> None:
+        """Fail what is left: the lane is given up."""
+        for local in self._waiting:
+            if not local.facts.done():
+                local.facts.set_exception(LaneLost(f"{self._lane} was given up"))
+        self._waiting.clear()
