@@ -1,4 +1,4 @@
-"""What a gang requests of nodes and what nodes offer, in whole numbers so that sums are exact."""
+"""The demand of a gang and the offer of nodes, in whole numbers so that sums are exact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Demand(NamedTuple):
 
 
 class NodeClass(NamedTuple):
-    """What several nodes offer alike; nodes of one class are counted, not listed."""
+    """The equal offer of several nodes; nodes of one class are counted, not listed."""
 
     gpu_type: str
     gpus: int

@@ -16,7 +16,7 @@ NO_DIGEST = "0" * DIGEST_CHARS
 
 
 class EndedJob(NamedTuple):
-    """What is kept of a job; `digest` is the beginning of the body's digest, in hex."""
+    """The record of an ended job; `digest` is the beginning of its body's digest, in hex."""
 
     outcome: Outcome
     tenant: str

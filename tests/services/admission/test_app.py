@@ -60,12 +60,12 @@ class Stage:
 def stage(tmp_path: Path) -> Iterator[Stage]:
     (port,) = free_ports(1)
     broker = tansu.start(tmp_path / "broker", port)
-    found = Stage(f"127.0.0.1:{port}", tmp_path)
+    services = Stage(f"127.0.0.1:{port}", tmp_path)
     try:
-        topics.create(Connection(found.address, idempotent=False), LANES, durable=False)
-        yield found
+        topics.create(Connection(services.address, idempotent=False), LANES, durable=False)
+        yield services
     finally:
-        for running in found.running:
+        for running in services.running:
             running.stop(grace_s=2)
         broker.stop()
 
@@ -82,13 +82,13 @@ def wire(submission: Command, id_: str) -> bytes:
 
 
 async def until(tail: LedgerTail, kind: type[Event], timeout_s: float = 45) -> list[Event]:
-    """All that the ledgers say, up to the first of that kind."""
-    found: list[Event] = []
+    """Return the events of the ledgers up to the first of that kind."""
+    events: list[Event] = []
     async with asyncio.timeout(timeout_s):
-        while not any(isinstance(event, kind) for event in found):
+        while not any(isinstance(event, kind) for event in events):
             for accepted in await tail.poll(0.2):
-                found += [fact.event for fact in accepted.facts()]
-    return found
+                events += [fact.event for fact in accepted.facts()]
+    return events
 
 
 def submit(job_id: str) -> bytes:
@@ -111,13 +111,13 @@ async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) 
         await producer.send("access.commands", 0, wire(tenant, "c2"))
         await until(tail, TenantNoted)
         await producer.send("commands", 0, submit("j1"))
-        said = summarize(await until(tail, JobDeferred))
-        assert said[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
+        summaries = summarize(await until(tail, JobDeferred))
+        assert summaries[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
         admission.process.kill()
         admission.process.wait(10)
         await producer.send("commands", 0, submit("j1"))
         await producer.send("commands", 0, submit("j2"))
         stage.start("admission", "0,1,2,3")
-        said = summarize(await until(tail, JobDeferred))
-        assert said == ["command.accepted c-j2", "job.deferred j2 no_nodes"]
+        summaries = summarize(await until(tail, JobDeferred))
+        assert summaries == ["command.accepted c-j2", "job.deferred j2 no_nodes"]
         await tail.stop()

@@ -1,4 +1,4 @@
-"""A pool with two nodes of 8 GPUs and tenant acme, and shorthands for what happens to it."""
+"""A pool with two nodes of 8 GPUs and tenants acme and beta, and shorthands for its inputs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from shared.contracts.base import Event, Model
 from shared.contracts.bookkeeping import CapacityNoted, NodeShape, TenantNoted
 from shared.contracts.jobs import CancelJob, JobSpec, QuotaChanged, SetQuota, SubmitJob
 from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import JobCancelled, JobFailed, JobSucceeded
 from shared.ledger.decider import Input
-from shared.testing.decider import AT, an_input, given, run
+from shared.testing.decider import AT, an_input, given, run, wake
 
 ADMISSION = Admission()
 NOW = AT + NODE_SETTLE_MS
@@ -54,8 +55,8 @@ def submit(job_id: str, tenant: str = "acme", size: int = 1, **spec: Any) -> Inp
     return command(submission, f"submit-{job_id}-{next(_ids)}")
 
 
-def command(submission: Model, id_: str = "") -> Input:
-    return an_input(submission, id=id_ or f"c{next(_ids)}", traceparent="00-aa-bb-01")
+def command(message: Model, id_: str = "") -> Input:
+    return an_input(message, id=id_ or f"c{next(_ids)}", traceparent="00-aa-bb-01")
 
 
 def cancel(job_id: str, tenant: str | None = "acme", id_: str = "") -> Input:
@@ -96,14 +97,36 @@ def when(state: AdmissionState, *inputs: Input, now: int = NOW) -> list[Event]:
 
 
 def summarize(events: list[Event]) -> list[str]:
-    """Events in short: `job.deferred acme-1 quota`."""
-    return [" ".join(filter(None, (e.TYPE[:-3], e.subject, _why(e)))) for e in events]
+    """Return each event in short: `job.deferred acme-1 quota`."""
+    return [" ".join(filter(None, (e.TYPE[:-3], e.subject, _reason(e)))) for e in events]
 
 
-def _why(event: Event) -> str:
+def _reason(event: Event) -> str:
     return str(getattr(event, "reason", "") or "")
 
 
 def summarize_jobs(events: list[Event]) -> list[str]:
-    """As `summarize`, of jobs alone."""
-    return [line for line in summarize(events) if line.startswith("job.")]
+    """Return the summaries of the events of jobs alone."""
+    return [summary for summary in summarize(events) if summary.startswith("job.")]
+
+
+def succeeded(job_id: str) -> JobSucceeded:
+    return JobSucceeded(job_id=job_id, tenant="acme", attempt=1)
+
+
+def failed(job_id: str) -> JobFailed:
+    return JobFailed(job_id=job_id, tenant="acme", attempt=1, reason="exit_code")
+
+
+def cancelled(job_id: str) -> JobCancelled:
+    return JobCancelled(job_id=job_id, tenant="acme")
+
+
+def drain(state: AdmissionState, now: int = NOW) -> list[Event]:
+    """Run all wakes that are due, one after another as the shell does, and return their events."""
+    events: list[Event] = []
+    while woken := wake(ADMISSION, state, now):
+        events += woken
+    due = ADMISSION.next_wake(state)
+    assert due is None or due > now
+    return events

@@ -1,4 +1,4 @@
-"""Prints a digest of what access and admission say to one long, seeded history of inputs."""
+"""A digest of the decisions of access and admission on one long, seeded history of inputs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ROUNDS = 400
 def commands_of_access(draw: random.Random) -> Iterator[Input]:
     for n in range(ROUNDS):
         name = f"t{draw.randrange(20)}"
-        wishes = (
+        commands = (
             ConfigurePool(pool=name, round_ms=1 + draw.randrange(3)),
             RegisterTenant(tenant=name, default_pool=f"t{draw.randrange(20)}"),
             CreateKey(key_id=name, sha256=f"{n % 2:064d}", role="viewer", tenant=None),
             RevokeKey(key_id=name),
         )
-        yield an_input(draw.choice(wishes), "access.commands")
+        yield an_input(draw.choice(commands), "access.commands")
 
 
 def inputs_of_admission(draw: random.Random) -> Iterator[Input]:
@@ -65,7 +65,7 @@ def inputs_of_admission(draw: random.Random) -> Iterator[Input]:
         )
 
 
-def said(decider: Decider[S], state: S, inputs: Iterator[Input]) -> Iterator[bytes]:
+def encoded_decisions(decider: Decider[S], state: S, inputs: Iterator[Input]) -> Iterator[bytes]:
     for n, item in enumerate(inputs):
         for event in run(decider, state, [item], NOW + 100 * n):
             yield event.TYPE.encode() + encode_event(event)
@@ -74,8 +74,10 @@ def said(decider: Decider[S], state: S, inputs: Iterator[Input]) -> Iterator[byt
 def digest() -> str:
     total = hashlib.sha256()
     access, admission = Access(lanes=8), ADMISSION
-    for line in said(access, access.initial(0), commands_of_access(random.Random(7))):
-        total.update(line)
-    for line in said(admission, pool(), inputs_of_admission(random.Random(11))):
-        total.update(line)
+    for encoded in encoded_decisions(
+        access, access.initial(0), commands_of_access(random.Random(7))
+    ):
+        total.update(encoded)
+    for encoded in encoded_decisions(admission, pool(), inputs_of_admission(random.Random(11))):
+        total.update(encoded)
     return total.hexdigest()

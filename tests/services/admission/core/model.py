@@ -1,4 +1,4 @@
-"""An independent account of what admission may say, kept beside it fact by fact."""
+"""An independent model of the admission ledger, checked event by event."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from shared.contracts.jobs import (
 from shared.contracts.placement import JobCancelled
 
 PHASES = {"deferred": {"", "deferred"}, "admitted": {"", "deferred"}, "over": {"", "deferred"}}
-"""From which phases a job may come; an admitted one is over only by a release."""
+"""Phases that a job may come from; an admitted job is over only by a release."""
 
 
 @dataclass
-class Account:
+class LedgerModel:
     answers: Counter[str] = field(default_factory=Counter)
     phase: dict[str, str] = field(default_factory=dict)
     tenant: dict[str, str] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class Account:
     quotas: dict[str, QuotaChanged] = field(default_factory=dict)
     cancels: dict[str, list[str]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
-    """Of arrays."""
+    """Jobs of each array."""
     array_cancels: dict[str, str] = field(default_factory=dict)
-    """Command id to the array that it wants to end, while it has no answer."""
+    """Array that each cancel without an answer is about, by command id."""
     stopped: dict[str, set[str]] = field(default_factory=dict)
-    """Cancelled arrays: what was over before the first cancel."""
+    """Jobs that were over before the first cancel, by cancelled array."""
     was_cancelled: set[str] = field(default_factory=set)
 
     def apply(self, event: Event) -> None:
@@ -92,7 +92,7 @@ class Account:
         return [job_id for job_id in self.phase if job_id.startswith(f"{array}.")]
 
     def answered(self, event: CommandAccepted | CommandRefused) -> None:
-        """Of an array's cancel: all of it is over, and yes means that something was cut short."""
+        """Check the answer to an array's cancel: accepted if it ended a job, and all are over."""
         array = self.array_cancels.pop(event.command_id, None)
         if array is None:
             return

@@ -29,7 +29,7 @@ from tests.services.admission.core.cases import (
 
 
 def refusal(events: list[Any]) -> CommandRefused:
-    """A refused submit is one answer and one rejected job, for the same reason."""
+    """Return the refusal; a refused submit is one answer and one rejected job of one reason."""
     answer, job = events
     assert isinstance(answer, CommandRefused)
     assert isinstance(job, JobRejected)
@@ -48,7 +48,7 @@ def test_a_plain_job_is_answered_and_admitted() -> None:
     assert len(job.digest) == 32
 
 
-def test_cause_and_trace_of_the_submission_go_on() -> None:
+def test_events_carry_the_cause_and_the_trace_of_the_submission() -> None:
     item = submit("j1")
     for fact in run_facts(ADMISSION, pool(), [item], NOW):
         assert (fact.cause, fact.traceparent) == (item.id, item.traceparent)
@@ -71,7 +71,7 @@ def test_the_same_key_with_the_same_body_is_a_duplicate() -> None:
 @pytest.mark.parametrize(
     "again", [{"gpus": 2}, {"size": 2}, {"tenant": "beta"}, {"env": {"A": "1"}}]
 )
-def test_the_same_key_with_another_body_is_refused_and_the_job_lives_on(
+def test_the_same_key_with_another_body_is_refused_and_the_job_not_affected(
     again: dict[str, Any],
 ) -> None:
     state = pool()
@@ -82,7 +82,7 @@ def test_the_same_key_with_another_body_is_refused_and_the_job_lives_on(
     assert "j1" in state.admitted
 
 
-def test_a_key_whose_job_was_rejected_is_not_tried_again() -> None:
+def test_a_key_of_a_rejected_job_cannot_be_used_again() -> None:
     state = pool()
     when(state, submit("j1", gpus=64))
     (answer,) = when(state, submit("j1", gpus=64))
@@ -102,7 +102,7 @@ def test_a_retired_tenant_is_refused() -> None:
     assert refusal(when(state, submit("j1"))).reason == "unknown_tenant"
 
 
-def test_a_lane_without_a_pool_answers_all_the_same() -> None:
+def test_a_lane_without_a_pool_refuses_submissions() -> None:
     assert refusal(when(given(ADMISSION), submit("j1"))).reason == "unknown_pool"
 
 
@@ -124,7 +124,7 @@ def test_fields_that_contradict_each_other_are_named(spec: dict[str, Any], field
     assert answer.detail.startswith(field)
 
 
-def test_a_pool_of_processes_wants_a_command() -> None:
+def test_a_pool_of_processes_requires_a_command() -> None:
     processes = POOL.model_copy(update={"backends": ("process",)})
     assert refusal(when(pool(processes), submit("j1"))).detail.startswith("command: ()")
     assert summarize_jobs(when(pool(processes), submit("j1", command=("true",)))) == [
@@ -137,7 +137,7 @@ def test_a_body_too_large_for_a_ledger_is_refused() -> None:
     assert refusal(when(pool(), submit("j1", command=args))).reason == "too_large"
 
 
-def test_an_array_whose_ids_grow_too_long_is_refused() -> None:
+def test_an_array_with_too_long_job_ids_is_refused() -> None:
     answer = refusal(when(pool(), submit("j" * 63, size=10)))
     assert answer.detail.startswith("job_id")
 
@@ -177,8 +177,8 @@ def test_a_job_that_fits_an_empty_pool_is_admitted(spec: dict[str, Any]) -> None
 def test_a_selector_is_met_by_labels() -> None:
     state = pool(CapacityNoted(joined=(shape("n3", labels={"rack": "r9", "zone": "a"}),)))
     later = NOW + 1
-    found = when(state, submit("j1", node_selector={"rack": "r9"}), now=later)
-    assert summarize_jobs(found) == ["job.admitted j1"]
+    events = when(state, submit("j1", node_selector={"rack": "r9"}), now=later)
+    assert summarize_jobs(events) == ["job.admitted j1"]
 
 
 def test_above_its_guaranteed_share_a_job_borrows() -> None:
@@ -189,7 +189,7 @@ def test_above_its_guaranteed_share_a_job_borrows() -> None:
     assert summarize(events)[-1] == "job.deferred j3 quota"
 
 
-def test_a_deferral_says_the_numbers_and_keeps_the_spec() -> None:
+def test_a_deferral_carries_the_numbers_and_the_spec() -> None:
     _, job = when(pool(quota(2)), submit("j1", gpus=3.0))
     assert isinstance(job, JobDeferred)
     assert job.detail == {
@@ -204,14 +204,14 @@ def test_a_deferral_says_the_numbers_and_keeps_the_spec() -> None:
 
 def test_spot_jobs_count_against_the_spot_quota_alone() -> None:
     state = pool(quota(0, spot=1))
-    found = when(state, submit("j1", spot=True), submit("j2", spot=True))
-    assert summarize_jobs(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
+    events = when(state, submit("j1", spot=True), submit("j2", spot=True))
+    assert summarize_jobs(events) == ["job.admitted j1", "job.deferred j2 spot_quota"]
 
 
-def test_without_a_spot_quota_of_its_own_a_tenant_shares_the_pools() -> None:
+def test_a_tenant_without_a_spot_quota_shares_that_of_the_pool() -> None:
     state = pool(POOL.model_copy(update={"spot_gpus": 1.0}))
-    found = when(state, submit("j1", "beta", spot=True), submit("j2", spot=True))
-    assert summarize_jobs(found) == ["job.admitted j1", "job.deferred j2 spot_quota"]
+    events = when(state, submit("j1", "beta", spot=True), submit("j2", spot=True))
+    assert summarize_jobs(events) == ["job.admitted j1", "job.deferred j2 spot_quota"]
 
 
 def test_the_state_is_the_fold_of_its_own_events() -> None:

@@ -21,11 +21,14 @@ from tests.services.admission.core.cases import (
     ADMISSION,
     NOW,
     cancel,
+    drain,
+    failed,
     placed,
     pool,
     quota,
     set_quota,
     submit,
+    succeeded,
     summarize,
     summarize_jobs,
     when,
@@ -39,8 +42,8 @@ def ended(job_id: str, how: str = "cancelled") -> Event:
     return kind(job_id=job_id, tenant="acme", attempt=1)
 
 
-def awake(state: AdmissionState) -> list[list[Event]]:
-    """What is said in each record until nothing is due."""
+def drain_records(state: AdmissionState) -> list[list[Event]]:
+    """Return the events of each record until nothing is due."""
     records: list[list[Event]] = []
     while (due := ADMISSION.next_wake(state)) is not None and due <= NOW:
         records.append(wake(ADMISSION, state, NOW))
@@ -52,11 +55,51 @@ def answers(events: list[Event]) -> list[Event]:
     return [e for e in events if isinstance(e, (CommandAccepted, CommandRefused))]
 
 
-def test_one_command_ends_those_that_wait_and_asks_those_that_run() -> None:
+def test_an_array_creates_as_many_jobs() -> None:
+    summaries = summarize(when(pool(), submit("a", size=3)))
+    assert summaries[1:] == ["array.accepted a", *(f"job.admitted a.{n}" for n in range(3))]
+
+
+def test_a_large_array_fills_many_records_and_loses_no_job() -> None:
+    state = pool(quota(100))
+    when(state, submit("a", size=1000))
+    drain(state)
+    assert (len(state.admitted), len(state.deferred)) == (100, 900)
+
+
+def test_an_array_can_be_depended_on_as_a_whole() -> None:
+    state = pool()
+    when(state, submit("a", size=2))
+    assert summarize_jobs(when(state, submit("b", depends_on=("a",)))) == [
+        "job.deferred b dependency"
+    ]
+    when(state, placed(succeeded("a.0")))
+    assert summarize_jobs(when(state, placed(succeeded("a.1")))) == ["job.admitted b"]
+
+
+def test_an_array_with_one_failure_has_failed() -> None:
+    state = pool()
+    when(state, submit("a", size=2), submit("b", depends_on=("a",)))
+    summaries = summarize_jobs(when(state, placed(failed("a.0")), placed(succeeded("a.1"))))
+    assert summaries == ["job.rejected b dependency_failed"]
+
+
+def test_an_array_submitted_again_is_a_duplicate_while_it_runs_and_after() -> None:
+    state = pool()
+    when(state, submit("a", size=2))
+    for end in (None, succeeded("a.0"), succeeded("a.1")):
+        if end:
+            when(state, placed(end))
+        (answer,) = when(state, submit("a", size=2))
+        assert isinstance(answer, CommandAccepted)
+        assert answer.duplicate
+
+
+def test_a_cancel_ends_deferred_jobs_and_requests_the_end_of_admitted_ones() -> None:
     state = pool(quota(2))
     when(state, submit("a", size=4))
-    found = when(state, cancel("a", id_="c"))
-    assert summarize(found) == [
+    events = when(state, cancel("a", id_="c"))
+    assert summarize(events) == [
         "array.cancel-requested a",
         "job.cancel-requested a.0",
         "job.cancel-requested a.1",
@@ -66,7 +109,7 @@ def test_one_command_ends_those_that_wait_and_asks_those_that_run() -> None:
     assert ADMISSION.next_wake(state) is None
 
 
-def test_it_is_answered_once_when_the_last_of_its_jobs_has_ended() -> None:
+def test_a_cancel_is_answered_once_when_the_last_job_has_ended() -> None:
     state = pool(quota(2))
     when(state, submit("a", size=3))
     when(state, cancel("a", id_="c"))
@@ -78,7 +121,7 @@ def test_it_is_answered_once_when_the_last_of_its_jobs_has_ended() -> None:
 
 
 @pytest.mark.parametrize("finish", ["succeeded", "failed"])
-def test_members_that_had_finished_are_fine(finish: str) -> None:
+def test_jobs_that_had_finished_do_not_refuse_the_cancel(finish: str) -> None:
     state = pool()
     when(state, submit("a", size=2))
     when(state, placed(ended("a.0", finish)))
@@ -87,7 +130,7 @@ def test_members_that_had_finished_are_fine(finish: str) -> None:
     assert isinstance(answer, CommandAccepted)
 
 
-def test_if_all_that_were_left_finish_by_themselves_nothing_was_cancelled() -> None:
+def test_a_cancel_is_refused_if_all_remaining_jobs_finish_by_themselves() -> None:
     state = pool()
     when(state, submit("a", size=2))
     when(state, placed(ended("a.0")), cancel("a"))
@@ -97,7 +140,7 @@ def test_if_all_that_were_left_finish_by_themselves_nothing_was_cancelled() -> N
 
 
 @pytest.mark.parametrize("how", ["succeeded", "failed", "cancelled"])
-def test_an_array_with_nothing_left_is_finished_already(how: str) -> None:
+def test_a_cancel_of_an_array_that_has_ended_is_refused(how: str) -> None:
     state = pool()
     when(state, submit("a", size=2))
     when(state, placed(ended("a.0", how)), placed(ended("a.1", how)))
@@ -106,54 +149,54 @@ def test_an_array_with_nothing_left_is_finished_already(how: str) -> None:
     assert answer.reason == "already_finished"
 
 
-def test_jobs_that_are_not_made_yet_are_never_made() -> None:
-    """Cancelled in the batch that submits it, none of them is."""
+def test_jobs_that_are_not_created_yet_are_never_created() -> None:
+    """An array cancelled in the batch that submits it creates no job."""
     state = pool()
-    found = summarize(when(state, submit("a", size=500), cancel("a", id_="c")))
-    assert found[1:3] == ["array.accepted a", "array.cancel-requested a"]
-    assert found[3].startswith("command.accepted")
-    assert len(found) == 4
+    summaries = summarize(when(state, submit("a", size=500), cancel("a", id_="c")))
+    assert summaries[1:3] == ["array.accepted a", "array.cancel-requested a"]
+    assert summaries[3].startswith("command.accepted")
+    assert len(summaries) == 4
     assert ADMISSION.next_wake(state) is None
     assert state.ended.get("a") is not None
 
 
-def test_a_cancel_in_the_middle_of_the_making_stops_it() -> None:
+def test_a_cancel_stops_the_creation_of_further_jobs() -> None:
     state = pool()
     run_facts(ADMISSION, state, [submit("a", size=1000)], NOW)
-    found = when(state, cancel("a"))
+    events = when(state, cancel("a"))
     made = state.arrays["a"].next_index
     assert 0 < made < 1000
-    found += [event for record in awake(state) for event in record]
-    asked = [e for e in found if isinstance(e, CancelRequested)]
+    events += [event for record in drain_records(state) for event in record]
+    asked = [e for e in events if isinstance(e, CancelRequested)]
     assert [e.job_id for e in asked] == [f"a.{n}" for n in range(made)]
     assert len(state.admitted) == made
 
 
-def test_a_large_one_is_told_in_records_within_bounds() -> None:
+def test_the_cancel_of_a_large_array_fills_records_within_bounds() -> None:
     state = pool(quota(100))
     when(state, submit("a", size=3000))
-    awake(state)
-    records = [when(state, cancel("a", id_="c")), *awake(state)]
+    drain_records(state)
+    records = [when(state, cancel("a", id_="c")), *drain_records(state)]
     assert len(records) > 3000 * 512 // BUDGET_BYTES
     assert all(sum(len(encode_event(e)) for e in r) < 4 * BUDGET_BYTES for r in records)
-    said = [event for record in records for event in record]
-    assert [e for e in said if isinstance(e, CancelRequested)] == said[1:101]
-    assert sum(isinstance(e, JobCancelled) for e in said) == 2900
-    assert not answers(said)
+    events = [event for record in records for event in record]
+    assert [e for e in events if isinstance(e, CancelRequested)] == events[1:101]
+    assert sum(isinstance(e, JobCancelled) for e in events) == 2900
+    assert not answers(events)
     (answer,) = answers(when(state, *(placed(ended(f"a.{n}")) for n in range(100))))
     assert isinstance(answer, CommandAccepted)
 
 
-def test_others_are_admitted_while_the_sweep_goes_on() -> None:
+def test_other_jobs_are_admitted_while_an_array_is_being_cancelled() -> None:
     state = pool(quota(1000))
     when(state, submit("a", size=500))
-    awake(state)
+    drain_records(state)
     when(state, cancel("a"))
     assert state.cancelling
     assert "job.admitted b" in summarize(when(state, submit("b")))
 
 
-def test_what_is_freed_goes_to_others_and_never_back_to_the_array() -> None:
+def test_quota_freed_by_a_cancelled_array_goes_to_other_jobs() -> None:
     state = pool(quota(1))
     when(state, submit("a", size=3))
     when(state, submit("b"))
@@ -161,31 +204,35 @@ def test_what_is_freed_goes_to_others_and_never_back_to_the_array() -> None:
     assert summarize_jobs(when(state, placed(ended("a.0")))) == ["job.admitted b"]
 
 
-def test_each_of_many_cancels_has_its_own_answer() -> None:
+def test_each_of_several_cancels_has_its_own_answer() -> None:
     state = pool()
     when(state, submit("a", size=2))
     first, second = cancel("a", id_="c1"), cancel("a", id_="c2")
     assert len(when(state, first)) == 3
     assert summarize(when(state, second)) == ["array.cancel-requested a"]
     assert when(state, first, second) == []
-    found = answers(when(state, placed(ended("a.0")), placed(ended("a.1"))))
-    assert [a.command_id for a in found if isinstance(a, CommandAccepted)] == ["c1", "c2"]
+    events = answers(when(state, placed(ended("a.0")), placed(ended("a.1"))))
+    assert [a.command_id for a in events if isinstance(a, CommandAccepted)] == ["c1", "c2"]
     assert when(state, first) == []
 
 
-def test_a_single_job_of_it_may_be_cancelled_as_well() -> None:
+def test_a_single_job_of_a_cancelled_array_may_be_cancelled_too() -> None:
     state = pool()
     when(state, submit("a", size=2))
     when(state, cancel("a.1", id_="one"), cancel("a", id_="all"))
-    found = answers(when(state, placed(ended("a.0")), placed(ended("a.1"))))
-    assert sorted(a.command_id for a in found if isinstance(a, CommandAccepted)) == ["all", "one"]
+    events = answers(when(state, placed(ended("a.0")), placed(ended("a.1"))))
+    assert sorted(a.command_id for a in events if isinstance(a, CommandAccepted)) == ["all", "one"]
 
 
 def test_a_finish_in_the_same_batch_as_the_cancel_is_folded_first() -> None:
     state = pool()
     when(state, submit("a", size=2))
-    found = summarize(when(state, cancel("a"), placed(ended("a.0", "succeeded"))))
-    assert found == ["jobs.released main", "array.cancel-requested a", "job.cancel-requested a.1"]
+    summaries = summarize(when(state, cancel("a"), placed(ended("a.0", "succeeded"))))
+    assert summaries == [
+        "jobs.released main",
+        "array.cancel-requested a",
+        "job.cancel-requested a.1",
+    ]
 
 
 @pytest.mark.parametrize("tenant", ["beta", "ghost"])
@@ -197,15 +244,15 @@ def test_another_tenants_array_is_unknown(tenant: str) -> None:
     assert answer.reason == "unknown_job"
 
 
-def test_jobs_that_depend_on_it_hear_that_it_was_cancelled() -> None:
+def test_dependents_of_a_cancelled_array_are_rejected() -> None:
     state = pool()
     when(state, submit("a", size=2), submit("b", depends_on=("a",)))
     when(state, cancel("a"))
-    found = when(state, placed(ended("a.0")), placed(ended("a.1", "succeeded")))
-    assert "job.rejected b dependency_failed" in summarize(found)
+    events = when(state, placed(ended("a.0")), placed(ended("a.1", "succeeded")))
+    assert "job.rejected b dependency_failed" in summarize(events)
 
 
-def test_its_cause_and_trace_are_those_of_the_command() -> None:
+def test_the_cause_of_each_cancel_is_the_command() -> None:
     state = pool()
     when(state, submit("a", size=2))
     facts = run_facts(ADMISSION, state, [cancel("a", id_="c")], NOW)
@@ -215,8 +262,8 @@ def test_its_cause_and_trace_are_those_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("records", [1, 2, 5])
-def test_a_restart_in_the_middle_goes_on_where_it_stopped(records: int) -> None:
-    """Folded anew, or from a snapshot, after some records of the sweep."""
+def test_a_restart_during_a_cancel_goes_on_where_it_stopped(records: int) -> None:
+    """The state is folded again, or read from a snapshot, after some records of the cancel."""
     facts: list[Fact] = []
     state = pool(quota(50))
     before = pickle.dumps(state)
@@ -231,19 +278,19 @@ def test_a_restart_in_the_middle_goes_on_where_it_stopped(records: int) -> None:
     for fact in facts:
         ADMISSION.evolve(again, fact)
     assert again == pickle.loads(pickle.dumps(state))
-    assert awake(again) == awake(state)
+    assert drain_records(again) == drain_records(state)
     assert len(again.admitted) == 50
     assert not again.deferred
 
 
-def test_a_bound_that_changes_meanwhile_changes_nothing() -> None:
+def test_a_larger_quota_admits_no_job_of_a_cancelled_array() -> None:
     state = pool(quota(1))
     when(state, submit("a", size=3))
-    found = summarize(when(state, cancel("a"), set_quota(8)))
-    assert not any(line.startswith("job.admitted") for line in found)
+    summaries = summarize(when(state, cancel("a"), set_quota(8)))
+    assert not any(summary.startswith("job.admitted") for summary in summaries)
 
 
-def test_the_request_says_who_and_why() -> None:
+def test_the_cancel_request_names_tenant_and_command() -> None:
     state = pool()
     when(state, submit("a", size=2))
     request = when(state, cancel("a", None, "c"))[0]

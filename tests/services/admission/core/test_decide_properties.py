@@ -1,4 +1,4 @@
-"""Anything in any order: every command has one answer, no bound is passed, no job is lost."""
+"""Inputs in any order: every command has one answer, no bound is exceeded, no job is lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.services.admission.core.cases import (
     placed,
     submit,
 )
-from tests.services.admission.core.model import Account
+from tests.services.admission.core.model import LedgerModel
 
 TENANTS = st.sampled_from(["acme"] * 5 + ["beta"] * 4 + ["ghost"])
 GPUS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 8.0, 16.0])
@@ -50,7 +50,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         super().__init__()
         self.state = ADMISSION.initial(0)
         self.facts: list[Fact] = []
-        self.account = Account()
+        self.model = LedgerModel()
         self.commands: dict[str, Input] = {}
         self.submits: list[Input] = []
         self.now = NOW
@@ -64,7 +64,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.drain()
 
     def drain(self) -> None:
-        """Wakes until nothing is due; each must lead to something, or the shell would spin."""
+        """Wake until nothing is due; each wake must lead to an event, or the shell would spin."""
         while (due := ADMISSION.next_wake(self.state)) is not None and due <= self.now:
             facts = run_facts(ADMISSION, self.state, [], self.now)
             assert facts
@@ -73,11 +73,11 @@ class AdmissionMachine(RuleBasedStateMachine):
     def apply(self, facts: list[Fact]) -> None:
         self.facts += facts
         for fact in facts:
-            self.account.apply(fact.event)
+            self.model.apply(fact.event)
 
     def pick(self, data: st.DataObject, phase: str) -> str | None:
-        found = [job_id for job_id, p in self.account.phase.items() if p == phase]
-        return data.draw(st.sampled_from(found)) if found else None
+        job_ids = [job_id for job_id, p in self.model.phase.items() if p == phase]
+        return data.draw(st.sampled_from(job_ids)) if job_ids else None
 
     @initialize(with_nodes=st.sampled_from([True, True, True, False]))
     def begin(self, with_nodes: bool) -> None:
@@ -99,7 +99,7 @@ class AdmissionMachine(RuleBasedStateMachine):
     )
     def submitted(self, data: Any, many: int, **fields: Any) -> None:
         tenant = fields["tenant"]
-        mine = [j for j in self.account.phase if self.account.tenant[j] == tenant]
+        mine = [j for j in self.model.phase if self.model.tenant[j] == tenant]
         depends = st.lists(st.sampled_from(mine or ["ghost"]), min_size=1, max_size=2)
         on = data.draw(depends) if mine and data.draw(st.integers(0, 2)) == 0 else []
         items = [submit(f"j{next(self.names)}", depends_on=on, **fields) for _ in range(many)]
@@ -119,7 +119,7 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), tenant=st.sampled_from([None, None, "acme", "beta"]))
     def array_cancelled(self, data: Any, tenant: str | None) -> None:
-        arrays = sorted(self.account.sizes)
+        arrays = sorted(self.model.sizes)
         if arrays:
             self.feed(cancel(data.draw(st.sampled_from(arrays)), tenant))
 
@@ -131,17 +131,17 @@ class AdmissionMachine(RuleBasedStateMachine):
     ) -> None:
         """Ten of these jobs fill a record; the cancel comes before, among or after them."""
         name = f"j{next(self.names)}"
-        submission = submit(name, size=size, env={"filler": "x" * 8000}, gpus=0.25)
+        array = submit(name, size=size, env={"filler": "x" * 8000}, gpus=0.25)
         if records:
-            self.commands[submission.id] = submission
-            self.apply(run_facts(ADMISSION, self.state, [submission], self.now))
+            self.commands[array.id] = array
+            self.apply(run_facts(ADMISSION, self.state, [array], self.now))
             for _ in range(records - 1):
                 self.apply(run_facts(ADMISSION, self.state, [], self.now))
-            wishes = [cancel(name, None), *([cancel(name, None)] if twice else [])]
+            cancels = [cancel(name, None), *([cancel(name, None)] if twice else [])]
             ends = [placed(JobSucceeded(job_id=f"{name}.0", tenant="acme", attempt=1), self.now)]
-            self.feed(*wishes, *(ends if end else []))
+            self.feed(*cancels, *(ends if end else []))
         else:
-            self.feed(submission, cancel(name, None))
+            self.feed(array, cancel(name, None))
 
     @rule(data=st.data(), workers=st.integers(1, 4))
     def resized(self, data: Any, workers: int) -> None:
@@ -164,7 +164,7 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), end=st.sampled_from([JobSucceeded, JobFailed, JobCancelled]))
     def ended(self, data: Any, end: Any) -> None:
-        """Placement ends a job, as it was asked or not, or says so of one that it never had."""
+        """Placement ends a job, as requested or not, or reports the end of one that is unknown."""
         job_id = self.pick(data, "admitted") or "ghost"
         more = {"reason": "exit_code"} if end is JobFailed else {}
         self.feed(placed(end(job_id=job_id, tenant="acme", attempt=1, **more), self.now))
@@ -187,10 +187,10 @@ class AdmissionMachine(RuleBasedStateMachine):
 
     @rule(tenant=TENANTS, guaranteed=BOUND, borrow=st.none() | BOUND, spot=st.none() | BOUND)
     def quota_set(self, tenant: str, guaranteed: float, borrow: Any, spot: Any) -> None:
-        submission = SetQuota(
+        quota = SetQuota(
             tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow, spot_gpus=spot
         )
-        self.feed(command(submission))
+        self.feed(command(quota))
 
     @rule(spot=st.none() | BOUND)
     def pool_configured(self, spot: float | None) -> None:
@@ -215,49 +215,50 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.drain()
 
     @invariant()
-    def nobody_is_lost(self) -> None:
-        """In exactly one place each: deferred in one line, admitted, or over."""
-        state, waits = self.state, self.state.waiting
-        phases = self.account.phase
+    def no_job_is_lost(self) -> None:
+        """Each job is in exactly one place: deferred in one queue, admitted, or ended."""
+        state, waiting = self.state, self.state.waiting
+        phases = self.model.phase
         assert set(state.deferred) == {j for j, p in phases.items() if p == "deferred"}
         assert set(state.admitted) == {j for j, p in phases.items() if p == "admitted"}
         assert all(state.ended.get(j) for j, p in phases.items() if p == "over")
-        lines = (
-            *waits.quota_queues.values(),
-            *waits.spot_queues.values(),
-            *waits.oversized.values(),
+        queues = (
+            *waiting.quota_queues.values(),
+            *waiting.spot_queues.values(),
+            *waiting.oversized.values(),
         )
-        stand = [j for line in (*lines, waits.awaiting_nodes, waits.ready) for j in line]
-        stand += {j for line in waits.dependents.values() for j in line}
-        assert sorted(stand) == sorted(state.deferred)
-        assert not waits.ready
+        single = (waiting.awaiting_nodes, waiting.ready)
+        job_ids = [job_id for queue in (*queues, *single) for job_id in queue]
+        job_ids += {job_id for queue in waiting.dependents.values() for job_id in queue}
+        assert sorted(job_ids) == sorted(state.deferred)
+        assert not waiting.ready
         assert not state.expanding
         assert not state.cancelling
         assert not state.pending_answers
 
     @invariant()
-    def each_command_has_one_answer_or_waits_for_an_end(self) -> None:
+    def each_command_has_one_answer_or_awaits_an_end(self) -> None:
         open_cancels = {c for job in self.state.admitted.values() for c, _ in job.cancels} | {
             c for array in self.state.arrays.values() for c, _ in array.cancels
         }
-        assert set(self.account.array_cancels) <= open_cancels
+        assert set(self.model.array_cancels) <= open_cancels
         for command_id, item in self.commands.items():
-            answered = self.account.answers[command_id]
+            answered = self.model.answers[command_id]
             assert answered == (0 if command_id in open_cancels else 1), item.message
             assert command_id not in open_cancels or isinstance(item.message, CancelJob)
 
     @invariant()
-    def what_is_used_is_what_is_in(self) -> None:
+    def quota_use_is_that_of_the_admitted_jobs(self) -> None:
         for tenant in ("acme", "beta"):
             for spot, used in (
                 (False, self.state.quota_use.regular),
                 (True, self.state.quota_use.spot),
             ):
-                assert used.get(tenant, 0) == round(1000 * self.account.used(tenant, spot))
+                assert used.get(tenant, 0) == round(1000 * self.model.used(tenant, spot))
         assert self.state.quota_use.spot_total == sum(self.state.quota_use.spot.values())
 
     def teardown(self) -> None:
-        """A replay of the facts is the state; so is a snapshot."""
+        """A replay of the facts equals the state; so does a snapshot."""
         again = ADMISSION.initial(0)
         for fact in self.facts:
             ADMISSION.evolve(again, fact)
@@ -274,17 +275,17 @@ AdmissionMachine.TestCase.settings = settings(
 TestAdmissionMachine = AdmissionMachine.TestCase
 
 
-def test_the_account_notices_a_broken_bound() -> None:
-    """The check itself is checked."""
-    account = Account()
-    account.apply(QuotaChanged(tenant="acme", guaranteed_gpus=1, borrow_gpus=0))
+def test_the_model_detects_a_broken_bound() -> None:
+    """The model fails on a ledger that breaks a bound."""
+    model = LedgerModel()
+    model.apply(QuotaChanged(tenant="acme", guaranteed_gpus=1, borrow_gpus=0))
     state = ADMISSION.initial(0)
     for event in (POOL, ACME, NODES):
         ADMISSION.evolve(state, Fact(event, "admission", 0, 1, 0, NOW))
     facts = run_facts(ADMISSION, state, [submit("j1", gpus=2)], NOW + NODE_SETTLE_MS)
     try:
         for fact in facts:
-            account.apply(fact.event)
+            model.apply(fact.event)
     except AssertionError:
         return
-    raise AssertionError("a job above its bound went unnoticed")
+    raise AssertionError("a job above its bound was not detected")

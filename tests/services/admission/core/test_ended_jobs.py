@@ -5,7 +5,7 @@ import pickle
 from services.admission.core.ended_jobs import OUTCOMES, EndedJob, EndedJobs
 
 
-def test_an_ended_job_is_found_again() -> None:
+def test_an_ended_job_is_returned_by_its_id() -> None:
     jobs = EndedJobs()
     for n in range(3000):
         jobs.add(f"j{n}", EndedJob(OUTCOMES[n % 4], f"t{n % 7}", f"{n:010x}ffff"))
