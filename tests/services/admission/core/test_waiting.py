@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from services.admission.core.state import JobIds
+from services.admission.core.waiting import add_to, remove_from, waiting_tenants, wake_dependents
 from shared.testing.decider import given
 from tests.services.admission.core.cases import (
     ACME,
@@ -58,3 +60,30 @@ def test_a_deferral_is_repeated_only_with_another_reason() -> None:
     assert summarize_jobs(when(state, joined("n1"))) == []
     assert summarize_jobs(when(state, joined("n2"))) == ["job.deferred j1 quota"]
     assert summarize_jobs(when(state, set_quota(16))) == ["job.admitted j1"]
+
+
+def test_an_empty_queue_is_removed() -> None:
+    queues: dict[str, JobIds] = {}
+    add_to(queues, "acme", "j1")
+    add_to(queues, "acme", "j2")
+    remove_from(queues, "acme", "j1")
+    assert list(queues["acme"]) == ["j2"]
+    remove_from(queues, "acme", "j2")
+    remove_from(queues, "beta", "j3")
+    assert queues == {}
+
+
+def test_a_dependent_is_ready_after_one_failure_or_all_successes() -> None:
+    state = pool()
+    when(state, submit("a"), submit("b"))
+    when(state, submit("c", depends_on=("a", "b")))
+    wake_dependents(state, "a", succeeded=True)
+    assert list(state.waiting.ready) == []
+    wake_dependents(state, "b", succeeded=False)
+    assert list(state.waiting.ready) == ["c"]
+
+
+def test_tenants_that_wait_for_quota_are_listed_once() -> None:
+    state = pool(quota(1))
+    when(state, submit("j1"), submit("j2"), submit("j3", gpus=4))
+    assert waiting_tenants(state) == ["acme"]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from services.admission.core.demand import node_class_of
+from services.admission.core.evolve_pool import NODE_SETTLE_MS
+from shared.contracts.bookkeeping import CapacityNoted
+from shared.contracts.jobs import JobDeferred, JobSpec
+from shared.testing.decider import AT
+from tests.services.admission.core.cases import POOL, pool, quota, shape
+
+SPEC = JobSpec.model_validate({"name": "train", "gang": {"gpus_per_worker": 4}})
+DEFERRED = JobDeferred(job_id="j1", tenant="acme", reason="quota", spec=SPEC)
+
+
+def test_nodes_of_one_class_are_counted_together() -> None:
+    assert pool().node_classes == {node_class_of(shape("n1")): 2}
+
+
+def test_a_node_that_left_is_no_longer_counted() -> None:
+    state = pool(CapacityNoted(left=("n1", "n2")))
+    assert (state.nodes, state.node_classes) == ({}, {})
+
+
+def test_a_node_with_another_shape_replaces_itself() -> None:
+    state = pool(CapacityNoted(joined=(shape("n1", gpus=4),)))
+    assert sorted((node.gpus, count) for node, count in state.node_classes.items()) == [
+        (4, 1),
+        (8, 1),
+    ]
+
+
+def test_nodes_settle_some_time_after_the_last_change() -> None:
+    assert pool().nodes_settled_at == AT + NODE_SETTLE_MS
+
+
+def test_a_lowered_bound_sets_a_job_aside_and_a_raised_one_queues_it_again() -> None:
+    state = pool(quota(8), DEFERRED, quota(2))
+    assert list(state.waiting.oversized["acme"]) == ["j1"]
+    state = pool(quota(2), DEFERRED, quota(8))
+    assert list(state.waiting.quota_queues["acme"]) == ["j1"]
+
+
+def test_a_changed_spot_bound_of_the_pool_requeues_spot_jobs() -> None:
+    spot = SPEC.model_copy(update={"spot": True})
+    deferred = DEFERRED.model_copy(update={"spec": spot, "reason": "spot_quota"})
+    state = pool(deferred, POOL.model_copy(update={"spot_gpus": 1.0}))
+    assert list(state.waiting.oversized["acme"]) == ["j1"]

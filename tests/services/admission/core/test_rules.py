@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.admission.core.rules import MAX_BODY_BYTES, MAX_ID_CHARS, check_rules
+from services.admission.core.verdict import Reject
+from shared.contracts.jobs import JobSpec, SubmitJob
+from tests.services.admission.core.cases import POOL
+
+
+def check(job_id: str = "j1", size: int = 1, body_bytes: int = 100, **spec: Any) -> Reject | None:
+    command = SubmitJob(
+        job_id=job_id,
+        tenant="acme",
+        pool="main",
+        idempotency_key="k",
+        array_size=size,
+        spec=JobSpec.model_validate({"name": "train", **spec}),
+    )
+    return check_rules(POOL, command, body_bytes)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"gang": {"workers": 4}, "elastic": {"min_workers": 1, "max_workers": 4}},
+        {"spot": True},
+        {"guaranteed_s": 60},
+    ],
+)
+def test_a_spec_that_keeps_the_rules_passes(spec: dict[str, Any]) -> None:
+    assert check(**spec) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "detail"),
+    [
+        (
+            {"gang": {"workers": 5}, "elastic": {"min_workers": 1, "max_workers": 4}},
+            "gang.workers: 5: must lie in the elastic range 1..4",
+        ),
+        (
+            {"spot": True, "preemptible": False},
+            "preemptible: false: a spot job must be preemptible",
+        ),
+        ({"spot": True, "guaranteed_s": 60}, "guaranteed_s: 60: must be 0 for a spot job"),
+    ],
+)
+def test_a_broken_rule_is_named_with_field_and_value(spec: dict[str, Any], detail: str) -> None:
+    assert check(**spec) == Reject("invalid_spec", detail)
+
+
+def test_a_body_at_the_limit_passes_and_a_larger_one_does_not() -> None:
+    assert check(body_bytes=MAX_BODY_BYTES) is None
+    rejection = check(body_bytes=MAX_BODY_BYTES + 1)
+    assert rejection is not None
+    assert rejection.reason == "too_large"
+
+
+def test_the_longest_id_of_an_array_counts() -> None:
+    assert check("j" * (MAX_ID_CHARS - 2), size=10) is None
+    assert check("j" * (MAX_ID_CHARS - 2), size=11) is not None
+    assert check("j" * MAX_ID_CHARS) is None
