@@ -1,4 +1,4 @@
-"""Placement's shell: the decider under the common host, an ear for heartbeats, the solver."""
+"""Placement's shell: the decider under the common host, the heartbeat reader, the solver."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def decode_report(topic: str, type_: str, data: bytes) -> Model:
 
 
 def run(settings: PlacementSettings) -> None:
-    """Serves until SIGTERM."""
+    """Run the service until SIGTERM."""
     telemetry = start_telemetry("placement", settings)
     serve_metrics(telemetry, settings, "placement")
     observe = observer(telemetry)
@@ -47,11 +47,11 @@ def run(settings: PlacementSettings) -> None:
         observe(facts, parents, started_ns)
         rounds.accepted(facts)
 
-    async def listen(lane: Lane[Pool]) -> None:
+    async def run_lane(lane: Lane[Pool]) -> None:
         for job in lane.state.jobs.values():
             spans.remember_job(job.job_id, job.trace)
-        beats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
-        await asyncio.gather(watch(lane, beats), follow(lane, solver, rounds))
+        heartbeats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
+        await asyncio.gather(watch(lane, heartbeats), follow(lane, solver, rounds))
 
     try:
         run_service(
@@ -59,7 +59,7 @@ def run(settings: PlacementSettings) -> None:
             settings=settings,
             decode=decode_report,
             on_accepted=accepted,
-            on_lane=listen,
+            on_lane=run_lane,
             background=lambda lanes: probe_lanes(lanes, metrics, figures),
         )
     finally:

@@ -1,4 +1,4 @@
-"""What placement's state says of a pool in numbers, for dashboards and alerts."""
+"""Figures of a pool for dashboards and alerts, read from placement's state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 def figures(pool: Pool, now: Millis) -> Iterator[Figure]:
-    """Of one lane; nothing of a lane without a pool."""
+    """Yield the figures of one lane; none of a lane without a pool."""
     if pool.settings is None:
         return
     label = (pool.name,)
@@ -40,7 +40,7 @@ def jobs(pool: Pool, label: tuple[str], now: Millis) -> Iterator[Figure]:
 
 
 def gpus(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
-    """Held is what is not free of the nodes that are there, in thousandths of a GPU."""
+    """Yield GPUs that are present, taken, and free on partly used nodes."""
     there: Counter[str] = Counter()
     held: Counter[str] = Counter()
     free_milli = partly_milli = 0

@@ -1,4 +1,4 @@
-"""Listens to the soft topic `heartbeats` and offers the nodes that fell silent to their lane."""
+"""Reads the soft topic `heartbeats` and offers the nodes that fell silent to their lane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES_PER_OFFER = 32
 
 
 async def watch(lane: Lane[Pool], log: Log) -> None:
-    """For as long as the lane is held. Lost or repeated heartbeats do no harm."""
+    """Run for as long as the lane is held; lost or repeated heartbeats do no harm."""
     tail = TopicTail(log, lossy=True)
     tp = TP("heartbeats", lane.partition)
     await tail.start_at_end([tp])
@@ -29,23 +29,23 @@ async def watch(lane: Lane[Pool], log: Log) -> None:
     try:
         while True:
             records = (await tail.poll(LOOK_S, RECORDS_PER_LOOK)).get(tp, [])
-            hear(silence, records)
+            note_heartbeats(silence, records)
             if len(records) < RECORDS_PER_LOOK:
                 await offer_silent(lane, silence)
     finally:
         await tail.stop()
 
 
-def hear(silence: Silence, records: list[Entry]) -> None:
+def note_heartbeats(silence: Silence, records: list[Entry]) -> None:
     now_s = time.monotonic()
     for record in records:
-        beat = decoded(record.value)
-        if beat is not None:
-            silence.hear(beat.nodes, now_s)
+        heartbeat = decoded(record.value)
+        if heartbeat is not None:
+            silence.note(heartbeat.nodes, now_s)
 
 
 def decoded(value: bytes | None) -> Heartbeats | None:
-    """None for what is no heartbeat: on a soft topic that is as good as a lost one."""
+    """Return the heartbeat; None for any other record, which counts as a lost one."""
     try:
         envelope = cloudevents.decode(value)
         if envelope.type != Heartbeats.TYPE:
@@ -56,7 +56,7 @@ def decoded(value: bytes | None) -> Heartbeats | None:
 
 
 async def offer_silent(lane: Lane[Pool], silence: Silence) -> None:
-    """Waits until each offer is in the ledger, so that nothing is offered twice."""
+    """Offer silent nodes and wait until each offer is in the ledger, so that none is repeated."""
     state = lane.state
     present = {
         node.node_id: node.incarnation

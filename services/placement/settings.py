@@ -1,4 +1,4 @@
-"""What placement is told at its start."""
+"""Settings of the placement service."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from shared.settings import Settings
 
 
 class PlacementSettings(Settings):
-    """Nothing of its own: leases, rounds and time-outs come with the pool, from `access`."""
+    """No settings of its own: leases, rounds and time-outs come with the pool, from `access`."""

@@ -1,4 +1,4 @@
-"""Gets open rounds solved in another process, while their lane goes on folding."""
+"""Has open rounds solved in another process, while their lane goes on folding."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from shared.contracts.placement import PlanReady, RoundOpened
 from shared.ledger.decider import Fact
 
 SEARCH_SHARE = 0.8
-"""Of the time that is left; the rest is for the way there and back."""
+"""Share of the time left that the search may take; the rest is for the transfer."""
 
 
 OnAnswer = Callable[[PlanReady], None]
 
 
 class LaneSignals:
-    """Which lanes have news for their solver; `on_answer` is told of each answer to a round."""
+    """Signals of lanes whose rounds changed; `on_answer` is called with each answer."""
 
     def __init__(self, on_answer: OnAnswer = lambda plan_ready: None) -> None:
         self._news: dict[int, asyncio.Event] = {}
@@ -44,7 +44,7 @@ class LaneSignals:
 
 
 async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
-    """For as long as the lane is held. An offer may be lost: the round then ends by its time."""
+    """Run for as long as the lane is held; if an offer is lost the round ends by its time."""
     news = rounds.of(lane.partition)
     news.set()
     while True:
@@ -56,17 +56,17 @@ async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
         await solver.start()
         open_ = open_round(lane.state)
         if open_ is not None and open_.until > now_ms():
-            found = await solved(lane.state, open_, solver)
-            rounds.on_answer(found)
-            lane.offer(found)
+            answer = await solved(lane.state, open_, solver)
+            rounds.on_answer(answer)
+            lane.offer(answer)
 
 
 async def solved(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:
-    """The answer to this round, or why there is none."""
+    """Return the answer to this round, or the reason that there is none."""
     instance = instance_for_round(state)
     wall_s = (open_.until - now_ms()) / 1000 * SEARCH_SHARE
     try:
-        found = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
+        reply = await solver.solve(instance, work_limit(state), max(wall_s, 0.001))
     except SolverDied:
         return no_plan(open_.seq, "died")
-    return plan_ready(instance, found.solved, open_.seq, found.solve_ms)
+    return plan_ready(instance, reply.solved, open_.seq, reply.solve_ms)

@@ -1,4 +1,4 @@
-"""Placement's decider: every input becomes facts, and at the end of a batch a round is run."""
+"""Placement's decider: each input leads to facts, and a round is run at the end of a batch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 
 class Placement:
-    """One pool's GPUs; see `Decider`."""
+    """The decider of one pool's GPUs; see `Decider`."""
 
     ledger = "placement"
     hears = CONSUMED_EVENTS["placement"]
@@ -67,7 +67,7 @@ class Placement:
 
 
 def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
-    """Each source has its own words; what else it says is for others."""
+    """Decide on one input, by its source; other messages of a source are for other services."""
     match item.source:
         case "reports":
             return on_report(pool, item, now)
@@ -84,9 +84,9 @@ def react(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
 def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case JobAdmitted() as message:
-            yield from jobs.admitted(pool, message, item)
+            yield from jobs.enqueue(pool, message, item)
         case JobReadmitted() as message:
-            yield from jobs.readmitted(pool, message, item)
+            yield from jobs.enqueue_again(pool, message, item)
         case CancelRequested() as message:
             yield from jobs.cancel(pool, message, item, now)
 
@@ -118,7 +118,7 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
 
 
 def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
-    """In the executor's order, except that ready workers of one gang are counted together."""
+    """Handle reports in their order, except that ready workers of one gang are counted together."""
     match item.message:
         case ExecutorReported(executor_id=executor_id, reports=reports):
             ready: dict[str, list[int]] = {}
@@ -126,10 +126,10 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                 if isinstance(report, WorkerReady):
                     note_ready(pool, report, ready)
                 else:
-                    yield from on_news(pool, report, executor_id, now, item.id)
-            for job_id, who in ready.items():
+                    yield from on_worker_report(pool, report, executor_id, now, item.id)
+            for job_id, worker_ranks in ready.items():
                 if job_id in pool.jobs:
-                    yield from gangs.ready(pool.jobs[job_id], who, item.id)
+                    yield from gangs.ready(pool.jobs[job_id], worker_ranks, item.id)
         case Undecodable() as message:
             yield item.leads_to(message.rejected())
 
@@ -138,52 +138,53 @@ def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> 
     job = pool.jobs.get(report.job_id)
     allocation = job.allocations.get(report.allocation_id) if job else None
     if allocation is not None:
-        ranks_ = ready.setdefault(report.job_id, [])
-        if allocation.rank not in ranks_:
-            ranks_.append(allocation.rank)
+        worker_ranks = ready.setdefault(report.job_id, [])
+        if allocation.rank not in worker_ranks:
+            worker_ranks.append(allocation.rank)
 
 
-def on_news(
+def on_worker_report(
     pool: Pool, report: Report, executor_id: str, now: int, cause: str
 ) -> Iterator[Decision]:
     match report:
         case WorkerExited(exit_code=code):
-            yield from on_gone(pool, report, "exited", code, now, cause)
+            yield from on_worker_gone(pool, report, "exited", code, now, cause)
         case WorkerStopped(exit_code=code):
-            yield from on_gone(pool, report, "stopped", code, now, cause)
+            yield from on_worker_gone(pool, report, "stopped", code, now, cause)
         case WorkerRefused():
-            yield from on_gone(pool, report, "refused", None, now, cause)
+            yield from on_worker_gone(pool, report, "refused", None, now, cause)
         case NodeRegistered():
             yield from nodes.register(pool, report, executor_id, now, cause)
         case NodeLeaving(node_id=node_id, incarnation=incarnation):
             yield from nodes.leave(pool, node_id, incarnation, cause)
 
 
-def on_gone(
+def on_worker_gone(
     pool: Pool,
     report: WorkerExited | WorkerStopped | WorkerRefused,
-    why: gangs.Release,
+    reason: gangs.Release,
     code: int | None,
     now: int,
     cause: str,
 ) -> Iterator[Decision]:
-    """A report of a lease that the job does not hold is late, a repeat, or of a job long ended.
+    """Release a worker that is gone.
 
+    A report of an allocation that the job does not hold is late, a repeat, or of a job long ended.
     None can be early: allocation ids are made by facts of this ledger, which is folded first.
     """
     job = pool.jobs.get(report.job_id)
     if job is not None and report.allocation_id in job.allocations:
-        yield from gangs.gone(job, report.allocation_id, why, code, now, cause)
+        yield from gangs.gone(job, report.allocation_id, reason, code, now, cause)
 
 
 def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
-    """Jobs that were not ready in time: the nodes of the missing workers are avoided."""
-    late = []
+    """Stop jobs that were not ready in time; the nodes of the missing workers are avoided."""
+    late_jobs = []
     for job_id, placed_at in pool.starting.items():
         if now < placed_at + pool.start_timeout_ms:
             break
-        late.append(pool.jobs[job_id])
-    for job in late:
+        late_jobs.append(pool.jobs[job_id])
+    for job in late_jobs:
         missing = [
             allocation.slot.node_id
             for allocation in job.allocations.values()

@@ -1,1 +1,1 @@
-"""The solver's own process, and how the service talks to it."""
+"""The solver's own process and its protocol."""

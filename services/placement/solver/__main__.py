@@ -1,4 +1,4 @@
-"""`python -m services.placement.solver`: answers each ask on its stdin, ends when that closes."""
+"""`python -m services.placement.solver`: solves requests from stdin until it closes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.placement.solver.frames import HEAD_BYTES, SolverReply, length, pa
 from shared.telemetry.json_logs import log_json, log_uncaught_errors
 
 NICER = 5
-"""The lane's own decisions go before the search for better ones."""
+"""The lane's own decisions have priority over the search for better ones."""
 
 
 def main() -> None:
-    """Whatever a library prints goes to stderr: stdout is the pipe. It ends with its service."""
+    """Run until the service closes the pipe; whatever a library prints goes to stderr."""
     log_json("placement")
     log_uncaught_errors()
     os.nice(NICER)

@@ -1,4 +1,4 @@
-"""What goes through the pipes: a length of four bytes, then msgpack of plain data."""
+"""Frames of the solver's pipes: a length of four bytes, then msgpack of plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class SolverRequest:
-    """Solve this, within so much work and so many wall seconds."""
+    """An instance with its limits: units of work, and wall seconds."""
 
     instance: Instance
     work: float
@@ -22,7 +22,7 @@ class SolverRequest:
 
 @dataclass(frozen=True, slots=True)
 class SolverReply:
-    """The plan, and how long the solver took for it."""
+    """The solution, and the ms that the solver took for it."""
 
     solved: Solution
     solve_ms: float

@@ -1,4 +1,4 @@
-"""One solver process for all lanes of a service: started when needed, again if it dies."""
+"""One solver process for all lanes of a service: started when needed, restarted if it dies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from services.placement.solver.frames import (
 
 PROGRAM = (sys.executable, "-m", "services.placement.solver")
 GRACE_S = 2.0
-"""Beyond its wall limit; a process that takes longer hangs, and is killed."""
+"""Beyond the wall limit; a process that takes longer hangs, and is killed."""
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class SolverDied(Exception):
 
 
 class Solver:
-    """Asks are answered one after the other."""
+    """The handle of the process; requests are solved one after the other."""
 
     def __init__(
         self, program: Sequence[str] = PROGRAM, environment: Mapping[str, str] | None = None
@@ -47,12 +47,12 @@ class Solver:
         return self._process.pid if self._is_alive() and self._process else None
 
     async def start(self) -> None:
-        """So that the first ask need not wait for imports."""
+        """Start the process, so that the first request need not wait for imports."""
         async with self._turn:
             await self._running()
 
     async def solve(self, instance: Instance, work: float, wall_s: float) -> SolverReply:
-        """Raises SolverDied; the next call starts a new process."""
+        """Solve an instance; raises SolverDied, and the next call starts a new process."""
         async with self._turn:
             process = await self._running()
             try:
@@ -63,7 +63,7 @@ class Solver:
                 await self._kill()
                 raise SolverDied(repr(error)) from error
             except BaseException:
-                # An answer that nobody reads would be taken for the next one's.
+                # An answer left in the pipe would be taken for the next request's.
                 await self._kill()
                 raise
 

@@ -12,7 +12,7 @@ def looked(silence: Silence, until_s: float, *known: tuple[str, str], hear: str 
     found: dict[str, float] = {}
     for step in range(1, int(until_s * 2) + 1):
         if hear:
-            silence.hear({hear: "i1"}, step / 2)
+            silence.note({hear: "i1"}, step / 2)
         found = silence.look(known, 30.0, step / 2)
     return sorted(found)
 
@@ -35,8 +35,8 @@ def test_a_reader_that_was_away_gives_everybody_a_new_lease() -> None:
 
 def test_heartbeats_of_nodes_nobody_knows_leave_nothing_behind() -> None:
     silence = Silence(0.0)
-    silence.hear({f"n{n}": "i" for n in range(1000)}, 1.0)
-    assert silence._heard == {}
+    silence.note({f"n{n}": "i" for n in range(1000)}, 1.0)
+    assert silence._last_s == {}
 
 
 def test_silent_nodes_are_offered_a_few_at_a_time() -> None:

@@ -1,1 +1,1 @@
-"""What happens to jobs and nodes between rounds."""
+"""The life of jobs, gangs and nodes, decided from single inputs."""

@@ -1,4 +1,4 @@
-"""A gang on its GPUs: the go when all are ready, the stop of all when one fails, its end."""
+"""The rules of a gang on its GPUs: its start, the stop of all workers when one fails, its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shared.contracts.placement import (
 from shared.ledger.decider import Decision
 
 START_FAILURES_MOST = 8
-"""After so many in a row no node will ever start it: the job has failed."""
+"""Failed starts in a row after which the job fails."""
 
 Release = Literal["exited", "stopped", "refused", "lease_over"]
 StopReason = Literal["cancelled", "start_failed", "worker_failed"]
@@ -71,7 +71,7 @@ def placed(
 
 
 def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
-    """Of a placed job's workers; the go follows at once when these were the last."""
+    """Count ready workers of a placed job; it starts at once when these were the last."""
     new = [rank for rank in ranks if rank not in job.ready]
     if job.phase != "placed" or not new:
         return
@@ -94,7 +94,7 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
 def gone(
     job: Job, allocation_id: str, why: Release, code: int | None, now: int, cause: str
 ) -> Iterator[Decision]:
-    """A worker is gone and its GPUs are free; the rest of its gang cannot go on without it."""
+    """Release a worker's GPUs; the rest of its gang cannot go on without it."""
     node_id = job.allocations[allocation_id].slot.node_id
     phase = job.phase
     yield release(job, allocation_id, why, code, cause)
@@ -172,7 +172,7 @@ def preempted(
 
 
 def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
-    """Nothing of the gang is left on any node: what became of the job?"""
+    """Decide what becomes of the job once no worker of its gang is left on any node."""
     if job.allocations or job.phase in ("waiting", "parked"):
         return
     match job.stop:

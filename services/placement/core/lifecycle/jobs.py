@@ -1,4 +1,4 @@
-"""What admission says of jobs: let in, let in again, to be cancelled."""
+"""Inputs from admission: jobs admitted, admitted again, and to be cancelled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from shared.contracts.placement import JobEnqueued
 from shared.ledger.decider import Decision, Input
 
 
-def admitted(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision]:
+def enqueue(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision]:
+    """Enqueue a job that is not known yet."""
     if message.job_id in pool.jobs:
         return
     yield item.leads_to(
@@ -27,8 +28,8 @@ def admitted(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision
     )
 
 
-def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Decision]:
-    """Only a job whose attempt failed is expected back; one that ended meanwhile is not."""
+def enqueue_again(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Decision]:
+    """Enqueue a parked job again; one that ended meanwhile is ignored."""
     job = pool.jobs.get(message.job_id)
     if job is None or job.phase != "parked":
         return
@@ -49,7 +50,7 @@ def readmitted(pool: Pool, message: JobReadmitted, item: Input) -> Iterator[Deci
 
 
 def cancel(pool: Pool, message: CancelRequested, item: Input, now: int) -> Iterator[Decision]:
-    """At once while nothing of it runs, else when its workers are reported gone.
+    """Cancel the job at once while no worker runs, else once its workers are reported gone.
 
     A job that is not known has ended: that fact came first, and admission reads it.
     """

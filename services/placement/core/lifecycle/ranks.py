@@ -1,4 +1,4 @@
-"""Priority's advice, noted; a rank may come before its job and waits for it in the note."""
+"""Ranks from priority, noted in the ledger; a rank may come before its job and waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.ledger.decider import Decision, Input
 
 
 def note_ranks(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
-    """In line all but the jobs that hold GPUs, on GPUs only those where rank may stop them."""
+    """Note the ranks of jobs not on GPUs, and where rank may stop jobs of those on GPUs as well."""
     waiting, known = pool.waiting, pool.jobs
     useful = tuple(
         [e for e in message.ranked if (name := e.job_id) in waiting or name not in known]

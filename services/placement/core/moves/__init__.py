@@ -1,1 +1,1 @@
-"""Jobs that go on elsewhere: migration, defragmentation and resize."""
+"""Running jobs that go on elsewhere: drain, migration and resize."""

@@ -39,17 +39,13 @@ def room_elsewhere(pool: Pool, jobs: list[Job], now: int) -> dict[str, list[Slot
     running = [job for job in jobs if job.phase == "running"]
     view = view_of(pool, now)
     targets: dict[str, list[Slot]] = {}
-    with targets_reserved(pool):
-        draft = Draft(pool.board)
-        try:
-            for job_id in pool.reservations:
-                if job := pool.waiting.get(job_id):
-                    reserve_freed(view, draft, job, job.shape)
-            for job in sorted(running, key=lambda job: (job.tier, job.placed_at, job.job_id)):
-                if target := relocate(draft, job):
-                    targets[job.job_id] = target
-        finally:
-            draft.rollback()
+    with targets_reserved(pool), Draft(pool.board) as draft:
+        for job_id in pool.reservations:
+            if job := pool.waiting.get(job_id):
+                reserve_freed(view, draft, job, job.shape)
+        for job in sorted(running, key=lambda job: (job.tier, job.placed_at, job.job_id)):
+            if target := relocate(draft, job):
+                targets[job.job_id] = target
     return targets
 
 

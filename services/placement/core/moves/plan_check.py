@@ -31,8 +31,7 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
         return []
     busy = {eviction.job.job_id for eviction in plan.evictions} | set(pool.migrations)
     allowed: list[Migration] = []
-    draft = Draft(view.board)
-    try:
+    with Draft(view.board) as draft:
         for assignment in plan.assignments:
             draft.take(assignment.slots)
         for migration in plan.migrations:
@@ -44,8 +43,6 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
             if suits(draft.board, migration) and take_target(draft, migration):
                 busy.add(job.job_id)
                 allowed.append(migration)
-    finally:
-        draft.rollback()
     return allowed
 
 

@@ -25,14 +25,11 @@ def propose(pool: Pool, view: View, plan: Plan) -> None:
     """Add to the plan which jobs should grow or shrink; the view's board is as before."""
     if not pool.elastic:
         return
-    draft = Draft(view.board)
-    try:
+    with Draft(view.board) as draft:
         if not view.waiting:
             grow(pool, view, draft, plan)
         elif not view.reservations:
             shrink(pool, view, draft, plan)
-    finally:
-        draft.rollback()
 
 
 def resized(pool: Pool, resize: Resize, now: int) -> Decision:

@@ -27,15 +27,12 @@ POLICY = "kept"
 def targets_reserved(pool: Pool) -> Iterator[None]:
     """Show the targets of all jobs on their way as taken on the board while it is open."""
     board = pool.board
-    draft = Draft(board)
-    for job_id, target in pool.migrations.items():
-        job = pool.jobs[job_id]
-        if job.phase != "waiting" or can_land(pool, job, target):
-            draft.reserve([slot for slot in target if board.is_indexed(slot)])
-    try:
+    with Draft(board) as draft:
+        for job_id, target in pool.migrations.items():
+            job = pool.jobs[job_id]
+            if job.phase != "waiting" or can_land(pool, job, target):
+                draft.reserve([slot for slot in target if board.is_indexed(slot)])
         yield
-    finally:
-        draft.rollback()
 
 
 def land(pool: Pool, now: int) -> Iterator[Decision]:

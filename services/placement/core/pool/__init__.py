@@ -1,1 +1,1 @@
-"""The pool: its state, and what each event does to it."""
+"""The state of a pool, folded from events, and its free capacity."""

@@ -1,4 +1,4 @@
-"""A worker's part of a node, as the board counts it and as the contracts say it."""
+"""Slots as the board counts them, and allocations as the contracts have them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def allocation_of(rank: int, slot: Slot) -> Allocation:
 
 
 def allocations_of(slots: Iterable[Slot]) -> tuple[Allocation, ...]:
-    """One per worker, in rank order."""
+    """Return one allocation per slot; the place in the list is the worker's rank."""
     return tuple(allocation_of(rank, slot) for rank, slot in enumerate(slots))
 
 
@@ -43,7 +43,7 @@ def slots_of(job: Job) -> list[Slot]:
 
 
 def slots_by_rank(job: Job) -> list[Slot]:
-    """What each worker of a job on GPUs holds."""
+    """Return the slot of each worker of a job on GPUs, in rank order."""
     return [
         allocation.slot
         for allocation in sorted(job.allocations.values(), key=lambda allocation: allocation.rank)
@@ -51,5 +51,5 @@ def slots_by_rank(job: Job) -> list[Slot]:
 
 
 def gpus_in(slots: Iterable[Slot]) -> float:
-    """In devices."""
+    """Return the GPUs of the slots, in devices."""
     return sum(len(slot.gpus) * slot.milli for slot in slots) / GPU

@@ -1,4 +1,4 @@
-"""The pool's free capacity, indexed so that a job finds its node without looking at all of them."""
+"""The pool's free capacity, indexed so that the search for a job's node need not visit all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY = 1 << 30
 
 
 class Kind(NamedTuple):
-    """Nodes of one kind are the same to a job that asks what could ever fit."""
+    """Nodes of one kind hold the same when they are empty."""
 
     gpu_type: str
     gpus: int
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     labels: tuple[tuple[str, str], ...]
 
     def workers(self, shape: Shape) -> int:
-        """Workers of that shape that an empty node of this kind holds."""
+        """Return how many workers of the shape an empty node of this kind holds."""
         if shape.types and self.gpu_type not in shape.types:
             return 0
         if not matches(shape, dict(self.labels)):
@@ -47,7 +47,7 @@ def bounded(shape: Shape, workers: int, cpu_milli: int, mem_mib: int) -> int:
 
 @dataclass(slots=True)
 class Node:
-    """One node: what it has, what is free, and who holds the rest."""
+    """One node: its capacity, what is free of it, and the jobs that hold the rest."""
 
     node_id: str
     incarnation: str
@@ -62,17 +62,17 @@ class Node:
     lost_at: int | None = None
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
-    """Job id -> leases it holds here."""
+    """Job id -> number of its workers here."""
 
     def room(self, shape: Shape) -> int:
-        """Workers with whole GPUs (or none) that fit now."""
+        """Return how many workers with whole GPUs (or none) fit now."""
         if shape.selector and not matches(shape, self.labels):
             return 0
         by_gpu = self.whole // shape.gpus if shape.gpus else MANY
         return bounded(shape, by_gpu, self.cpu_free, self.mem_free)
 
     def hosts(self, shape: Shape) -> bool:
-        """Everything but the GPUs of one worker fits now."""
+        """Whether one worker fits now, its GPUs aside."""
         return (
             shape.cpu_milli <= self.cpu_free
             and shape.mem_mib <= self.mem_free
@@ -80,7 +80,7 @@ class Node:
         )
 
     def slots(self, shape: Shape, workers: int) -> list[Slot]:
-        """The lowest free GPUs, for that many workers."""
+        """Return slots for that many workers, on the lowest free GPUs."""
         name, n, milli = self.node_id, shape.gpus, shape.milli
         cpu, mem = shape.cpu_milli, shape.mem_mib
         free = [gpu for gpu, left in enumerate(self.free) if left == GPU] if n else []
@@ -90,7 +90,7 @@ class Node:
 
 
 class Fading(NamedTuple):
-    """A suspicion without a job: forgotten at `until`, ms."""
+    """A suspicion whose job has ended: forgotten at `until`, ms."""
 
     until: int
     node_id: str
@@ -111,10 +111,10 @@ class Board:
     slow: dict[str, dict[str, float]] = field(default_factory=dict)
     """Node id -> slowdown by suspicion; healthy nodes are not in it."""
     fading: dict[str, Fading] = field(default_factory=dict)
-    """By suspicion."""
+    """By id of the suspicion."""
 
     def suspect(self, node_id: str, fault_id: str, slowdown: float, until: int | None) -> None:
-        """A slowdown of 1 ends the suspicion."""
+        """Note a suspicion; a slowdown of 1 ends it."""
         self.fading.pop(fault_id, None)
         if slowdown > 1:
             self.slow.setdefault(node_id, {})[fault_id] = slowdown
@@ -126,19 +126,20 @@ class Board:
                 del self.slow[node_id]
 
     def health(self, node_id: str) -> float:
-        """Of a node, in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""
-        found = self.slow.get(node_id)
-        return 1 / max(found.values()) if found else 1.0
+        """Return a node's health in (0, 1]: 1 is healthy, 0.5 runs at half its peers' speed."""
+        slowdowns = self.slow.get(node_id)
+        return 1 / max(slowdowns.values()) if slowdowns else 1.0
 
     def rack(self, node_id: str) -> str:
-        """The node's label `rack`, else what its executor said; empty: nobody knows."""
+        """Return the node's label `rack`, else the rack its agent reported; empty if unknown."""
         return self.nodes[node_id].rack
 
     def healthy_first(self, names: Iterable[str]) -> Iterable[str]:
-        """The same nodes; their order is as it was where all are as healthy as each other."""
+        """Return the same nodes, the healthiest first, in their order where health is equal."""
         return sorted(names, key=lambda name: -self.health(name)) if self.slow else names
 
     def index(self, node: Node) -> None:
+        """Put a node on the indexes: something may start on it."""
         if node.indexed:
             return
         node.indexed = True
@@ -219,20 +220,20 @@ class Board:
         return [self.by_whole[name] for name in types if name in self.by_whole]
 
     def upward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
-        """Nodes with at least that many free GPUs, fewest first, ties by health, then by name."""
+        """Yield nodes with at least so many free GPUs: fewest, then healthiest, then by name."""
         tables = self.tables(types)
         for level in range(gpus, max(map(len, tables), default=0)):
             yield from self.healthy_first(merged(tables, level))
 
     def downward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
-        """The same nodes, most free GPUs first, ties by health, then by name."""
+        """Yield the same nodes, most free GPUs first, then healthiest, then name."""
         tables = self.tables(types)
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
             yield from self.healthy_first(merged(tables, level))
 
     @property
     def gpus(self) -> int:
-        """Of the nodes in use."""
+        """GPUs of the nodes in use."""
         return sum(kind.gpus * count for kind, count in self.kinds.items())
 
     def free_of(self, types: tuple[str, ...]) -> int:

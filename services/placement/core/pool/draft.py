@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.shape import GPU, Slot
@@ -16,6 +17,12 @@ class Draft:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.log: list[tuple[Slot, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.rollback()
 
     def take(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
@@ -61,8 +68,5 @@ class Draft:
 
 def are_free(board: Board, slots: Iterable[Slot]) -> bool:
     """Whether all of the slots could be taken at once."""
-    draft = Draft(board)
-    try:
+    with Draft(board) as draft:
         return draft.take_all(slots)
-    finally:
-        draft.rollback()

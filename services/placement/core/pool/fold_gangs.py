@@ -1,4 +1,4 @@
-"""What facts of jobs on GPUs change in the pool: their start, their stop and their end."""
+"""Folds of jobs on GPUs: their start, their stop and their end."""
 
 from __future__ import annotations
 

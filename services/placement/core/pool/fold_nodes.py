@@ -1,4 +1,4 @@
-"""What facts of nodes and of the pool's settings change in the pool."""
+"""Folds of nodes and of the pool's settings."""
 
 from __future__ import annotations
 

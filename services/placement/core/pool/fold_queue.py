@@ -1,4 +1,4 @@
-"""What facts of waiting jobs, ranks and rounds change in the pool."""
+"""Folds of waiting jobs, ranks and rounds."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
 
 
 class WorkerAllocation(NamedTuple):
-    """A worker's hold on a node until its release is folded."""
+    """The slot of one worker, until its release is folded."""
 
     rank: int
     slot: Slot
@@ -42,12 +42,12 @@ class Job:
     round_no: int = 0
     hold_reason: str = ""
     not_before: int = 0
-    """ms: after failed starts it waits a little."""
+    """ms until which it backs off after a failed start."""
     failures: int = 0
     """Attempts whose program failed; lost or preempted ones are free."""
     start_failures: int = 0
     allocations: dict[str, WorkerAllocation] = field(default_factory=dict)
-    """By allocation id; a worker leaves it when its release is folded."""
+    """By allocation id; an entry goes when its release is folded."""
     gpus: float = 0.0
     ready: set[int] = field(default_factory=set)
     placed_at: int = 0
@@ -61,34 +61,34 @@ class Job:
     """Of the first worker that failed while the job ran."""
     failed_node: str = ""
     clean: bool = True
-    """Every worker that is gone exited by itself with 0."""
+    """Every worker that is gone exited with 0."""
     resumes: bool = False
-    """An earlier start was preempted: each further one pays the restart."""
+    """An earlier start was preempted: each further one pays for the restart."""
     debt_ms: int = 0
-    """What the last preemption cost: the work that was lost, and the restart after it."""
+    """Cost of the last preemption: the work that was lost, and the restart after it."""
 
     def ran_ms(self, now: int) -> int:
         return max(0, now - self.started_at) if self.started_at else 0
 
     def estimate_ms(self, time_scale: float) -> int | None:
-        """Wall ms that its user expects it to run."""
+        """Return the wall ms that its user expects it to run; None without an estimate."""
         walltime_s = self.spec.walltime_s
         return None if walltime_s is None else max(1, wall_ms(walltime_s, time_scale))
 
     def entry(self, scores: Mapping[str, float]) -> QueueEntry:
-        """Its place in the line."""
+        """Return its entry in the queue, as ranked by these scores."""
         score = scores.get(self.job_id)
         negated_score = UNRANKED if score is None else -score
         return QueueEntry(True, self.tier, True, negated_score, self.submitted_at, self.job_id)
 
     def lost_ms(self, now: int, time_scale: float) -> int:
-        """Work since the last checkpoint, in wall ms: what a preemption now would undo."""
+        """Return the wall ms of work since the last checkpoint, which a preemption would undo."""
         restart = restart_ms(self.spec, time_scale) if self.resumes else 0
         worked = max(0, self.ran_ms(now) - restart)
         return worked - kept_ms(self.spec, worked, time_scale)
 
     def set_back(self, now: int, time_scale: float) -> None:
-        """A preemption ends this start; before the go there is nothing to lose."""
+        """Note the cost of a preemption at `now`; a start that never ran costs nothing."""
         if self.started_at:
             self.debt_ms = self.lost_ms(now, time_scale) + restart_ms(self.spec, time_scale)
             self.resumes = True

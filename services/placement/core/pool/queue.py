@@ -1,7 +1,7 @@
 """The waiting jobs, kept in the order of the last rank, so that a round need not sort them.
 
-Jobs that look alike stand in one group: once one of them has found no room, the rest of its group
-need not be asked in that round, however long it is.
+Jobs that any node treats alike are one equivalence class and stand in one group: once one of them
+finds no room, the rest of the group is skipped in that round, however long it is.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NO_ESTIMATE = 64
 
 
 class EquivalenceClass(NamedTuple):
-    """What jobs of one group have in common."""
+    """The properties that the jobs of one group share."""
 
     tier: int
     shape: Shape
     bucket: int = 0
-    """Of the estimated run, where queue mode `easy` looks at it, see `bucket_of`."""
+    """Bucket of the estimated run time under queue mode `easy`, see `bucket_of`."""
     alone: str = ""
-    """Job id of one that avoids nodes or is in backoff: nobody fares as it does."""
+    """Job id of one that avoids nodes or is in backoff: a class of its own."""
 
 
 class QueueEntry(NamedTuple):
-    """A job's place: entries of one round compare as its line is ordered."""
+    """A job's place in the queue: entries compare in the order of the queue."""
 
     has_no_reservation: bool
     tier: int
@@ -46,18 +46,18 @@ Group: TypeAlias = list[QueueEntry]
 
 
 def bucket_of(run_ms: int | None) -> int:
-    """Estimates in one bucket differ by less than 4 times."""
+    """Return the bucket of an estimate; those in one bucket differ by less than 4 times."""
     return NO_ESTIMATE if run_ms is None else run_ms.bit_length() // 2
 
 
 def least_ms(bucket: int) -> int:
-    """The shortest estimate that a bucket may hold."""
+    """Return the shortest estimate that a bucket may hold."""
     return 1 << max(0, 2 * bucket - 1)
 
 
 @dataclass(slots=True)
 class Queue:
-    """Groups of waiting jobs; none is empty, each is in order."""
+    """Groups of waiting jobs: none is empty, each is in order."""
 
     groups: dict[EquivalenceClass, Group] = field(default_factory=dict)
 
@@ -75,14 +75,14 @@ class Queue:
             del self.groups[equivalence_class]
 
     def before(self, entry: QueueEntry) -> int:
-        """How many of the line go before it."""
+        """Return how many entries go before this one."""
         return sum(bisect_left(group, entry) for group in self.groups.values())
 
 
 class QueueScan:
-    """One round's way through the line, best first.
+    """One pass over the queue, best first.
 
-    `out_of_turn`: jobs with a place of their own, which they take instead of the one in the line.
+    `out_of_turn`: jobs whose place differs from their usual one, as usual entry -> own entry.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class QueueScan:
         heapify(self._heap)
         self._over = False
         self.equivalence_class: EquivalenceClass | None = None
-        """Of the job at hand; None: it is out of turn, and like no other."""
+        """Class of the job at hand; None: it is out of turn, and like no other."""
 
     def __iter__(self) -> Iterator[str]:
-        """Job ids."""
+        """Yield job ids."""
         while self._heap:
             entry, at, group, equivalence_class = self._heap[0]
             self._over = False
@@ -114,11 +114,11 @@ class QueueScan:
                 heapreplace(self._heap, (group[at + 1], at + 1, group, equivalence_class))
 
     def drop(self) -> None:
-        """Leave out the rest of the group of the job at hand."""
+        """Skip the rest of the group of the job at hand."""
         self._over = True
 
     def position(self, entry: QueueEntry) -> int:
-        """Of the job that stands there in the line, from 0."""
+        """Return the place of that entry in this order, from 0."""
         entry = self._own.get(entry, entry)
         ahead = self._queue.before(entry)
         for usual, own in self._own.items():

@@ -1,4 +1,4 @@
-"""What a job asks of nodes, in whole numbers so that sums are exact."""
+"""The needs of a job, in whole numbers so that sums are exact."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ GPU = 1000
 """Thousandths of one device."""
 MIB = 1024
 SPOT_TIER = len(PRIORITY_CLASSES)
-TIERS = {name: place for place, name in enumerate(PRIORITY_CLASSES)}
+TIERS = {name: tier for tier, name in enumerate(PRIORITY_CLASSES)}
 
 
 class Slot(NamedTuple):
-    """One worker's part of a node."""
+    """The part of a node that one worker gets."""
 
     node_id: str
     gpus: tuple[int, ...]
@@ -24,7 +24,7 @@ class Slot(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """One worker's need, where it may run, and how many workers there are."""
+    """The need of one worker, where it may run, and how many workers there are."""
 
     gpus: int
     milli: int
@@ -60,5 +60,5 @@ def shape_of(spec: JobSpec) -> Shape:
 
 
 def tier_of(spec: JobSpec) -> int:
-    """0 goes first. Spot jobs come after all others: they yield to any job that is not spot."""
+    """Return the tier: 0 goes first, and spot jobs come after all others, to which they yield."""
     return TIERS[spec.priority_class] + (SPOT_TIER if spec.spot else 0)

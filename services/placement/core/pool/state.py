@@ -1,4 +1,4 @@
-"""What placement knows of one pool; only `evolve` changes it."""
+"""The state of one pool, folded from placement's ledger; only `evolve` changes it."""
 
 from __future__ import annotations
 
@@ -25,71 +25,71 @@ START_TIMEOUT_S = 60.0
 
 @dataclass(slots=True)
 class Ranks:
-    """The last order that priority advised; jobs that are not known yet keep their place in it."""
+    """The last order from priority; jobs that are not known yet keep their place in it."""
 
     at: int = 0
     policy: str = ""
     model: str = ""
     """sha256 of the learned policy; empty: the base decided."""
     scores: dict[str, float] = field(default_factory=dict)
-    """Of waiting jobs, and where rank may stop jobs also of those that hold GPUs."""
+    """By job id: of waiting jobs, and where rank may stop jobs of those on GPUs as well."""
 
 
 class OpenRound(NamedTuple):
     """A contended round that waits for the solver."""
 
     seq: int
-    """Of the record that opened it: an answer names it."""
+    """Sequence number of the record that opened it; an answer names it."""
     at: int
     until: int
-    """ms: then greedy plans the round."""
+    """ms at which greedy plans the round, without an answer."""
 
 
 @dataclass(slots=True)
 class Pool:
-    """One pool's lane."""
+    """All jobs and nodes of one pool: one lane of the ledger."""
 
     SCHEMA: ClassVar[str] = "placement-8"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
     cordons: dict[str, bool] = field(default_factory=dict)
-    """Node id -> is draining; an operator's word outlives the node's executor."""
+    """Node id -> is draining; a cordon outlives the node's agent."""
     lost: dict[str, int] = field(default_factory=dict)
-    """Nodes that are gone and still hold leases, oldest first."""
+    """Lost nodes that still have allocations -> ms when lost, oldest first."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
-    """The waiting jobs in order of the last rank."""
+    """The waiting jobs in the order of the last rank."""
     unreported: dict[str, None] = field(default_factory=dict)
-    """Waiting jobs whose reason to wait may be another one than was said."""
+    """Waiting jobs whose hold reason may differ from the one last published."""
     starting: dict[str, int] = field(default_factory=dict)
-    """Placed jobs that have no go yet -> ms when placed, oldest first."""
+    """Placed jobs that have not started -> ms when placed, oldest first."""
     reservations: dict[str, dict[str, None]] = field(default_factory=dict)
-    """Job id -> the victims it waits for."""
+    """Job id -> the victims whose GPUs are reserved for it."""
     migrations: dict[str, tuple[Slot, ...]] = field(default_factory=dict)
-    """Job id -> what is kept for it while it is moved or resized."""
+    """Job id -> the slots reserved for it while it migrates or is resized."""
     elastic: dict[str, None] = field(default_factory=dict)
-    """Running jobs that may go on with more or fewer workers."""
+    """Running jobs that can be resized."""
     ranks: Ranks = field(default_factory=Ranks)
     running: dict[str, Job] = field(default_factory=dict)
-    """Jobs that hold GPUs, in the order in which they were placed."""
+    """Jobs on GPUs, in the order in which they were placed."""
     tiers: Counter[int] = field(default_factory=Counter)
-    """How many of them there are of each tier."""
+    """Number of jobs on GPUs of each tier."""
     large: float = 1.0
     """Share of recent arrivals that are large gangs; 1 until there is evidence."""
     changed: bool = False
     """Something happened since the last round that could let a job start."""
     first_change: int = 0
-    """ms of the first of these changes since somebody waits."""
+    """ms of the first of these changes since a job waits."""
     last_change: int = 0
     open_round: OpenRound | None = None
-    """Until it is answered, or too late, nothing starts."""
+    """The contended round, if one is open; nothing starts before it ends."""
     round_no: int = 0
     round_at: int = 0
     again_at: int | None = None
     unscanned: int = 0
-    """Waiting jobs that no round has passed over yet."""
+    """Number of waiting jobs that no round has passed over yet."""
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
     @property
@@ -102,20 +102,23 @@ class Pool:
 
     @property
     def is_ranked(self) -> bool:
-        """Rank may stop jobs."""
+        """Whether rank may stop jobs."""
         return self.settings is not None and self.settings.preemption == "ranked"
 
     @property
     def largest_victim_gpus(self) -> float:
-        """Rank stops no larger gang. Where many recent ones are large, one that is stopped for
-        short jobs would wait for ever for as many free GPUs (quality.md, venus_vc)."""
+        """Size of the largest gang that rank stops.
+
+        Where many recent gangs are large, one that is stopped for short jobs would wait for ever
+        for as many free GPUs (quality study, venus_vc).
+        """
         share = self.settings.large_gang_share if self.settings else 1.0
         if share >= 1.0 or self.large < LARGE_MOST:
             return math.inf
         return share * self.board.gpus
 
     def note_arrival(self, shape: Shape) -> None:
-        """Whether a job that came is a large gang, as a share of the latest ones; old ones fade."""
+        """Count an arrival in the moving share of large gangs."""
         share = self.settings.large_gang_share if self.settings else 1.0
         gpus = shape.max_workers * shape.worker_milli / 1000
         large = 1.0 if gpus > share * self.board.gpus else 0.0
@@ -142,7 +145,7 @@ class Pool:
         return any(len(job.allocations) < job.shape.max_workers for job in self.running_elastic())
 
     def touch(self, at: int) -> None:
-        """Something happened at `at` (ms) that could let a job start."""
+        """Note a change at `at` ms that could let a job start."""
         if not self.waiting:
             self.again_at = None
         if not (self.changed and self.waiting):
@@ -151,7 +154,7 @@ class Pool:
         self.changed = True
 
     def enter(self, job: Job, at: int) -> None:
-        """The job waits (again)."""
+        """Put the job into the queue."""
         self.touch(at)
         self.let_go(job)
         self.elastic.pop(job.job_id, None)
@@ -163,7 +166,7 @@ class Pool:
         self.unscanned += 1
 
     def leave(self, job: Job) -> None:
-        """The job waits no more."""
+        """Take the job out of the queue, with its reservation and target."""
         if self.waiting.pop(job.job_id, None) is not None:
             self.queue.remove(self.equivalence_class(job), job.entry(self.ranks.scores))
             self.unreported.pop(job.job_id, None)
@@ -172,31 +175,32 @@ class Pool:
         self.migrations.pop(job.job_id, None)
 
     def mark_unreported(self) -> None:
-        """What the pool has is another: so may be why any of them waits."""
+        """Recheck the hold reasons of all waiting jobs: the capacity has changed."""
         self.unreported.update(dict.fromkeys(self.waiting))
 
     def hold(self, job: Job) -> None:
-        """The job has GPUs."""
+        """Count the job among those on GPUs."""
         self.running[job.job_id] = job
         self.tiers[job.tier] += 1
 
     def let_go(self, job: Job) -> None:
-        """All its GPUs are back."""
+        """Count the job no longer among those on GPUs."""
         if self.running.pop(job.job_id, None) is not None:
             self.tiers[job.tier] -= 1
 
     def equivalence_class(self, job: Job) -> EquivalenceClass:
-        """The group of the line in which it waits."""
+        """Return the group of the queue in which the job waits."""
         is_timed = self.settings is not None and self.settings.queue_mode == "easy"
         bucket = bucket_of(job.estimate_ms(self.time_scale)) if is_timed else 0
         alone = job.job_id if job.avoid or job.not_before else ""
         return EquivalenceClass(job.tier, job.shape, bucket, alone)
 
     def rebuild_queue(self) -> None:
-        """All anew: what the line is made by has changed."""
+        """Sort the queue anew."""
         self.queue = self.queue_by(self.ranks.scores)
 
     def queue_by(self, scores: Mapping[str, float]) -> Queue:
+        """Return the waiting jobs in the order of these scores."""
         queue = Queue()
         for job in self.waiting.values():
             queue.groups.setdefault(self.equivalence_class(job), []).append(job.entry(scores))
@@ -205,7 +209,7 @@ class Pool:
         return queue
 
     def rank(self, ranks: Ranks) -> None:
-        """A new order; only those whose score is another one move."""
+        """Take over a new order; only entries whose score has changed are moved."""
         old, new = self.ranks.scores, ranks.scores
         self.ranks = ranks
         if old == new:

@@ -1,9 +1,8 @@
-"""Small jobs go on elsewhere, so that a larger one that finds no room in one piece does.
+"""Defragmentation: small jobs migrate so that a larger one gets whole nodes.
 
-Free GPUs that lie scattered over nodes are no use to a gang that wants whole ones. Where rank may
-stop jobs, a job that nobody yields to has the nodes with the least in use emptied for it: whoever
-runs there is moved (`migrate`), whatever its rank, for it loses no more than a restart. RULES.md,
-13, is exact.
+Free GPUs that lie scattered over nodes are of no use to a gang that needs them side by side. Where
+rank may stop jobs, a job that has no victims gets the nodes with the least in use emptied: the jobs
+there migrate, whatever their rank, for they lose no more than a restart. RULES.md, 13, is exact.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ from services.placement.core.round.plan import Migration
 from services.placement.core.round.view import View
 
 DEFRAGMENTED_PER_ROUND = 2
-"""Jobs for which others move in one round."""
+"""Jobs for which others migrate in one round."""
 TRIES_PER_ROUND = 8
-"""Jobs that may look for such others: each look is at every node."""
+"""Jobs that may search for such others: each search visits every node."""
 MIGRATIONS_MOST = 16
-"""That move for one job."""
+"""Jobs that migrate for one job."""
 LEAST_SHARE = 2
-"""All who move for a job have together at most 1 / so much of its GPUs."""
+"""The jobs that migrate for one have together at most 1 / so much of its GPUs."""
 
 
 class Defragmentation(NamedTuple):
-    """Who moves, and what the job will stand on once they have gone."""
+    """Migrations, and the slots that the job will get once they are done."""
 
     migrations: list[Migration]
     slots: list[Slot]
 
 
 class NodeToEmpty(NamedTuple):
-    """A node with all who would have to leave it, the largest first."""
+    """A node with all jobs that would have to leave it, the largest first."""
 
     gpus: int
-    """In use by them."""
+    """GPUs in use by them."""
     node_id: str
     tier: int
     """Of the highest class among them."""
@@ -50,7 +49,7 @@ class NodeToEmpty(NamedTuple):
 
 
 def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
-    """Would there be room if the free GPUs lay side by side?"""
+    """Whether the gang would fit if the free GPUs lay side by side."""
     movable = view.victims.migrate_after_ms is not None
     return movable and not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
 
@@ -58,7 +57,7 @@ def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
 def defragment(
     draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
 ) -> Defragmentation | None:
-    """None where no such moves are enough. The draft is left as it was.
+    """Return the migrations that make room; None where none are enough. The draft stays as it was.
 
     `busy`: jobs that this round stops, and nodes on which it starts some.
     """
@@ -70,13 +69,13 @@ def defragment(
         for donor in candidates(draft, nodes_to_empty, job, shape, busy):
             if donor.gpus > left:
                 return None
-            aims = {slot.node_id for migration in migrations for slot in migration.slots}
-            if donor.node_id in aims or len(migrations) + len(donor.migrating) > MIGRATIONS_MOST:
+            targets = {slot.node_id for migration in migrations for slot in migration.slots}
+            if donor.node_id in targets or len(migrations) + len(donor.migrating) > MIGRATIONS_MOST:
                 continue
-            found = migrate_all(draft, donor, emptied | {donor.node_id}, job)
-            if found is None:
+            new = migrate_all(draft, donor, emptied | {donor.node_id}, job)
+            if new is None:
                 continue
-            migrations += found
+            migrations += new
             left -= donor.gpus
             emptied |= {donor.node_id}
             if slots := probe(draft, shape, job):
@@ -89,8 +88,10 @@ def defragment(
 def candidates(
     draft: Draft, nodes_to_empty: list[NodeToEmpty], job: Job, shape: Shape, busy: frozenset[str]
 ) -> Iterator[NodeToEmpty]:
-    """Of these those that would have room for one more worker if they were empty, and whose jobs
-    are of the job's class or a lower one."""
+    """Yield the nodes that would hold one more worker if they were empty.
+
+    Their jobs are of the job's class or a lower one.
+    """
     for donor in nodes_to_empty:
         node = draft.board.nodes[donor.node_id]
         if donor.node_id in busy or donor.node_id in job.avoid or not node.kind.workers(shape):
@@ -106,8 +107,10 @@ def candidates(
 
 
 def nodes_to_empty(view: View) -> list[NodeToEmpty]:
-    """Nodes whose jobs may all move now: the least in use first, then by name. In a round GPUs only
-    become fewer, so whatever is not half free now need not be looked at."""
+    """Return the nodes whose jobs may all migrate now: the least in use first, then by name.
+
+    Free GPUs only become fewer in a round, so a node that is not half free now is left out.
+    """
     nodes = [node for node in view.board.nodes.values() if node.indexed and is_half_free(node)]
     return sorted(donor for node in nodes if (donor := node_to_empty(view, node)))
 
@@ -117,7 +120,7 @@ def is_half_free(node: Node) -> bool:
 
 
 def node_to_empty(view: View, node: Node) -> NodeToEmpty | None:
-    """The jobs with GPUs of a node; None where there is none, or one has to stay."""
+    """Return the node with its jobs; None where there is no job, or one has to stay."""
     migrating = []
     for job_id in node.jobs:
         job = view.running[job_id]
@@ -134,7 +137,7 @@ def node_to_empty(view: View, node: Node) -> NodeToEmpty | None:
 
 
 def is_movable(view: View, job: Job) -> bool:
-    """One worker with whole GPUs, that ran long enough since it began or was last moved."""
+    """Whether it is one worker with whole GPUs that ran long enough since it last started."""
     if len(job.allocations) != 1 or job.phase != "running":
         return False
     (allocation,) = job.allocations.values()
@@ -144,16 +147,16 @@ def is_movable(view: View, job: Job) -> bool:
 def migrate_all(
     draft: Draft, donor: NodeToEmpty, emptied: frozenset[str], by: Job
 ) -> list[Migration] | None:
-    """A place elsewhere for everybody on the node, taken on the draft; None: somebody has none."""
+    """Return a migration per job of the node, taken on the draft; None if one finds no room."""
     mark = len(draft.log)
-    found = []
+    migrations = []
     for migrating_job in donor.migrating:
         alone = migrating_job.shape._replace(min_workers=1, max_workers=1)
         slots = place(draft, alone, emptied.union(migrating_job.avoid))
         if not slots:
             draft.rollback(mark)
             return None
-        found.append(Migration(migrating_job, slots, "defragment", by))
+        migrations.append(Migration(migrating_job, slots, "defragment", by))
     for migrating_job in donor.migrating:
         draft.give(slots_by_rank(migrating_job))
-    return found
+    return migrations

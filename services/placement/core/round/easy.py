@@ -1,4 +1,4 @@
-"""EASY backfill: nobody behind the head of the line may delay the start that it can expect.
+"""EASY backfill: no job behind the head of the queue may delay the head's expected start.
 
 Rules: Mu'alem and Feitelson 2001, with a reservation of nodes instead of a count of them.
 """
@@ -19,15 +19,15 @@ from services.placement.core.round.view import View
 
 
 class QueueHead(NamedTuple):
-    """The first job that does not fit, when it will, and where."""
+    """The first job that does not fit, with the time and the nodes of its expected start."""
 
     job_id: str
     at: int | None
-    """ms; None: nobody can say, so nobody can delay it."""
+    """ms of the start; None: unknown, so no job can delay it."""
     nodes: frozenset[str] = frozenset()
 
     def delayed_by(self, job: Job, now: int, time_scale: float) -> bool:
-        """Whether that job, started now, may still be there at `at`."""
+        """Whether that job, started now, may still run at `at`."""
         return self.at is not None and self.delays(job.estimate_ms(time_scale), now)
 
     def delays(self, run_ms: int | None, now: int) -> bool:
@@ -35,7 +35,10 @@ class QueueHead(NamedTuple):
 
 
 def expected_end(job: Job, now: int, time_scale: float) -> int | None:
-    """ms, ahead of `now`: an estimate that was overrun doubles until it is; None: no estimate."""
+    """Return the ms, after `now`, when the job should end; None without an estimate.
+
+    An estimate that was overrun is doubled until it lies ahead.
+    """
     if job.phase == "stopping":
         return now
     run_ms = job.estimate_ms(time_scale)
@@ -50,21 +53,21 @@ def expected_end(job: Job, now: int, time_scale: float) -> int | None:
 def head_of(
     view: View, draft: Draft, job: Job, shape: Shape, avoid: Avoid, placed: Iterable[Assignment]
 ) -> QueueHead:
-    """Let the jobs on GPUs end one by one, as expected, until this one fits."""
+    """Return the head: jobs on GPUs end one by one, as expected, until it fits."""
     mark = len(draft.log)
     try:
         room = RoomCounter(draft, shape, avoid)
         for end, slots in releases(view, placed):
             room.give(slots)
-            if room.fits() and (found := place(draft, shape, avoid)):
-                return QueueHead(job.job_id, end, frozenset(slot.node_id for slot in found))
+            if room.fits() and (target := place(draft, shape, avoid)):
+                return QueueHead(job.job_id, end, frozenset(slot.node_id for slot in target))
         return QueueHead(job.job_id, None)
     finally:
         draft.rollback(mark)
 
 
 def releases(view: View, placed: Iterable[Assignment]) -> Iterator[tuple[int, list[Slot]]]:
-    """What becomes free, and when, in the order of (expected end, job id)."""
+    """Yield the slots that become free and when, in the order of (expected end, job id)."""
     now, scale = view.now, view.time_scale
     held = [(job, slots_of(job)) for job in view.running.values()]
     held += [(assignment.job, assignment.slots) for assignment in placed]
@@ -78,7 +81,7 @@ def releases(view: View, placed: Iterable[Assignment]) -> Iterator[tuple[int, li
 
 
 class RoomCounter:
-    """Workers of one shape that fit while GPUs come back, counted without a look at all nodes."""
+    """The number of workers of one shape that fit, updated slot by slot as GPUs come back."""
 
     def __init__(self, draft: Draft, shape: Shape, avoid: Avoid) -> None:
         self._draft = draft
@@ -99,7 +102,7 @@ class RoomCounter:
             self._workers += self._of(node) - before
 
     def fits(self) -> bool:
-        """Exact for whole GPUs; of shares only a try can tell."""
+        """Whether the gang may fit: exact for whole GPUs, always true for shares."""
         return self._shape.is_share or self._workers >= self._shape.min_workers
 
     def _of(self, node: Node) -> int:

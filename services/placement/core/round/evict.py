@@ -1,4 +1,4 @@
-"""Who must make room for a job: as few as possible, the cheapest first."""
+"""The victims of a job: as few as possible, the cheapest first."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from services.placement.core.round.view import EvictionPlan, View
 def evict(
     view: View, draft: Draft, job: Job, shape: Shape, taken: frozenset[str]
 ) -> EvictionPlan | None:
-    """Victims without any of which the job would not fit; None when all of them are no help.
+    """Return victims of which each is needed; None when even all of them are not enough.
 
     The draft is left as it was: victims keep their GPUs until their stop is reported.
     """
     victims = [v for v in view.victims.of(job) if v.job_id not in taken]
     mark = len(draft.log)
     try:
-        return spare(draft, shape, job, shortlist(draft, shape, job, victims))
+        return spare_victims(draft, shape, job, shortlist(draft, shape, job, victims))
     finally:
         draft.rollback(mark)
 
 
 def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[Job]:
-    """A beginning of the list that is enough; each look doubles it. Empty: none is."""
-    given: list[Job] = []
-    while len(given) < len(victims):
-        for victim in victims[len(given) : 2 * len(given) + 1]:
+    """Return the beginning of the list that is enough, doubled at each try; empty if none is."""
+    stopped: list[Job] = []
+    while len(stopped) < len(victims):
+        for victim in victims[len(stopped) : 2 * len(stopped) + 1]:
             draft.give(slots_of(victim))
-            given.append(victim)
+            stopped.append(victim)
         if probe(draft, shape, job):
-            return given
+            return stopped
     return []
 
 
-def spare(draft: Draft, shape: Shape, job: Job, given: list[Job]) -> EvictionPlan | None:
-    """Let off every victim that is not needed, the dearest first."""
-    if not given:
+def spare_victims(draft: Draft, shape: Shape, job: Job, stopped: list[Job]) -> EvictionPlan | None:
+    """Spare every victim that is not needed, the dearest first."""
+    if not stopped:
         return None
     needed: list[Job] = []
-    for victim in reversed(given):
+    for victim in reversed(stopped):
         draft.take(slots_of(victim))
         if not probe(draft, shape, job):
             draft.give(slots_of(victim))
@@ -51,6 +51,7 @@ def spare(draft: Draft, shape: Shape, job: Job, given: list[Job]) -> EvictionPla
 
 
 def probe(draft: Draft, shape: Shape, job: Job) -> list[Slot]:
+    """Return slots for the job as the draft stands, avoided nodes last; nothing stays taken."""
     mark = len(draft.log)
     try:
         return place(draft, shape, job.avoid) or place(draft, shape, ())

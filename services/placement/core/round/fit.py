@@ -13,12 +13,12 @@ Avoid = tuple[str, ...] | frozenset[str]
 
 
 def too_few(board: Board, shape: Shape) -> bool:
-    """Fewer GPUs are free than it needs, wherever they are."""
+    """Whether fewer GPUs are free than the gang needs, wherever they are."""
     return shape.milli == GPU and shape.min_workers * shape.gpus > board.free_of(shape.types)
 
 
 def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
-    """Slots for the gang, taken on the draft; none at all when fewer than its least fit."""
+    """Take slots for the gang on the draft and return them; none if fewer than its least fit."""
     if too_few(draft.board, shape):
         return []
     mark = len(draft.log)
@@ -32,7 +32,7 @@ def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
 
 
 def place_whole(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
-    """A node that takes all that is left and has least over; else the roomiest, and again."""
+    """Take the node that holds all that is left and has least over, else the roomiest; repeat."""
     slots: list[Slot] = []
     board = draft.board
     while left := shape.max_workers - len(slots):
@@ -46,6 +46,7 @@ def place_whole(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
 
 
 def snug(board: Board, shape: Shape, workers: int, avoid: Avoid) -> Node | None:
+    """Return the node with the fewest free GPUs that holds so many workers."""
     for name in board.upward(shape.types, workers * shape.gpus):
         node = board.nodes[name]
         if node.room(shape) >= workers and name not in avoid:
@@ -54,6 +55,7 @@ def snug(board: Board, shape: Shape, workers: int, avoid: Avoid) -> Node | None:
 
 
 def roomiest(board: Board, shape: Shape, avoid: Avoid) -> Node | None:
+    """Return the node with the most free GPUs that holds a worker."""
     for name in board.downward(shape.types, shape.gpus):
         node = board.nodes[name]
         if node.room(shape) and name not in avoid:
@@ -73,11 +75,11 @@ def place_shares(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
 
 
 def share(board: Board, shape: Shape, avoid: Avoid) -> Slot | None:
-    """The fullest GPU that has room; a GPU nobody uses is opened only when none has."""
+    """Return the fullest GPU that has room; an unused one is opened only when none has."""
     types = shape.types or tuple(board.shares)
-    found = [best for name in types if (best := tightest(board, name, shape, avoid))]
-    if found:
-        _, node_id, gpu = min(found)
+    candidates = [best for name in types if (best := tightest(board, name, shape, avoid))]
+    if candidates:
+        _, node_id, gpu = min(candidates)
         return Slot(node_id, (gpu,), shape.milli, shape.cpu_milli, shape.mem_mib)
     node = snug(board, shape, 1, avoid)
     return node.slots(shape, 1)[0] if node else None
@@ -86,7 +88,7 @@ def share(board: Board, shape: Shape, avoid: Avoid) -> Slot | None:
 def tightest(
     board: Board, gpu_type: str, shape: Shape, avoid: Avoid
 ) -> tuple[int, str, int] | None:
-    """Of GPUs that are as full as each other the one on the healthiest node, then by name."""
+    """Return the fullest GPU that has room; of equals that on the healthiest node, then by name."""
     partly = board.shares.get(gpu_type, [])
     best: tuple[int, str, int] | None = None
     for at in range(bisect_left(partly, (shape.milli, "", 0)), len(partly)):
@@ -102,7 +104,7 @@ def tightest(
 
 
 def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
-    """Workers that the nodes in use would hold if they were empty."""
+    """Return how many workers the nodes in use would hold if they were empty."""
     workers = sum(kind.workers(shape) * count for kind, count in board.kinds.items())
     for name in avoid:
         node = board.nodes.get(name)
@@ -116,7 +118,7 @@ def would_hold(kinds: Iterable[Kind], shape: Shape) -> int:
 
 
 def fits_now(board: Board, shape: Shape) -> int:
-    """Workers that fit at this moment, counted up to the least the gang needs."""
+    """Return how many workers fit now, counted up to the least that the gang needs."""
     if shape.is_share:
         return shares_now(board, shape)
     workers = 0
@@ -128,15 +130,12 @@ def fits_now(board: Board, shape: Shape) -> int:
 
 
 def shares_now(board: Board, shape: Shape) -> int:
-    draft = Draft(board)
-    try:
+    with Draft(board) as draft:
         return len(place_shares(draft, shape._replace(max_workers=shape.min_workers), ()))
-    finally:
-        draft.rollback()
 
 
 class Failures:
-    """Shapes that found no room this round: whatever needs no less need not look again."""
+    """Shapes that did not fit in this round: one that needs no less need not be tried again."""
 
     MOST = 32
 
@@ -159,19 +158,3 @@ class Failures:
         if len(failed) < self.MOST:
             need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
             failed.append(need)
-
-
-def reserve_slots(draft: Draft, slots: Iterable[Slot]) -> list[Slot]:
-    """Take from everybody the part of these slots that is free now; the rest is still in use."""
-    reserved: list[Slot] = []
-    for slot in slots:
-        node = draft.board.nodes[slot.node_id]
-        cpu = max(0, min(node.cpu_free, slot.cpu_milli))
-        mem = max(0, min(node.mem_free, slot.mem_mib))
-        parts = [Slot(slot.node_id, (), GPU, cpu, mem)]
-        for gpu in slot.gpus:
-            milli = min(node.free[gpu], slot.milli)
-            parts.append(Slot(slot.node_id, (gpu,), milli, 0, 0))
-        draft.take(parts)
-        reserved += parts
-    return reserved

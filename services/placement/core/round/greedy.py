@@ -1,6 +1,7 @@
-"""One placement round: in order of rank, best fit, passing over what does not fit.
+"""The greedy planner of a round: in order of rank, best fit, passing over what does not fit.
 
-`plan` is the seam of every other planner: it takes a view and proposes, and the view is as before.
+`plan` is the seam of every other planner: it takes a view and returns a plan; the view stays as it
+was.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import evict
 from services.placement.core.round.fit import Avoid, Failures, could_hold, place, too_few
 from services.placement.core.round.plan import Assignment, Eviction, Plan
-from services.placement.core.round.reasons import PassedOver, tell
+from services.placement.core.round.reasons import PassedOver, report_holds
 from services.placement.core.round.reserve import reserve_freed, reserve_roomiest
 from services.placement.core.round.view import Policy, View, scan_of
 
@@ -32,19 +33,19 @@ ALLOCATIONS_PER_ROUND = 1500
 EVICTIONS_PER_ROUND = 8
 """Jobs that may make others stop; the next round goes on."""
 SEARCHES_PER_ROUND = 32
-"""Each may look at every running job."""
+"""Searches for victims; each may look at every running job."""
 BLOCKED_NOTED = 8
-"""Jobs next in line whose reason to wait is looked at in each round; of those behind them only
-once, and when the pool's nodes are others."""
+"""Jobs next in the queue whose hold reason is checked in each round; that of jobs behind them is
+checked once, and again when the pool's nodes have changed."""
 
 
 def rank(view: View) -> Iterator[Job]:
-    """The whole line, best first; who looks at the beginning pays for no more."""
+    """Yield the whole queue, best first, lazily."""
     return (view.waiting[job_id] for job_id in scan_of(view))
 
 
 def allot(view: View, job: Job) -> Shape:
-    """As asked for; an elastic job takes as many workers as fit in its range."""
+    """Return the shape as submitted; an elastic job takes as many workers as fit in its range."""
     return job.shape
 
 
@@ -52,16 +53,13 @@ GREEDY = Policy("best_fit", rank, allot, place, evict)
 
 
 def plan(view: View, policy: Policy = GREEDY, spared: frozenset[str] = frozenset()) -> Plan:
-    """`spared`: jobs that make nobody stop this time."""
-    draft = Draft(view.board)
-    try:
+    """Return greedy's plan of the view; `spared`: jobs that stop no others this time."""
+    with Draft(view.board) as draft:
         return RoundPlanner(view, policy, draft, spared).run()
-    finally:
-        draft.rollback()
 
 
 class RoundPlanner:
-    """The working memory of one plan."""
+    """Builds one plan: the queue scan with what it has taken, reserved and tried so far."""
 
     def __init__(
         self, view: View, policy: Policy, draft: Draft, spared: frozenset[str] = frozenset()
@@ -75,7 +73,7 @@ class RoundPlanner:
         self.hopeless = Failures()
         self.scan = scan_of(view)
         self.exhausted: set[EquivalenceClass] = set()
-        """Groups of which nobody else starts, or makes others stop, in this round."""
+        """Classes of which no more jobs start, or stop others, in this round."""
         self.blocked: list[Job] = []
         self.reserved: list[Slot] = []
         self.reserved_for: set[str] = set()
@@ -87,7 +85,7 @@ class RoundPlanner:
         self.defragment_tries = 0
         self.nodes_to_empty: list[NodeToEmpty] | None = None
         self.scattered: set[Shape] = set()
-        """Shapes for which no moves make room."""
+        """Shapes for which no migrations make room."""
         self.allocations = 0
 
     def run(self) -> Plan:
@@ -100,35 +98,35 @@ class RoundPlanner:
             elif not self.consider(job):
                 self.plan.unfinished = True
                 break
-        tell(self.view, self.draft, self.plan, self.told())
+        report_holds(self.view, self.draft, self.plan, self.passed_over())
         return self.plan
 
-    def told(self) -> PassedOver:
+    def passed_over(self) -> PassedOver:
         return PassedOver(self.scan, self.blocked, self.reserved, self.reserved_for, self.head)
 
     def is_hopeless(self) -> bool:
-        """Nothing comes of the job at hand."""
+        """Whether the job at hand can neither start nor stop others."""
         return self.scan.equivalence_class in self.exhausted or (
             self.head is not None and self.view.mode == "strict"
         )
 
     def pass_over(self, job: Job) -> None:
-        """The next in line are noted; behind them whole groups are left out."""
+        """Note a job that does not start; behind the first few the rest of its group is skipped."""
         if not self.note(job):
             self.scan.drop()
 
     def note(self, job: Job) -> bool:
-        """Whether it is among the next in line."""
+        """Note the job if it is among the next in the queue, and return whether it is."""
         if len(self.blocked) == BLOCKED_NOTED:
             return False
         self.blocked.append(job)
         return True
 
     def consider(self, job: Job) -> bool:
-        """Place it or hold it; False: it fits, but the round is as long as it may be."""
+        """Place the job or hold it; return False if it fits but the round is full."""
         shape = self.policy.allot(self.view, job)
         mark = len(self.draft.log)
-        slots, is_last = self.find(job, shape)
+        slots, is_last = self.find_slots(job, shape)
         if not slots:
             self.note(job)
             stops_others = self.hold(job, shape)
@@ -144,8 +142,8 @@ class RoundPlanner:
         self.plan.assignments.append(Assignment(job, slots, position, left))
         return True
 
-    def find(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
-        """Slots; and if there are none, whether nobody of its group will find any."""
+    def find_slots(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
+        """Return slots; if there are none, also whether no job of its class will get any."""
         avoid: Avoid = self.avoided(job, shape)
         head = self.head
         if not (head and head.delayed_by(job, self.view.now, self.view.time_scale)):
@@ -164,7 +162,7 @@ class RoundPlanner:
         return slots
 
     def is_last_of_its_class(self, head: QueueHead, shape: Shape, avoid: Avoid) -> bool:
-        """Each of them would delay the head, or none fits even where it may not."""
+        """Whether each job of the class would delay the head, or none fits anywhere at all."""
         equivalence_class = self.scan.equivalence_class
         if equivalence_class is None or head.delays(
             least_ms(equivalence_class.bucket), self.view.now
@@ -176,15 +174,15 @@ class RoundPlanner:
         return not fits
 
     def avoided(self, job: Job, shape: Shape) -> tuple[str, ...]:
-        """Nodes that failed it are left out as long as the others could ever do."""
+        """Return the nodes that failed it, as long as the others could ever hold it."""
         if job.avoid and could_hold(self.draft.board, shape, job.avoid) >= shape.min_workers:
             return job.avoid
         return ()
 
     def hold(self, job: Job, shape: Shape) -> bool:
-        """What becomes free is kept for a job that made others stop, or waited too long.
+        """Reserve slots for a job that stops others, or has waited too long.
 
-        Returns whether it makes others stop now; behind a head that has a reservation nobody does.
+        Return whether it stops others now; behind a head that has a reservation no job does.
         """
         reserved: list[Slot] = []
         stopped = self.evicted + self.defragmented
@@ -196,7 +194,7 @@ class RoundPlanner:
             and job.job_id not in self.spared
             and not self.head
         ):
-            reserved = self.make_room(job, shape) or self.defragment(job, shape)
+            reserved = self.make_room(job, shape) or self.gather_gpus(job, shape)
         if not reserved and job.job_id == self.view.oldest:
             reserved = reserve_roomiest(self.draft, shape, self.avoided(job, shape))
         if reserved:
@@ -207,20 +205,21 @@ class RoundPlanner:
         return self.evicted + self.defragmented > stopped
 
     def could_ever_fit(self, shape: Shape) -> bool:
-        """Nobody waits behind a job that the pool, as it is, could not hold if it were empty."""
+        """Whether the pool could hold the gang if it were empty; else no job waits behind it."""
         return could_hold(self.draft.board, shape, ()) >= shape.min_workers
 
     def lead(self, job: Job, shape: Shape, has_kept: bool) -> QueueHead:
-        """The head of the line; what was kept for it is all the reservation it needs."""
+        """Return the job as head of the queue; with slots reserved it needs no expected start."""
         if has_kept or self.view.mode == "strict":
             return QueueHead(job.job_id, None)
         avoid = self.avoided(job, shape)
         return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
+        """Stop victims and reserve what they leave; no slots if they are not enough."""
         victims = self.view.victims
         if not victims.any_for(job) or self.hopeless.covers(shape, job.tier):
-            self.look_again(job)
+            self.repeat_later(job)
             return []
         if self.evicted == EVICTIONS_PER_ROUND:
             self.plan.unfinished = True
@@ -228,22 +227,22 @@ class RoundPlanner:
         if self.searches == SEARCHES_PER_ROUND:
             return []
         self.searches += 1
-        found = self.policy.evict(self.view, self.draft, job, shape, frozenset(self.taken))
-        if found is None:
+        eviction = self.policy.evict(self.view, self.draft, job, shape, frozenset(self.taken))
+        if eviction is None:
             if not self.is_out_of_turn(job):
                 self.hopeless.add(shape, job.tier)
-            self.look_again(job)
+            self.repeat_later(job)
             return []
         self.evicted += 1
-        for victim in found.victims:
+        for victim in eviction.victims:
             self.taken.add(victim.job_id)
             lost_s = victims.lost_work_s(victim)
             scores = victims.score_of(victim), victims.score_of(job)
             self.plan.evictions.append(Eviction(victim, job, lost_s, *scores))
-        return self.draft.reserve(found.slots)
+        return self.draft.reserve(eviction.slots)
 
-    def defragment(self, job: Job, shape: Shape) -> list[Slot]:
-        """What others leave that move together; see `defragment`."""
+    def gather_gpus(self, job: Job, shape: Shape) -> list[Slot]:
+        """Reserve what others leave that migrate together; see `defragment.py`."""
         if self.is_out_of_turn(job) or shape in self.scattered:
             return []
         if self.defragmented == DEFRAGMENTED_PER_ROUND or self.defragment_tries == TRIES_PER_ROUND:
@@ -254,24 +253,25 @@ class RoundPlanner:
         if self.nodes_to_empty is None:
             self.nodes_to_empty = nodes_to_empty(self.view)
         starts = {slot.node_id for assignment in self.plan.assignments for slot in assignment.slots}
-        found = defragment(
+        result = defragment(
             self.draft, self.nodes_to_empty, job, shape, frozenset(self.taken | starts)
         )
-        if found is None:
+        if result is None:
             self.scattered.add(shape)
             return []
         self.defragmented += 1
-        for migration in found.migrations:
+        for migration in result.migrations:
             self.taken.add(migration.job.job_id)
             self.draft.take(migration.slots)
-        self.plan.migrations += found.migrations
-        return self.draft.reserve(found.slots)
+        self.plan.migrations += result.migrations
+        return self.draft.reserve(result.slots)
 
     def is_out_of_turn(self, job: Job) -> bool:
-        """Its rank says nothing of those after it, who may have more victims than it has."""
+        """Whether its rank says nothing of those after it, which may have more victims."""
         return job.job_id in self.view.reservations or job.job_id == self.view.oldest
 
-    def look_again(self, job: Job) -> None:
+    def repeat_later(self, job: Job) -> None:
+        """Ask for another round when the next victim is no longer protected."""
         expiry = self.view.victims.next_for(job)
         if expiry is not None:
             self.plan.repeat_at(expiry)

@@ -1,4 +1,4 @@
-"""What one placement round proposes, as plain data."""
+"""The proposal of one placement round, as plain data."""
 
 from __future__ import annotations
 

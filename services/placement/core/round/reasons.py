@@ -1,4 +1,4 @@
-"""Why a job stays in line, with its numbers; said only when the reason is news."""
+"""Hold reasons: why a job stays in the queue, published only when the reason changes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from shared.contracts.placement import HoldReason
 HELD_PER_ROUND = 512
 """A record of the ledger has its bounds; the next round goes on."""
 ALONE = ("no_capacity", "no_node_fits", "draining")
-"""Reasons that are not about other jobs in line."""
+"""Reasons that are not about other jobs in the queue."""
 
 
 class PassedOver(NamedTuple):
-    """What a round knows of those that it passed over."""
+    """The jobs that a round passed over, and what stood in their way."""
 
     scan: QueueScan
     first: list[Job]
-    """The next in line, best first."""
+    """The next in the queue, best first."""
     reserved: list[Slot]
     reserved_for: set[str]
     head: QueueHead | None
-    """Whom all others in line are behind."""
+    """The job that all others in the queue are behind, if there is one."""
 
 
-def tell(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> None:
-    """Note what is news of those that stay in line, best first; what was kept is given back."""
-    jobs = blocked.first if plan.unfinished else [*blocked.first, *others(view, plan, blocked)]
+def report_holds(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> None:
+    """Add new hold reasons to the plan, best first; reserved slots are given back before."""
+    jobs = (
+        blocked.first
+        if plan.unfinished
+        else [*blocked.first, *unreported_jobs(view, plan, blocked)]
+    )
     if not jobs:
         return
     draft.give(blocked.reserved)
-    reasons = Reasons(view, draft, blocked)
+    reasons = HoldReasons(view, draft, blocked)
     for job in jobs:
         if reasons.is_unchanged(job) or (reason := reasons.of(job)) == job.hold_reason:
             continue
@@ -48,19 +52,19 @@ def tell(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> None:
         plan.holds.append(reasons.held(job, reason))
 
 
-def others(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
-    """Behind the first ones: whose reason was never said, or may be another one."""
+def unreported_jobs(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
+    """Return the jobs behind the first ones whose reason was not published, or may differ."""
     if not view.unreported:
         return []
     known = {job.job_id for job in blocked.first}
     known.update(assignment.job.job_id for assignment in plan.assignments)
-    found = [view.waiting[name] for name in view.unreported if name not in known]
-    found = [job for job in found if job.not_before <= view.now]
-    return sorted(found, key=lambda job: job.entry(view.scores))
+    jobs = [view.waiting[name] for name in view.unreported if name not in known]
+    jobs = [job for job in jobs if job.not_before <= view.now]
+    return sorted(jobs, key=lambda job: job.entry(view.scores))
 
 
-class Reasons:
-    """One round's answers by shape: most blocked jobs look alike."""
+class HoldReasons:
+    """Hold reasons of one round, remembered by shape: most blocked jobs look alike."""
 
     def __init__(self, view: View, draft: Draft, blocked: PassedOver) -> None:
         self.view = view
@@ -71,31 +75,31 @@ class Reasons:
         self.failures = Failures()
 
     def is_unchanged(self, job: Job) -> bool:
-        """Where nobody is in its way, the reason only changes with the nodes."""
-        in_nobodys_way = not (self.blocked.reserved or self.blocked.head)
+        """Whether the published reason holds: with no job in the way only nodes change it."""
+        is_unobstructed = not (self.blocked.reserved or self.blocked.head)
         return (
-            in_nobodys_way and job.hold_reason in ALONE and job.job_id not in self.view.unreported
+            is_unobstructed and job.hold_reason in ALONE and job.job_id not in self.view.unreported
         )
 
     def of(self, job: Job) -> HoldReason:
-        """Who is the head, or has GPUs kept for it, waits for GPUs and for nobody else."""
+        """Return the job's reason; the head and jobs with a reservation wait for GPUs only."""
         head = self.blocked.head
-        waits_for_nobody = job.job_id in self.blocked.reserved_for or (
+        waits_for_gpus = job.job_id in self.blocked.reserved_for or (
             head is not None and head.job_id == job.job_id
         )
-        key = (job.shape, waits_for_nobody)
+        key = (job.shape, waits_for_gpus)
         reason = self.known.get(key)
         if reason is None:
-            reason = self.known[key] = self.find(job.shape, waits_for_nobody)
+            reason = self.known[key] = self.find(job.shape, waits_for_gpus)
         return reason
 
-    def find(self, shape: Shape, waits_for_nobody: bool) -> HoldReason:
+    def find(self, shape: Shape, waits_for_gpus: bool) -> HoldReason:
         board = self.draft.board
         ever = could_hold(board, shape, ())
         if ever < shape.min_workers:
             away = would_hold((board.nodes[n].kind for n in cordoned(self.view)), shape)
             return "draining" if ever + away >= shape.min_workers else "no_node_fits"
-        return "no_capacity" if waits_for_nobody else self.behind(shape)
+        return "no_capacity" if waits_for_gpus else self.behind(shape)
 
     def behind(self, shape: Shape) -> HoldReason:
         head = self.blocked.head
@@ -117,13 +121,13 @@ class Reasons:
 
     def held(self, job: Job, reason: HoldReason) -> Hold:
         shape, board = job.shape, self.draft.board
-        found = self.count(shape, reason in ("no_node_fits", "draining"))
-        short = max(0, shape.min_workers - found) * shape.worker_milli / GPU
+        workers = self.count(shape, reason in ("no_node_fits", "draining"))
+        short = max(0, shape.min_workers - workers) * shape.worker_milli / GPU
         detail: dict[str, float | str] = {
             "position": float(self.blocked.scan.position(job.entry(self.view.scores))),
             "waiting": float(len(self.view.waiting)),
             "workers": float(shape.min_workers),
-            "workers_that_fit": float(min(found, shape.min_workers)),
+            "workers_that_fit": float(min(workers, shape.min_workers)),
             "free_gpus": float(board.free_of(shape.types)),
         }
         head = self.blocked.head
@@ -134,13 +138,13 @@ class Reasons:
         return Hold(job, reason, short, detail)
 
     def count(self, shape: Shape, ever: bool) -> int:
-        """Workers that fit now, or would fit on empty nodes."""
-        found = self.counts.get((shape, ever))
-        if found is None:
+        """Return how many workers fit now, or would fit on empty nodes (`ever`)."""
+        workers = self.counts.get((shape, ever))
+        if workers is None:
             board = self.draft.board
-            found = could_hold(board, shape, ()) if ever else fits_now(board, shape)
-            self.counts[shape, ever] = found
-        return found
+            workers = could_hold(board, shape, ()) if ever else fits_now(board, shape)
+            self.counts[shape, ever] = workers
+        return workers
 
 
 def cordoned(view: View) -> list[str]:

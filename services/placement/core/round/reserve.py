@@ -1,4 +1,4 @@
-"""GPUs kept from others: for a job whose victims are stopping, and for one that waited too long."""
+"""Reservations: for a job whose victims are stopping, and for one that waited too long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.placement.core.round.view import View
 
 
 def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot]:
-    """Keep what the job will stand on once its victims are gone; nothing if that is too little."""
+    """Reserve the slots that the job will get once its victims are gone; none if too few."""
     stopping = [
         victim
         for victim_id in view.reservations.get(job.job_id, {})
@@ -27,9 +27,9 @@ def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot
 
 
 def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:
-    """Keep the roomiest nodes until the smallest gang of that shape has enough of them.
+    """Reserve the roomiest nodes until the smallest gang of that shape has enough of them.
 
-    Chosen anew each round: what becomes free anywhere may join, so the job starts some day.
+    Chosen anew each round: whatever becomes free may join, so the job starts in the end.
     """
     left = shape.min_workers
     wanted: list[Slot] = []
@@ -45,7 +45,7 @@ def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list
 
 
 def part_of(node: Node, shape: Shape, workers: int) -> list[Slot]:
-    """The freest GPUs of the node, enough for that many workers if they were empty."""
+    """Return the freest GPUs of the node, enough for that many workers if they were empty."""
     per_gpu = GPU // shape.milli
     gpus = -(-workers // per_gpu) * shape.gpus
     freest = sorted(range(len(node.free)), key=lambda gpu: (-node.free[gpu], gpu))[:gpus]

@@ -1,4 +1,4 @@
-"""Who could be made to stop, sorted once per round and only as far as somebody asks."""
+"""Jobs that may be stopped, sorted once per round and only as far as it is needed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ UNRANKED = float("-inf")
 
 
 def protected_ms(job: Job, min_residency_ms: int) -> int:
-    """Wall ms from the go of this start before which rank does not stop the job.
+    """Return the wall ms from the job's start before which rank does not stop it.
 
     The rule: a job may be stopped by rank at `now` only if
 
         now - started_at >= max(min_residency_ms, debt_ms)
 
-    where `debt_ms` is what its last preemption cost it: the work that it lost (what it had done
-    since its last checkpoint, `shared.contracts.checkpoint`) plus the restart that this start
+    where `debt_ms` is the cost of its last preemption: the work that it lost (since its last
+    checkpoint, `shared.contracts.checkpoint`) plus the restart that this start
     paid (`simulated.restart_s`; 0 if the spec has none). It is 0 for a job that was never
     preempted while it ran, and of a job whose program failed and which began anew. So each start
     after a preemption does at least what that preemption cost, and no two jobs can stop each
@@ -33,20 +33,20 @@ def protected_ms(job: Job, min_residency_ms: int) -> int:
 
 
 class RankRules(NamedTuple):
-    """When a job may make others of its own class stop."""
+    """The rules by which a job may stop others of its own class."""
 
     scores: Mapping[str, float]
-    """Of the last ranking, of waiting jobs and of those on GPUs; higher goes first."""
+    """Of the last ranking: waiting jobs and those on GPUs; higher goes first."""
     margin: float
     min_residency_ms: int
     largest_gpus: float
-    """No larger gang is stopped."""
+    """Size of the largest gang that is stopped."""
     migrate_after_ms: int | None = None
-    """From the go of a start until it may move for a larger job's sake; None: none ever does."""
+    """From a job's start until it may migrate for a larger one; None: it never does."""
 
 
 class Outranked(NamedTuple):
-    """A running job that rank may stop, in the order in which it is chosen."""
+    """A running job that rank may stop; tuples compare in the order of choice."""
 
     score: float
     job_id: str
@@ -54,10 +54,12 @@ class Outranked(NamedTuple):
 
 
 class Victims:
-    """Jobs on GPUs that yield. To a higher tier: spot jobs to all others, the preemptible ones
-    to a higher class. With `by_rank` also the preemptible ones that run, to a job of their own
-    tier whose score is higher by more than the margin, see `protected_ms`. None of them inside
-    its guarantee, and nobody to a spot job."""
+    """Jobs on GPUs that may be stopped, for each job that waits.
+
+    To a higher tier yield spot jobs (to all others) and preemptible ones (to a higher class). With
+    `by_rank` also preemptible ones that run, to a job of their own tier whose score is higher by
+    more than the margin, see `protected_ms`. None inside its guarantee, and none to a spot job.
+    """
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class Victims:
         time_scale: float,
         by_rank: RankRules | None = None,
     ) -> None:
-        """`tiers`: how many jobs there are of each, so that nobody is asked where none yields."""
+        """`tiers`: number of jobs of each, so that no job is looked at where none yields."""
         self._jobs = jobs
         self._count = tiers
         self._now = now
@@ -78,26 +80,30 @@ class Victims:
         self._sorted: dict[int, list[Job]] = {}
         self._behind: dict[int, list[int]] = {}
         self._bars: dict[int, float] = {}
-        self._ripe: dict[int, list[Outranked]] = {}
-        self._green: dict[int, list[tuple[float, int]]] = {}
+        self._stoppable: dict[int, list[Outranked]] = {}
+        self._protected: dict[int, list[tuple[float, int]]] = {}
 
     def of(self, job: Job) -> list[Job]:
-        """Spot first, then the lowest class, in it the least lost work; its own tier comes last,
-        the lowest score first (jobs without one before all), ties by job id."""
+        """Return the job's victims in the order of choice.
+
+        Spot first, then the lowest class, in it the least lost work; its own tier comes last,
+        the lowest score first (jobs without one before all), ties by job id.
+        """
         if job.tier >= SPOT_TIER:
             return []
-        found: list[Job] = []
+        victims: list[Job] = []
         for lower in sorted(self._lower(job.tier), reverse=True):
-            found += self._in_order(lower)
-        return found + [ripe.job for ripe in self._outranked(job)]
+            victims += self._in_order(lower)
+        return victims + [outranked.job for outranked in self._outranked(job)]
 
     def any_for(self, job: Job) -> bool:
+        """Whether any job may be stopped for this one."""
         if job.tier >= SPOT_TIER:
             return False
         return bool(self._lower(job.tier) or self._outranked(job))
 
     def next_for(self, job: Job) -> int | None:
-        """ms when the next of those may be stopped that are only protected for a while."""
+        """Return the ms when the next job that is protected for a while may be stopped."""
         if job.tier >= SPOT_TIER:
             return None
         self._lower(job.tier)
@@ -106,11 +112,13 @@ class Victims:
         if bar is not None:
             self._peers(job.tier, bar)
             margin = self._by_rank.margin if self._by_rank else 0.0
-            ends += [end for score, end in self._green.get(job.tier, ()) if score + margin < bar]
+            ends += [
+                end for score, end in self._protected.get(job.tier, ()) if score + margin < bar
+            ]
         return min(ends, default=None)
 
     def lost_work_s(self, job: Job) -> float:
-        """Cluster seconds since its last checkpoint: what it will do again."""
+        """Return the cluster seconds since its last checkpoint, which it will do again."""
         lost_s = job.lost_ms(self._now, self._time_scale) / 1000 * self._time_scale
         return min(lost_s, LOST_WORK_CAP_S)
 
@@ -119,7 +127,7 @@ class Victims:
         return self._by_rank.migrate_after_ms if self._by_rank else None
 
     def movable_from_ms(self, job: Job) -> float:
-        """ms from which a running job may be moved so that a larger one fits."""
+        """Return the ms from which a running job may migrate so that a larger one fits."""
         if self.migrate_after_ms is None or not (job.spec.preemptible or job.spec.spot):
             return math.inf
         return max(self._protected_until(job), job.started_at + self.migrate_after_ms)
@@ -127,13 +135,13 @@ class Victims:
     def score_of(self, job: Job) -> float | None:
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
 
-    # ---- by class -------------------------------------------------------------------------
-
     def _lower(self, tier: int) -> list[int]:
-        """Tiers behind this one in which somebody yields."""
+        """Return the tiers behind this one in which some job yields."""
         if tier not in self._behind:
-            some = any(lower > tier and count for lower, count in self._count.items())
-            self._behind[tier] = [lower for lower in self._tiers() if lower > tier] if some else []
+            is_any = any(lower > tier and count for lower, count in self._count.items())
+            self._behind[tier] = (
+                [lower for lower in self._tiers() if lower > tier] if is_any else []
+            )
         return self._behind[tier]
 
     def _tiers(self) -> dict[int, list[Job]]:
@@ -145,7 +153,7 @@ class Victims:
         return self._open
 
     def _note(self, job: Job, tiers: dict[int, list[Job]]) -> None:
-        """A guarantee runs from the go; before it nobody is past it."""
+        """Note a job by tier, or when its guarantee ends; the guarantee begins with the start."""
         if not (job.spec.spot or job.spec.preemptible):
             return
         end = self._guarantee_end(job)
@@ -157,7 +165,7 @@ class Victims:
         tiers.setdefault(job.tier, []).append(job)
 
     def _guarantee_end(self, job: Job) -> int | None:
-        """ms; None: it has not begun."""
+        """Return the ms when the guarantee ends; None if it has not begun."""
         if not job.spec.guaranteed_s:
             return 0
         if not job.started_at:
@@ -170,10 +178,8 @@ class Victims:
             self._sorted[tier] = sorted(jobs, key=lambda j: (self.lost_work_s(j), j.gpus, j.job_id))
         return self._sorted[tier]
 
-    # ---- by rank --------------------------------------------------------------------------
-
     def _bar(self, job: Job) -> float | None:
-        """Whose score plus the margin lies below this yields to the job; None: nobody's does."""
+        """Return the score below which a job yields to this one; None: no job does."""
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
 
     def _outranked(self, job: Job) -> list[Outranked]:
@@ -182,26 +188,29 @@ class Victims:
             return []
         margin = self._by_rank.margin
         peers = self._peers(job.tier, bar)
-        return peers[: bisect_left(peers, bar, key=lambda ripe: ripe.score + margin)]
+        return peers[: bisect_left(peers, bar, key=lambda outranked: outranked.score + margin)]
 
     def _peers(self, tier: int, bar: float) -> list[Outranked]:
-        """Of that tier and below that bar at least, who may be stopped by rank now, in order;
-        who may be later is noted as green. In a line the first bar is the highest one."""
+        """Return the jobs of the tier below the bar that rank may stop now, in order.
+
+        Those that it may stop later are noted as protected. In a scan the first bar of a tier is
+        the highest one, so the list holds for all bars after it.
+        """
         if bar > self._bars.get(tier, UNRANKED):
             self._bars[tier] = bar
-            self._green[tier] = green = []
-            self._ripe[tier] = ripe = []
+            self._protected[tier] = protected = []
+            self._stoppable[tier] = stoppable = []
             for job, score in self._below(tier, bar):
                 end = self._protected_until(job)
                 if end > self._now:
-                    green.append((score, end))
+                    protected.append((score, end))
                 else:
-                    ripe.append(Outranked(score, job.job_id, job))
-            ripe.sort()
-        return self._ripe.get(tier, [])
+                    stoppable.append(Outranked(score, job.job_id, job))
+            stoppable.sort()
+        return self._stoppable.get(tier, [])
 
     def _below(self, tier: int, bar: float) -> Iterator[tuple[Job, float]]:
-        """Running jobs that would yield to a job of that score, with their own."""
+        """Yield the running jobs that yield to a job of that score, with their own scores."""
         assert self._by_rank is not None
         scores, margin, largest = (
             self._by_rank.scores,

@@ -1,4 +1,4 @@
-"""What a policy sees, and what it may propose; the engine owns truth, time and rules."""
+"""The view that a policy decides on, and the hooks of a policy; the engine owns time and rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BASE_ORDER = "class_submit"
 
 
 class View(NamedTuple):
-    """One pool at one moment. A policy may try things on the board's draft, nothing else."""
+    """One pool at one moment; a policy changes nothing of it but through a draft of the board."""
 
     now: int
     time_scale: float
@@ -33,14 +33,14 @@ class View(NamedTuple):
     queue: Queue
     unreported: Mapping[str, None]
     running: Mapping[str, Job]
-    """Jobs that hold GPUs, in any phase."""
+    """Jobs on GPUs, in any phase."""
     jobs: Mapping[str, Job]
     reservations: Mapping[str, Mapping[str, None]]
     cordons: Mapping[str, bool]
     scores: Mapping[str, float]
     order: str
     model: str
-    """sha256 of the learned policy that ranked; empty: none did."""
+    """sha256 of the learned policy that ranked; empty: the base policy did."""
     ranks_at: int
     oldest: str
     ranks_stale: bool
@@ -53,8 +53,10 @@ class View(NamedTuple):
 
 
 def scan_of(view: View) -> QueueScan:
-    """The line, and those that have a place of their own: who has made others stop is first; in
-    its class the one that waited too long."""
+    """Return a scan of the queue, with the jobs that are out of turn.
+
+    Jobs with a reservation are first; the one that waited too long is the first of its class.
+    """
     names = [*view.reservations, view.oldest] if view.oldest else list(view.reservations)
     own = {}
     for job in (view.waiting[name] for name in names if name in view.waiting):
@@ -67,9 +69,10 @@ def scan_of(view: View) -> QueueScan:
 
 
 def view_of(pool: Pool, now: int) -> View:
+    """Return the view of the pool at `now` ms; ranks that are too old are left out of it."""
     ranks = pool.ranks
-    lasts = pool.settings is not None and pool.settings.rank_ms == 0
-    stale = bool(ranks.at) and not lasts and now - ranks.at >= RANK_FRESH_MS
+    is_lasting = pool.settings is not None and pool.settings.rank_ms == 0
+    stale = bool(ranks.at) and not is_lasting and now - ranks.at >= RANK_FRESH_MS
     usable = bool(ranks.at) and not stale
     scores = ranks.scores if usable else {}
     return View(
@@ -87,14 +90,14 @@ def view_of(pool: Pool, now: int) -> View:
         order=ranks.policy if usable else BASE_ORDER,
         model=ranks.model if usable else "",
         ranks_at=ranks.at,
-        oldest=oldest(pool, now),
+        oldest=oldest_overdue(pool, now),
         ranks_stale=stale,
-        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, by_rank(pool, scores)),
+        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rank_rules(pool, scores)),
         mode=pool.settings.queue_mode if pool.settings else "skip",
     )
 
 
-def by_rank(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
+def rank_rules(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
     if pool.settings is None or not pool.is_ranked:
         return None
     residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
@@ -103,22 +106,25 @@ def by_rank(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
     return RankRules(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
 
 
-def oldest(pool: Pool, now: int) -> str:
-    """Whose turn it is to have GPUs kept for it; the same job until it runs, whatever its rank."""
+def oldest_overdue(pool: Pool, now: int) -> str:
+    """Return the job that waited longest beyond `reserve_after_s`, in the highest class; or none.
+
+    It stays the same job until it runs, whatever its rank.
+    """
     after_s = pool.settings.reserve_after_s if pool.settings else None
     if after_s is None:
         return ""
     due = now - round(after_s * 1000 / pool.time_scale)
-    ripe = [
+    overdue = [
         (job.tier, job.since, job.job_id)
         for job in pool.waiting.values()
         if job.since <= due and job.tier < SPOT_TIER and job.hold_reason != "no_node_fits"
     ]
-    return min(ripe)[2] if ripe else ""
+    return min(overdue)[2] if overdue else ""
 
 
 class EvictionPlan(NamedTuple):
-    """Victims that are enough, and the slots they and the free GPUs make."""
+    """Victims that are enough, and the slots that they and the free GPUs make."""
 
     victims: list[Job]
     slots: list[Slot]

@@ -1,4 +1,4 @@
-"""Whether a plan keeps the rules: written without the model, node by node and GPU by GPU."""
+"""The check of a plan against its instance: independent of the model, GPU by GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.placement.core.solver.instance import (
 
 
 def find_violations(instance: Instance, plan: RoundPlan) -> list[str]:
-    """What is wrong with the plan; empty: nothing."""
+    """Return the violations of a plan; empty if it keeps all rules."""
     return [
         *check_requests(instance, plan),
         *check_slots(instance, plan),
@@ -29,12 +29,12 @@ def check_requests(instance: Instance, plan: RoundPlan) -> Iterator[str]:
         reservation.request for reservation in plan.reservations
     ]
     yield from (
-        f"wish {request} is served twice" for request, n in Counter(requests).items() if n > 1
+        f"request {request} is served twice" for request, n in Counter(requests).items() if n > 1
     )
     begun = {start.request for start in plan.starts}
     for index, request in enumerate(instance.requests):
         if request.must_start and index not in begun:
-            yield f"wish {index} is first in line and does not start"
+            yield f"request {index} is first in the queue and does not start"
     yield from check_stops(instance, plan)
 
 
@@ -46,7 +46,7 @@ def check_stops(instance: Instance, plan: RoundPlan) -> Iterator[str]:
     }
     for victim in plan.stops:
         if victim not in entitled:
-            yield f"victim {victim} stops for nobody who may ask for it"
+            yield f"victim {victim} stops for no job that may stop it"
     if len(set(plan.stops)) < len(plan.stops):
         yield "a victim stops twice"
     moved = [migration.victim for migration in plan.migrations]
@@ -87,7 +87,7 @@ def check_gang(instance: Instance, request: GangRequest, slots: tuple[Slot, ...]
 def check_capacity(instance: Instance, plan: RoundPlan) -> Iterator[str]:
     taken: list[Start | VictimMigration] = [*plan.starts, *plan.migrations]
     used: dict[str, list[Slot]] = {}
-    for slot in (slot for each in taken for slot in each.slots):
+    for slot in (slot for part in taken for slot in part.slots):
         used.setdefault(slot.node_id, []).append(slot)
     reserved: dict[str, list[tuple[GangRequest, int]]] = {}
     for reservation in plan.reservations:

@@ -1,8 +1,9 @@
-"""A contended round with the solver: when it is opened, what is asked, what is answered.
+"""A contended round with the solver: when it is opened, its instance, and its answer.
 
-`decide` never waits: it opens the round (a fact) and goes on folding; whoever drives the decider
-sees `wanted(state)`, lets `ask(state)` be solved, and offers `answer(...)` as a local input.
-A service does so from another process; a simulation calls `answered_now` at the same instant.
+`decide` never waits: it opens the round (a fact) and goes on folding. The shell that drives the
+decider reads `open_round(state)`, has `instance_for_round(state)` solved, and offers the result of
+`plan_ready` as a local input. A service does so from another process; a simulation calls
+`solve_now` at the same instant.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ on one slow core, so that the wall clock seldom decides."""
 
 
 def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
-    """Somebody is passed over, and there is a choice to make.
+    """Whether a job is passed over and there is a choice to make.
 
-    Where nobody starts or stops by greedy's plan no job fits alone, so there is none. A queue that
-    blocks, or that keeps GPUs for its head, is greedy's: its rules are about one job at a time.
+    Where no job starts or stops by greedy's plan no job fits alone, so there is none. A queue that
+    blocks, or that reserves GPUs for its head, is greedy's: its rules are about one job at a time.
     """
     if pool.settings is None or pool.settings.solver != "cpsat" or pool.open_round is not None:
         return False
@@ -52,24 +53,24 @@ def opened(pool: Pool, now: int) -> Decision:
 
 
 def open_round(pool: Pool) -> OpenRound | None:
-    """The round that waits for an answer."""
+    """Return the round that waits for an answer."""
     return pool.open_round
 
 
 def instance_for_round(pool: Pool) -> Instance:
-    """What to solve for the open round: of the pool as it is now, at the round's moment."""
+    """Return the instance of the open round: the pool as it is now, at the round's moment."""
     assert pool.open_round is not None
     with targets_reserved(pool):
         return instance_of(view_of(pool, pool.open_round.at))
 
 
 def work_limit(pool: Pool) -> float:
-    """Deterministic units of work that a round of this pool may cost."""
+    """Return the deterministic units of work that a round of this pool may cost."""
     return WORK_PER_MS * (pool.settings.solver_ms if pool.settings else 0)
 
 
 def solve_now(pool: Pool, work: float | None = None) -> PlanReady | None:
-    """For a simulation: the input to offer at the same instant; None where no round is open."""
+    """Return the answer to offer at the same instant, for a simulation; None without a round."""
     if pool.open_round is None:
         return None
     # Its libraries take longer to load than all the rest of a service, which has them elsewhere.
@@ -81,12 +82,12 @@ def solve_now(pool: Pool, work: float | None = None) -> PlanReady | None:
 
 
 def no_plan(at_seq: int, status: SolverStatus) -> PlanReady:
-    """The solver has nothing to say: greedy plans the round."""
+    """Return the answer without a plan: greedy plans the round."""
     return PlanReady(at_seq=at_seq, status=status)
 
 
 def plan_ready(instance: Instance, solved: Solution, at_seq: int, solve_ms: float) -> PlanReady:
-    """The plan in words that `decide` can check against the pool as it will be then."""
+    """Return the plan as an input that `decide` checks against the pool as it is then."""
     if find_violations(instance, solved.plan):
         return no_plan(at_seq, "refused")
     status: SolverStatus = solved.status  # type: ignore[assignment]
@@ -141,17 +142,17 @@ def start_of(instance: Instance, start: Start, where: dict[str, int]) -> Planned
 
 
 def stops_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStop, ...]:
-    """Each victim for the first in line of those who may ask for it."""
+    """Return each victim with the first job in the queue that may stop it."""
     reservations = sorted(
         plan.reservations, key=lambda reservation: instance.requests[reservation.request].position
     )
-    found = []
+    stops = []
     for victim in plan.stops:
         job = instance.victims[victim]
-        askers = (instance.requests[c.request] for c in reservations)
-        by = next(request.job_id for request in askers if victim in request.victims)
-        found.append(PlannedStop(job_id=job.job_id, attempt=job.attempt, by_job_id=by))
-    return tuple(found)
+        claimants = (instance.requests[c.request] for c in reservations)
+        by = next(request.job_id for request in claimants if victim in request.victims)
+        stops.append(PlannedStop(job_id=job.job_id, attempt=job.attempt, by_job_id=by))
+    return tuple(stops)
 
 
 def migrations_of(instance: Instance, plan: RoundPlan) -> tuple[PlannedStart, ...]:

@@ -1,7 +1,8 @@
-"""From a view to the instance that the solver is given: who waits, what is free, who may stop."""
+"""Builds the instance of a round from a view: requests, free capacity and victims."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from services.placement.core.solver.instance import (
     Victim,
     VictimShare,
 )
-from services.placement.core.solver.objective import MOVE, STOP, size_milli, stop_price, weight
+from services.placement.core.solver.objective import MIGRATION, STOP, size_milli, stop_price, weight
 from services.placement.core.solver.places import workers_later, workers_now
 from services.placement.core.solver.window import VICTIMS, Candidate, Window, is_whole
 
@@ -39,21 +40,18 @@ RESTART_S = 60.0
 
 
 def instance_of(view: View, greedy: Plan | None = None) -> Instance:
-    """`greedy` is greedy's plan of this very view, if it is known already."""
-    draft = Draft(view.board)
-    try:
+    """Return the instance of a view; `greedy`: greedy's plan of it, if it is known already."""
+    with Draft(view.board) as draft:
         known = greedy or greedy_plan(view)
         window = Window(
             view, draft, {assignment.job.job_id: assignment for assignment in known.assignments}
         )
         window.look()
         return Export(view, draft, window, known).instance()
-    finally:
-        draft.rollback()
 
 
 class ClassChoice(NamedTuple):
-    """Where jobs that are alike may run."""
+    """The classes where jobs that are alike may run."""
 
     speeds: dict[int, int]
     """Class -> thousandths of full speed."""
@@ -62,7 +60,7 @@ class ClassChoice(NamedTuple):
 
 @dataclass(slots=True)
 class Export:
-    """The working memory of one instance."""
+    """Builds one instance."""
 
     view: View
     draft: Draft
@@ -70,7 +68,7 @@ class Export:
     greedy: Plan
     victims: dict[str, Job] = field(default_factory=dict)
     victim_shares: dict[str, list[VictimShare]] = field(default_factory=dict)
-    """Node id -> what victims hold there."""
+    """Node id -> the shares of victims there."""
     classes: list[NodeClass] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     """One node of each class."""
@@ -78,9 +76,9 @@ class Export:
     """Node id -> class."""
     full: int = 0
     without_gpus: bool = False
-    """Somebody asks for cores and memory alone."""
+    """Some candidate needs cores and memory alone."""
     choices: dict[object, ClassChoice] = field(default_factory=dict)
-    """By all that jobs differ in: most are alike."""
+    """By everything in which candidates differ: most are alike."""
     places: dict[str, int] = field(default_factory=dict)
 
     def instance(self) -> Instance:
@@ -110,7 +108,7 @@ class Export:
         return NextWorker(shape.gpus, shape.cpu_milli, shape.mem_mib) if shape else NextWorker()
 
     def note_victims(self) -> None:
-        chosen = [each.job for each in self.greedy.evictions if is_whole(each.job)]
+        chosen = [e.job for e in self.greedy.evictions if is_whole(e.job)]
         offered = [job for candidate in self.window.candidates for job in candidate.victims]
         if any(candidate.victims for candidate in self.window.candidates):
             for job in [*chosen, *offered]:
@@ -126,10 +124,8 @@ class Export:
             for name, (gpus, cpu, mem) in parts.items():
                 self.victim_shares.setdefault(name, []).append(VictimShare(index, gpus, cpu, mem))
 
-    # ---- nodes --------------------------------------------------------------------------------
-
     def group(self) -> None:
-        """Nodes that no job of the window can tell apart are one class, in order of name."""
+        """Group nodes that every job of the window treats alike into classes, in order of name."""
         features = self.features()
         self.without_gpus = any(not candidate.shape.gpus for candidate in self.window.candidates)
         groups: dict[NodeFeatures, list[Node]] = {}
@@ -176,7 +172,7 @@ class Export:
         return node.node_id in self.victim_shares or any(node.free) or self.without_gpus
 
     def most_cpu_mem(self) -> tuple[ResourceBound, ResourceBound]:
-        """Beyond what the node's GPUs could ever need, cores and memory make no difference."""
+        """Return the cores and memory beyond which more of them make no difference on a node."""
         shapes = [candidate.shape for candidate in self.window.candidates]
         shapes += [candidate for candidate in (self.window.blocked,) if candidate]
         if any(not shape.gpus for shape in shapes):
@@ -186,8 +182,6 @@ class Export:
         cpu = max((-(-cpu * GPU // milli) for cpu, _, milli in needs), default=0)
         mem = max((-(-mem * GPU // milli) for _, mem, milli in needs), default=0)
         return ResourceBound(cpu, room.cpu_milli), ResourceBound(mem, room.mem_mib)
-
-    # ---- jobs ---------------------------------------------------------------------------------
 
     def request(self, candidate: Candidate) -> GangRequest:
         numbers = {job_id: index for index, job_id in enumerate(self.victims)}
@@ -210,13 +204,16 @@ class Export:
         )
 
     def due(self, candidate: Candidate) -> int:
-        """A higher class is served whatever its victims lose; the price says only which."""
+        """Return the price of lower-class victims: it decides which stop, not whether."""
         lower = (job for job in candidate.victims if job.tier > candidate.job.tier)
         return sum(self.price(job) for job in lower)
 
     def choice(self, candidate: Candidate, request: GangRequest, later: bool) -> ClassChoice:
-        """Of very many kinds of nodes the fastest and tightest; for a gang also the most of a
-        kind. Beside them a job may have those of greedy's plan."""
+        """Return the classes for a candidate.
+
+        Of very many kinds of nodes the fastest and tightest; for a gang also the largest classes.
+        Those of greedy's plan are added by the caller.
+        """
         speeds = candidate.job.spec.gpu_speeds or {}
         key = (candidate.shape, candidate.avoid, tuple(sorted(speeds.items())), later)
         if key not in self.choices:
@@ -227,7 +224,7 @@ class Export:
     def homes(
         self, candidate: Candidate, request: GangRequest, later: bool
     ) -> Iterator[tuple[int, int]]:
-        """Classes where it may run, and how fast."""
+        """Yield the classes where it may run, with its speed there."""
         workers = workers_later if later else workers_now
         for index, (cls, node) in enumerate(zip(self.classes, self.nodes, strict=True)):
             suited = node.node_id not in candidate.avoid and suits(candidate.shape, node)
@@ -238,22 +235,22 @@ class Export:
         if len(speeds) <= HOMES:
             return frozenset(speeds)
         tight = sorted((-speed, self.classes[at].whole, at) for at, speed in speeds.items())
-        found = {at for *_, at in tight[: HOMES // 2]}
+        best = {at for *_, at in tight[: HOMES // 2]}
         if request.max_workers > 1:
             wide = sorted(
                 (-len(self.classes[at].nodes) * workers_now(self.classes[at], request), at)
                 for at in speeds
             )
-            found.update(at for _, at in wide[: HOMES // 2])
-        return frozenset(found)
+            best.update(at for _, at in wide[: HOMES // 2])
+        return frozenset(best)
 
     def used_by(self, job: Job) -> set[int]:
-        """Classes of the nodes where greedy would start it."""
+        """Return the classes of the nodes where greedy would start it."""
         assignment = self.window.placed.get(job.job_id)
         return {self.where[slot.node_id] for slot in assignment.slots} if assignment else set()
 
     def speed(self, job: Job, node: Node) -> int:
-        """Thousandths of the best that the job could have in this pool, at full health."""
+        """Return thousandths of the best speed that the job could have in this pool."""
         speeds = job.spec.gpu_speeds or {}
         types = {kind.gpu_type for kind in self.view.board.kinds}
         best = max((speeds.get(name, 1.0) for name in types), default=1.0)
@@ -269,19 +266,18 @@ class Export:
         candidate = Candidate(job, shape, job.avoid, 0)
         classes = tuple(sorted(self.choice(candidate, request, False).best)) if migrations else ()
         request = replace(request, classes=classes, speeds=(GPU,) * len(classes))
-        return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MOVE), request)
+        return Victim(job.job_id, job.attempt, self.price(job), self.price(job, MIGRATION), request)
 
-    def price(self, job: Job, each: int = STOP) -> int:
+    def price(self, job: Job, per_gpu: int = STOP) -> int:
+        """Return the price of a stop, or with `MIGRATION` of a migration."""
         simulated = job.spec.simulated
         restart_s = simulated.restart_s if simulated else RESTART_S
         size = round(job.gpus * GPU)
         lost_s = self.view.victims.lost_work_s(job) + restart_s
-        return each * size // GPU + stop_price(size, lost_s)
-
-    # ---- greedy's plan ------------------------------------------------------------------------
+        return per_gpu * size // GPU + stop_price(size, lost_s)
 
     def hint(self) -> RoundPlan:
-        """Greedy's plan of the same view, as far as it is about jobs of the window."""
+        """Return greedy's plan of the same view, as far as it is about jobs of the window."""
         number = {
             candidate.job.job_id: index for index, candidate in enumerate(self.window.candidates)
         }
@@ -298,7 +294,7 @@ class Export:
         return RoundPlan(tuple(starts), tuple(reservations), tuple(stops))
 
     def reservations(self, number: Mapping[str, int]) -> tuple[list[Reservation], list[int]]:
-        """Where those who make others stop would stand, if it can be said."""
+        """Return the reservations of jobs that stop others in greedy's plan, and their victims."""
         index = {job_id: at for at, job_id in enumerate(self.victims)}
         by: dict[str, list[Job]] = {}
         for eviction in self.greedy.evictions:
@@ -322,7 +318,7 @@ class Export:
 
 
 class NodeFeatures(NamedTuple):
-    """What the jobs of the window could tell nodes apart by."""
+    """The features of a node by which jobs of the window could differ."""
 
     gpu_type: str
     gpus: int
@@ -390,14 +386,11 @@ def plain_request(job: Job, shape: Shape) -> GangRequest:
 
 
 def require_first(requests: tuple[GangRequest, ...], plan: RoundPlan) -> tuple[GangRequest, ...]:
-    """Whoever is first and fits starts: nobody who gets to the head of the line is passed over."""
+    """Require the start of the first job if it fits: the head of the queue is not passed over."""
     if not requests or requests[0].victims or all(start.request for start in plan.starts):
         return requests
     return (replace(requests[0], must_start=True), *requests[1:])
 
 
 def counted(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    found: dict[str, int] = {}
-    for name in names:
-        found[name] = found.get(name, 0) + 1
-    return tuple(found.items())
+    return tuple(Counter(names).items())

@@ -1,4 +1,4 @@
-"""A contended round as plain data: what the solver is told, and the plan it answers with.
+"""A contended round as plain data: the instance that the solver gets, and its solution.
 
 Everything is a whole number or a name, so that the same bytes always mean the same problem.
 """
@@ -12,7 +12,7 @@ from services.placement.core.pool.shape import Slot
 
 @dataclass(frozen=True, slots=True)
 class FreeNode:
-    """A node of a class; only the indices of its free GPUs tell it from the others."""
+    """A node of a class; it differs from the others in the indices of its free GPUs only."""
 
     node_id: str
     free: tuple[int, ...]
@@ -21,7 +21,7 @@ class FreeNode:
 
 @dataclass(frozen=True, slots=True)
 class VictimShare:
-    """What a running job that may be stopped holds on each node of a class."""
+    """The part of each node of a class that a running job holds which may be stopped."""
 
     victim: int
     whole: int
@@ -31,7 +31,7 @@ class VictimShare:
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes that are the same to every job of the instance."""
+    """Nodes that every job of the instance treats alike."""
 
     gpus: int
     """Devices of such a node, free or not."""
@@ -48,7 +48,7 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class GangRequest:
-    """A gang: all of its least workers or none."""
+    """The need of a gang: at least its least number of workers, or none."""
 
     job_id: str
     attempt: int
@@ -59,17 +59,17 @@ class GangRequest:
     min_workers: int
     max_workers: int
     classes: tuple[int, ...]
-    """Where it may run: GPU type, labels and nodes to avoid are looked at already."""
+    """Classes where it may run: GPU type, labels and nodes to avoid are checked already."""
     speeds: tuple[int, ...]
     """Thousandths of full speed on each of `classes`: the GPU type's throughput times health."""
     position: int
-    """In the line, 0 first."""
+    """Place in the queue, 0 first."""
     value: int
-    """Of a start with its least workers at full speed."""
+    """Value of a start with its least workers at full speed."""
     extra: int = 0
-    """Of each worker beyond."""
+    """Value of each worker beyond."""
     must_start: bool = False
-    """The first of the line that fits: every plan starts it, so nobody starves."""
+    """The first of the queue that fits: every plan starts it, so no job starves."""
     victims: tuple[int, ...] = ()
     """Running jobs that it may stop; only a job that does not fit has any."""
 
@@ -80,21 +80,21 @@ class GangRequest:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A running job that some wish may stop."""
+    """A running job that some request may stop."""
 
     job_id: str
     attempt: int
     price: int
-    """Of stopping it: lost work, restart, and the GPUs it loses."""
+    """Price of stopping it: lost work, restart, and the GPUs it loses."""
     move_price: int
-    """Of stopping it where it goes on elsewhere: lost work and restart."""
+    """Price of migrating it: lost work and restart."""
     request: GangRequest
-    """What it needs to go on elsewhere; without classes it may not."""
+    """Its need elsewhere; without classes it may not migrate."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextWorker:
-    """One worker of the first job in line that fits nowhere now: who should fit next."""
+    """One worker of the first job in the queue that fits nowhere now, and should fit next."""
 
     gpus: int = 0
     cpu_milli: int = 0
@@ -103,7 +103,7 @@ class NextWorker:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A wish, by its index, and its slots: taken now."""
+    """A request, by its index, and the slots that it takes now."""
 
     request: int
     slots: tuple[Slot, ...]
@@ -111,7 +111,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A wish that makes others stop; its workers by node, on what will be free then."""
+    """A request that stops others; its workers by node, on GPUs that will be free then."""
 
     request: int
     workers: tuple[tuple[str, int], ...]
@@ -119,7 +119,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class VictimMigration:
-    """A victim, by its index, that goes on on other GPUs, free now."""
+    """A victim, by its index, that goes on on other GPUs, which are free now."""
 
     victim: int
     slots: tuple[Slot, ...]
@@ -127,18 +127,18 @@ class VictimMigration:
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """What one contended round would do."""
+    """The starts, stops and migrations of one contended round."""
 
     starts: tuple[Start, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     stops: tuple[int, ...] = ()
-    """Victims that stop, moved ones among them."""
+    """Victims that stop, those that migrate among them."""
     migrations: tuple[VictimMigration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A job before the window, where greedy puts it; what it takes is no longer in the classes."""
+    """A job before the window, where greedy puts it; its slots are no longer in the classes."""
 
     job_id: str
     attempt: int

@@ -1,10 +1,10 @@
-"""What a plan of a contended round is worth: one pure function, for greedy's plan and any other.
+"""The value of a plan of a contended round: one pure function, for greedy's plan and any other.
 
-The value of starting a job is its GPUs times a weight that halves every eight places in line
+The value of starting a job is its GPUs times a weight that halves every eight places in the queue
 and falls 32-fold from one class to the next; the weight stands for the inverse of the job's
 GPU-seconds, by which a knapsack of waiting jobs is filled in shortest-area-first order. So two
 jobs eight places back outweigh one of the same size, and nothing less does. On top of it the
-first job of the line that fits is started by every plan: whoever gets there is not passed over.
+first job of the queue that fits is started by every plan: the head is not passed over.
 
 A gang runs at the speed of its slowest node: throughput of the GPU type (cards gavel, sia) times
 health. Racks and nodes beyond the first cost at most 1/16 and 1/32 of the job's value.
@@ -29,17 +29,17 @@ from services.placement.core.solver.instance import (
 )
 
 HEAD = 1 << 20
-"""Value of one GPU for the first in line."""
+"""Value of one GPU for the first in the queue."""
 LEAST = 1 << 12
-"""Of one GPU for the last."""
+"""Value of one GPU for the last."""
 HALVES_EVERY = 8
 CLASS_GAP = 5 * HALVES_EVERY
 NO_GPU_MILLI = 125
 """A worker without GPUs counts as an eighth of one."""
 FRAGMENT, BALANCE, ROOM = 100, 30, 50
 RACK_SHARE, NODE_SHARE = 16, 32
-STOP, MOVE = 1 << 14, 1 << 12
-"""Price of one GPU of a job that stops, or goes on elsewhere, whatever it loses."""
+STOP, MIGRATION = 1 << 14, 1 << 12
+"""Price of one GPU of a job that stops, or migrates, whatever it loses."""
 LOST_HOUR = 1 << 18
 """Price of an hour of one GPU's work."""
 LOST_MOST = 1 << 20
@@ -47,23 +47,23 @@ _STEPS = tuple(round(HEAD * 2 ** (-step / HALVES_EVERY)) for step in range(HALVE
 
 
 def weight(place: int) -> int:
-    """Value of one GPU for the job at that place, 0 first."""
+    """Return the value of one GPU for the job at that place, 0 first."""
     return max(LEAST, _STEPS[place % HALVES_EVERY] >> place // HALVES_EVERY)
 
 
 def size_milli(gpus: int, milli: int) -> int:
-    """Of one worker."""
+    """Return the size of one worker, in thousandths of a GPU."""
     return max(gpus * milli, NO_GPU_MILLI)
 
 
 def stop_price(gpus_milli: int, lost_s: float) -> int:
-    """Lost cluster seconds, restart included, of a job of that size."""
+    """Return the price of the cluster seconds that a job of that size loses, with its restart."""
     return gpus_milli * min(round(LOST_HOUR * lost_s / 3600), LOST_MOST) // GPU
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`total` is the sum of `terms`; higher is better."""
+    """The value of a plan: `total` is the sum of `terms`; higher is better."""
 
     total: int
     terms: dict[str, int]
@@ -71,7 +71,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class NodeRemainder:
-    """A node after the starts of a plan."""
+    """The rest of a node after the starts of a plan."""
 
     gpus: int
     whole: int
@@ -81,7 +81,7 @@ class NodeRemainder:
 
 
 def score(instance: Instance, plan: RoundPlan) -> Score:
-    """The value of a plan that breaks no rule (`checker.faults`)."""
+    """Return the value of a plan without violations (`checker.find_violations`)."""
     where = class_of(instance)
     terms = {
         "value": sum(started(instance, start, where) for start in plan.starts)
@@ -97,7 +97,7 @@ def score(instance: Instance, plan: RoundPlan) -> Score:
 
 
 def class_of(instance: Instance) -> dict[str, int]:
-    """Node id to the index of its class."""
+    """Return the index of the class by node id."""
     return {node.node_id: index for index, cls in enumerate(instance.classes) for node in cls.nodes}
 
 
@@ -116,18 +116,18 @@ def at_speed(value: int, speed: int) -> int:
 
 
 def speed_of(request: GangRequest, slots: tuple[Slot, ...], where: Mapping[str, int]) -> int:
-    """Thousandths: of its slowest node."""
+    """Return thousandths of full speed: that of the slowest node."""
     speeds = dict(zip(request.classes, request.speeds, strict=True))
     return min(speeds[where[slot.node_id]] for slot in slots)
 
 
 def racks_of(instance: Instance, request: GangRequest) -> int:
-    """Racks that the wish could be spread over."""
+    """Return the number of racks that the gang could be spread over."""
     return len({instance.classes[index].rack for index in request.classes})
 
 
 def rack_unit(instance: Instance, request: GangRequest) -> int:
-    """Cost of each rack beyond the first."""
+    """Return the cost of each rack beyond the first."""
     return request.value // (RACK_SHARE * max(1, racks_of(instance, request)))
 
 
@@ -137,7 +137,7 @@ def rack_cost(instance: Instance, start: Start, where: Mapping[str, int]) -> int
 
 
 def node_unit(request: GangRequest) -> int:
-    """Cost of each node beyond the first."""
+    """Return the cost of each node beyond the first."""
     return request.value // (NODE_SHARE * request.max_workers)
 
 
@@ -151,9 +151,6 @@ def stops_cost(instance: Instance, plan: RoundPlan) -> int:
         instance.victims[index].move_price if index in moved else instance.victims[index].price
         for index in plan.stops
     )
-
-
-# ---- what is left for others ----------------------------------------------------------------
 
 
 def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> dict[str, int]:
@@ -208,12 +205,12 @@ def left_of(cls: NodeClass, free: tuple[int, ...], slots: list[Slot]) -> NodeRem
 
 
 def fragments(left: NodeRemainder) -> int:
-    """A node of which some GPUs are free and some are not; a GPU that a share has opened."""
+    """Return the cost of a partly used node, and of each GPU that a share has opened."""
     return FRAGMENT * ((0 < left.whole < left.gpus) + left.opened)
 
 
 def room(instance: Instance, left: NodeRemainder) -> int:
-    """The next job's worker fits there."""
+    """Return the bonus of a node on which the next job's worker fits."""
     need = instance.next_worker
     fits = left.whole >= need.gpus and left.cpu_milli >= need.cpu_milli
     return ROOM if need.gpus and fits and left.mem_mib >= need.mem_mib else 0

@@ -1,4 +1,4 @@
-"""Where the solver may put workers: single nodes, and bundles of nodes that are all alike.
+"""The places of the model: single nodes, and bundles of nodes that are all alike.
 
 A single node is a bin that jobs share. Of a class with many nodes some stand in a bundle: there
 a node serves one job, with as many of its workers as it holds, so a bundle of any length costs
@@ -20,13 +20,13 @@ from services.placement.core.solver.instance import (
 )
 
 SINGLES = 40
-"""Nodes that are bins of their own, where there are more; those that greedy mixes always are."""
+"""Most nodes that are bins of their own; those on which greedy mixes jobs always are."""
 MANY = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One node, or a bundle."""
+    """One node, or a bundle of nodes of one class."""
 
     cls: int
     nodes: tuple[FreeNode, ...]
@@ -46,7 +46,7 @@ def bounded(request: GangRequest, workers: int, cpu_milli: int, mem_mib: int) ->
 
 
 def workers_now(cls: NodeClass, request: GangRequest) -> int:
-    """Workers that one node of the class takes now, up to what the job can use."""
+    """Return how many workers one node of the class takes now, up to what the job can use."""
     if request.is_share:
         by_gpu = cls.whole * (GPU // request.milli) + sum(m // request.milli for m in cls.partial)
     else:
@@ -55,7 +55,7 @@ def workers_now(cls: NodeClass, request: GangRequest) -> int:
 
 
 def workers_later(cls: NodeClass, request: GangRequest) -> int:
-    """Workers that one node takes when every victim on it has stopped."""
+    """Return how many workers one node takes once every victim on it has stopped."""
     whole = cls.whole + sum(share.whole for share in cls.victim_shares)
     cpu = cls.cpu_milli + sum(share.cpu_milli for share in cls.victim_shares)
     mem = cls.mem_mib + sum(share.mem_mib for share in cls.victim_shares)
@@ -64,17 +64,17 @@ def workers_later(cls: NodeClass, request: GangRequest) -> int:
 
 
 def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:
-    """Every node of the instance at one place, such that the given plan can be told in them."""
+    """Return places for all nodes of the instance, such that they can express the plan."""
     used = usage(instance, plan)
     total = sum(len(cls.nodes) for cls in instance.classes)
-    each = max(1, singles // max(1, len(instance.classes)))
-    found: list[Place] = []
+    per_class = max(1, singles // max(1, len(instance.classes)))
+    places_of_all: list[Place] = []
     for index, cls in enumerate(instance.classes):
-        most = len(cls.nodes) if total <= singles else min(each, singles)
+        most = len(cls.nodes) if total <= singles else min(per_class, singles)
         places = split(instance, index, used, most)
         singles -= sum(place.is_single for place in places) if total > singles else 0
-        found += places
-    return found
+        places_of_all += places
+    return places_of_all
 
 
 def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]:
@@ -94,7 +94,7 @@ def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]
 
 @dataclass(slots=True)
 class NodeUsage:
-    """What a plan does on one node."""
+    """The use of one node by a plan."""
 
     workers: Counter[int] = field(default_factory=Counter)
     """By wish; a victim that moves here counts as -1 - victim, a claim as `MANY` + wish."""
@@ -105,45 +105,45 @@ Usage = dict[str, NodeUsage]
 
 
 def usage(instance: Instance, plan: RoundPlan) -> Usage:
-    found: Usage = {}
+    nodes: Usage = {}
     taken = [(start.request, start.slots) for start in plan.starts]
     taken += [(-1 - migration.victim, migration.slots) for migration in plan.migrations]
-    for who, slots in taken:
+    for number, slots in taken:
         for slot in slots:
-            use = found.setdefault(slot.node_id, NodeUsage())
-            use.workers[who] += 1
+            use = nodes.setdefault(slot.node_id, NodeUsage())
+            use.workers[number] += 1
             use.gpus.update(slot.gpus)
     for reservation in plan.reservations:
         for name, count in reservation.workers:
-            found.setdefault(name, NodeUsage()).workers[MANY + reservation.request] += count
-    return found
+            nodes.setdefault(name, NodeUsage()).workers[MANY + reservation.request] += count
+    return nodes
 
 
 def is_mixed(instance: Instance, cls: NodeClass, use: NodeUsage | None) -> bool:
-    """A bundle cannot say what the plan does on this node."""
+    """Whether a bundle cannot express the use of this node."""
     if use is None:
         return False
     if len(use.workers) > 1:
         return True
-    ((who, workers),) = use.workers.items()
-    if not 0 <= who < MANY:
+    ((number, workers),) = use.workers.items()
+    if not 0 <= number < MANY:
         return True
-    request = instance.requests[who]
+    request = instance.requests[number]
     return request.is_share or not request.gpus or workers != workers_now(cls, request)
 
 
 def whole_used(use: NodeUsage | None, node: FreeNode) -> int:
-    """Whole GPUs that the plan takes of this node: an order among nodes that are alike."""
+    """Return the whole GPUs that the plan takes of this node: an order among equal nodes."""
     return sum(node.free[gpu] == GPU for gpu in use.gpus) if use else 0
 
 
 def bins_of(cls: NodeClass, whole: int) -> list[int]:
-    """Free thousandths of the GPUs that shares may use: the partly used, then so many whole."""
+    """Return the free thousandths of GPUs that shares may use: partly used, then whole ones."""
     return [*cls.partial, *([GPU] * min(whole, cls.whole))]
 
 
 def gpus_of(node: FreeNode) -> list[int]:
-    """The node's GPUs in the order of `bins_of`."""
+    """Return the node's GPUs in the order of `bins_of`."""
     partly = [(milli, gpu) for gpu, milli in enumerate(node.free) if 0 < milli < GPU]
     whole = [gpu for gpu, milli in enumerate(node.free) if milli == GPU]
     return [gpu for _, gpu in sorted(partly)] + whole

@@ -1,4 +1,4 @@
-"""From an instance to the better of two plans: the solver's and greedy's."""
+"""Solves an instance and returns the better of two plans: the solver's and greedy's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.solver.checker import find_violations
+from services.placement.core.solver.hint import Hint
 from services.placement.core.solver.instance import (
     FreeNode,
     GangRequest,
@@ -19,9 +20,10 @@ from services.placement.core.solver.instance import (
     Start,
     VictimMigration,
 )
-from services.placement.core.solver.model import GangVariables, Model
+from services.placement.core.solver.model import Model
 from services.placement.core.solver.objective import score
 from services.placement.core.solver.places import gpus_of, layout
+from services.placement.core.solver.variables import GangVariables
 
 SEED = 4242
 ROUNDING = 0.01
@@ -30,20 +32,19 @@ STATUS = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible"}
 
 
 def solve(instance: Instance, deterministic_limit: float, wall_s: float | None = None) -> Solution:
-    """The same bytes lead to the same plan, unless `wall_s` (live only) cuts the search short.
+    """Solve the instance: equal bytes lead to the same plan unless `wall_s` (live only) ends it.
 
     `deterministic_limit` is in the solver's own units of work, about a second each. In a simulation
-    this is called at once: when `plans.wanted(state)` gives a round, offer what `plans.answer`
-    makes of it as an input of the same instant.
+    this is called at once, see `contended.solve_now`.
     """
     greedy = score(instance, instance.greedy).total
     model = Model(instance, layout(instance, instance.greedy))
-    model.hint(instance.greedy)
+    Hint(model).give(instance.greedy)
     solver = cp_model.CpSolver()
     limit(solver, deterministic_limit, wall_s)
-    found = solver.solve(model.cp)
+    status = solver.solve(model.cp)
     exact = all(place.is_single for place in model.places)
-    if found not in STATUS:
+    if status not in STATUS:
         return greedy_solution(instance, "kept_greedy", greedy, greedy, exact)
     plan = read(instance, model, solver)
     bound = math.floor(solver.best_objective_bound + ROUNDING)
@@ -52,22 +53,22 @@ def solve(instance: Instance, deterministic_limit: float, wall_s: float | None =
     made = score(instance, plan)
     if made.total <= greedy:
         return greedy_solution(instance, "kept_greedy", greedy, max(bound, greedy), exact)
-    return Solution(plan, STATUS[found], made.total, greedy, bound, made.terms, exact)
+    return Solution(plan, STATUS[status], made.total, greedy, bound, made.terms, exact)
 
 
 def limit(solver: cp_model.CpSolver, deterministic: float, wall_s: float | None) -> None:
     """A full linear relaxation and a short presolve: on rounds of 1,250 nodes an optimum is proven
     in a fifth of a second, where the defaults found nothing better than greedy in four times it."""
-    found = solver.parameters
-    found.num_workers = 1
-    found.random_seed = SEED
-    found.linearization_level = 2
-    found.symmetry_level = 0
-    found.cp_model_probing_level = 0
-    found.max_presolve_iterations = 1
-    found.max_deterministic_time = deterministic
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.random_seed = SEED
+    parameters.linearization_level = 2
+    parameters.symmetry_level = 0
+    parameters.cp_model_probing_level = 0
+    parameters.max_presolve_iterations = 1
+    parameters.max_deterministic_time = deterministic
     if wall_s is not None:
-        found.max_time_in_seconds = wall_s
+        parameters.max_time_in_seconds = wall_s
 
 
 def greedy_solution(
@@ -77,16 +78,13 @@ def greedy_solution(
     return Solution(instance.greedy, status, greedy, greedy, bound, made.terms, exact)
 
 
-# ---- from variables to slots -----------------------------------------------------------------
-
-
 def read(instance: Instance, model: Model, solver: cp_model.CpSolver) -> RoundPlan:
-    """The plan that the solver's numbers say; GPUs by their indices, lowest first."""
+    """Return the plan in the solver's numbers; GPUs by their indices, lowest first."""
     return SolutionReader(instance, model, solver).plan()
 
 
 class SolutionReader:
-    """Hands out nodes and GPUs in a fixed order."""
+    """Translates the solver's numbers to slots; nodes and GPUs are taken in a fixed order."""
 
     def __init__(self, instance: Instance, model: Model, solver: cp_model.CpSolver) -> None:
         self.instance = instance
@@ -125,7 +123,7 @@ class SolutionReader:
         return bool(gang.workers) and bool(self.solver.value(gang.begins))
 
     def open_shares(self) -> None:
-        """A GPU for every bin that a share opens, before whole GPUs are handed out."""
+        """Assign a GPU to every bin that a share opens, before whole GPUs are taken."""
         for number, at in self.model.shares:
             partly = len(self.model.cls(number).partial)
             taken = self.model.shares[number, at]

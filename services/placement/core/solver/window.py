@@ -1,4 +1,4 @@
-"""Which jobs of the line the solver weighs against each other, and which are settled before.
+"""The window of the queue that the solver decides on, and the jobs that are fixed before it.
 
 The window lies around the first job that would fit alone and that greedy does not start: that is
 where there is a choice. Jobs before it start in any case; all but the last of them are fixed where
@@ -24,13 +24,13 @@ from services.placement.core.round.view import View
 from services.placement.core.solver.objective import CLASS_GAP
 
 WINDOW = 64
-"""Jobs that fit now, which the solver weighs."""
+"""Jobs that fit now, among which the solver chooses."""
 BEFORE = WINDOW // 2
-"""Of them so many at most before the first that greedy passes over."""
+"""Most of them that stand before the first that greedy passes over."""
 LOOK = 1024
-"""Jobs in line that are looked at for them."""
+"""Jobs in the queue that are looked at for them."""
 RESERVING_MOST = 8
-"""Jobs that do not fit and may make others stop: as many as greedy serves in one round."""
+"""Jobs that do not fit and may stop others: as many as greedy serves in one round."""
 VICTIMS = 32
 
 
@@ -42,13 +42,13 @@ class Candidate:
     shape: Shape
     avoid: Avoid
     position: int
-    """In line."""
+    """Place in the queue."""
     victims: tuple[Job, ...] = ()
 
 
 @dataclass(slots=True)
 class Window:
-    """`placed` is greedy's plan by job; what is fixed is taken on the draft."""
+    """The window; `placed` is greedy's plan by job id, fixed slots are taken on the draft."""
 
     view: View
     draft: Draft
@@ -56,13 +56,13 @@ class Window:
     candidates: list[Candidate] = field(default_factory=list)
     fixed: list[tuple[int, Job, Assignment]] = field(default_factory=list)
     blocked: Shape | None = None
-    """Of the first job that does not fit."""
+    """Shape of the first job that does not fit."""
     reserving: int = 0
     _before: deque[Candidate] = field(default_factory=deque)
     _failures: Failures = field(default_factory=Failures)
 
     def look(self) -> None:
-        """Walks the line until the window is full."""
+        """Scan the queue until the window is full."""
         for position, job in enumerate(islice(GREEDY.rank(self.view), LOOK)):
             if len(self.candidates) - self.reserving == WINDOW:
                 break
@@ -71,8 +71,8 @@ class Window:
         self.candidates[:0] = self._before
 
     def places(self) -> dict[str, int]:
-        """Job id -> its place in the window, each class after a gap: what it weighs."""
-        found: dict[str, int] = {}
+        """Return the place in the window by job id, each class after a gap."""
+        places: dict[str, int] = {}
         count = 0
         first: int | None = None
         for candidate in self.candidates:
@@ -80,9 +80,9 @@ class Window:
             if candidate.job.job_id not in self.view.reservations:
                 first = candidate.job.tier if first is None else first
                 gap = CLASS_GAP * (candidate.job.tier - first)
-            found[candidate.job.job_id] = count + gap
+            places[candidate.job.job_id] = count + gap
             count += not candidate.victims
-        return found
+        return places
 
     def _consider(self, position: int, job: Job) -> None:
         shape = GREEDY.allot(self.view, job)
@@ -122,7 +122,7 @@ class Window:
         return bool(whole and self.reserving < RESERVING_MOST and self.view.victims.any_for(job))
 
     def _fits(self, shape: Shape, avoid: Avoid) -> bool:
-        """Alone, beside what is fixed; who does not will not when more is taken."""
+        """Whether it fits alone, beside the fixed jobs; if not, it will not when more is taken."""
         if self._failures.covers(shape, avoid):
             return False
         mark = len(self.draft.log)
@@ -134,12 +134,12 @@ class Window:
 
 
 def avoided(board: Board, job: Job, shape: Shape) -> Avoid:
-    """As greedy: nodes that failed it are left out as long as the others could ever do."""
+    """Return the nodes to avoid, as greedy does: as long as the others could ever hold the job."""
     if job.avoid and could_hold(board, shape, job.avoid) >= shape.min_workers:
         return job.avoid
     return ()
 
 
 def is_whole(job: Job) -> bool:
-    """Only jobs with whole GPUs give anything back that a claim could count on."""
+    """Whether it holds whole GPUs only: no other victim gives back what a reservation needs."""
     return all(allocation.slot.milli == GPU for allocation in job.allocations.values())

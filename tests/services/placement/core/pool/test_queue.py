@@ -72,11 +72,8 @@ class PlainRound(RoundPlanner):
 
 
 def plainly(view: View) -> Plan:
-    draft = Draft(view.board)
-    try:
+    with Draft(view.board) as draft:
         return PlainRound(view, draft).run()
-    finally:
-        draft.rollback()
 
 
 def busy_pool(chance: Random, mode: str, preemption: str) -> Lane:
