@@ -25,7 +25,9 @@ def lane(
     return given(throttle or Throttle(), ENDPOINT, *known, *events)
 
 
-def wish(request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10) -> ServeLlmRequest:
+def serve_command(
+    request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10
+) -> ServeLlmRequest:
     return ServeLlmRequest(
         request_id=request_id,
         tenant=tenant,
@@ -38,18 +40,18 @@ def wish(request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10) -
 def command(
     request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10, **more: Any
 ) -> Input:
-    """As the gateway puts it on `llm.requests`."""
+    """Return the request as the gateway puts it on `llm.requests`."""
     more.setdefault("tenant", tenant)
-    return an_input(wish(request_id, tenant, prompt, most), "llm.requests", **more)
+    return an_input(serve_command(request_id, tenant, prompt, most), "llm.requests", **more)
 
 
-def asked(request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10) -> Input:
-    """As the proxy offers it."""
-    return an_input(wish(request_id, tenant, prompt, most), "local", tenant=tenant)
+def local_request(request_id: str, tenant: str = "a", prompt: int = 10, most: int = 10) -> Input:
+    """Return the request as the proxy offers it."""
+    return an_input(serve_command(request_id, tenant, prompt, most), "local", tenant=tenant)
 
 
 def made(**tokens: int) -> Input:
-    """Progress of the engine; a negative number says that the answer is complete."""
+    """Return progress of the engine; a negative number marks a complete answer."""
     reports = (
         TokensMade(request_id=name, tokens=abs(many), done=many < 0)
         for name, many in tokens.items()

@@ -62,7 +62,7 @@ class Stack:
         self.pen.write(events)
 
     async def feed(self) -> None:
-        """What Faust would do."""
+        """Feed the new records of the inputs, as Faust does."""
         for tp in (TP("access", 0), REQUESTS):
             for entry in self.broker.entries(tp)[self.lane.next_offsets()[tp] :]:
                 await self.lane.deliver(tp, entry.offset, entry.value)
@@ -98,12 +98,12 @@ class Stack:
         finally:
             for task in tasks:
                 task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(result, asyncio.CancelledError) for result in results), results
             await self.lane.stop()
 
     def log(self) -> list[tuple[str, bytes]]:
-        """(type, data) of all that is in the ledger."""
+        """Return the (type, data) of result event in the ledger."""
         records = accepted(LEDGER, self.broker.entries(LEDGER))
         return [(raw.type, raw.data) for record in records for raw in record.raw()]
 

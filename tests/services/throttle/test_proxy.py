@@ -1,4 +1,4 @@
-"""The proxy over real sockets: what a client of the OpenAI API sees."""
+"""The proxy over real sockets, as a client of the OpenAI API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.contracts.codec import encode
 from shared.ledger import cloudevents
 from shared.ledger.reader import Accepted
 from tests.patience import until
-from tests.services.throttle.llm import wish
+from tests.services.throttle.llm import serve_command
 from tests.services.throttle.shell import REQUESTS, Stack, chat, key
 
 LONG = "a1"
@@ -40,7 +40,7 @@ async def post(
         return response.status, await response.json(), response.headers
 
 
-async def test_a_chat_completion_is_answered_with_filler_that_says_so(stack: Stack) -> None:
+async def test_a_chat_completion_is_answered_with_emulated_text(stack: Stack) -> None:
     async with stack.running() as client:
         status, body, headers = await post(client, chat(text="x" * 40))
     assert status == 200
@@ -64,32 +64,32 @@ async def test_a_chat_completion_is_answered_with_filler_that_says_so(stack: Sta
     assert "command.accepted.v1" not in stack.types()
 
 
-async def test_whom_the_proxy_and_its_lane_have_not_heard_of_yet_waits_for_that(
+async def test_a_request_of_a_new_tenant_waits_until_proxy_and_lane_have_read_its_registration(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard = asyncio.Event()
-    heard.set()
+    released = asyncio.Event()
+    released.set()
     poll = LedgerTail.poll
 
     async def late(tail: LedgerTail) -> list[Accepted]:
-        found = await poll(tail)
-        await heard.wait()
-        return found
+        records = await poll(tail)
+        await released.wait()
+        return records
 
     monkeypatch.setattr(LedgerTail, "poll", late)
     async with stack.running() as client:
-        heard.clear()
+        released.clear()
         stack.access(TenantRegistered(tenant="new", default_pool="main"), key("new-1", "new"))
-        asked = asyncio.ensure_future(post(client, chat(), authorization="Bearer new-1.sesame"))
-        await asyncio.wait({asked}, timeout=0.1)
-        heard.set()
-        await asyncio.wait({asked}, timeout=0.1)
-        assert not asked.done()
+        request = asyncio.ensure_future(post(client, chat(), authorization="Bearer new-1.sesame"))
+        await asyncio.wait({request}, timeout=0.1)
+        released.set()
+        await asyncio.wait({request}, timeout=0.1)
+        assert not request.done()
         await stack.feed()
-        assert (await asked)[0] == 200
+        assert (await request)[0] == 200
 
 
-async def test_a_stranger_is_turned_away_all_the_same(
+async def test_an_unknown_key_or_model_is_refused_after_catching_up(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
@@ -119,8 +119,8 @@ async def test_a_stream_carries_the_same_answer_in_pieces(stack: Stack, path: st
     body = (
         chat(60, **options) if path == CHAT else {"model": "chat", "prompt": "x", "max_tokens": 60}
     )
-    asked = {"json": {**body, **options}, "headers": {"x-request-id": LONG}}
-    async with stack.running() as client, client.post(path, **asked) as response:
+    request: dict[str, Any] = {"json": {**body, **options}, "headers": {"x-request-id": LONG}}
+    async with stack.running() as client, client.post(path, **request) as response:
         assert response.status == 200
         assert response.content_type == "text/event-stream"
         assert "x-berth-queue-wait-ms" in response.headers
@@ -129,10 +129,10 @@ async def test_a_stream_carries_the_same_answer_in_pieces(stack: Stack, path: st
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
     usage = chunks[-1]["usage"]
     pieces = [choice for chunk in chunks for choice in chunk["choices"]]
-    said = [
+    texts = [
         piece["delta"].get("content", "") if path == CHAT else piece["text"] for piece in pieces
     ]
-    assert "".join(said) == filler(0, usage["completion_tokens"])
+    assert "".join(texts) == filler(0, usage["completion_tokens"])
     assert pieces[-1]["finish_reason"] in ("stop", "length")
     assert len(pieces) > 2
 
@@ -146,16 +146,16 @@ BAD = [
 
 
 @pytest.mark.parametrize(("headers", "status", "code"), BAD)
-async def test_who_may_not_ask_is_told_so(
+async def test_a_key_without_the_right_to_submit_is_refused(
     stack: Stack, headers: dict[str, str], status: int, code: str
 ) -> None:
     async with stack.running() as client:
-        got, body, _ = await post(client, chat(), **headers)
-    assert (got, body["error"]["code"]) == (status, code)
+        actual, body, _ = await post(client, chat(), **headers)
+    assert (actual, body["error"]["code"]) == (status, code)
     assert "llm.queued.v1" not in stack.types()
 
 
-async def test_a_revoked_key_opens_nothing_any_more(stack: Stack) -> None:
+async def test_a_revoked_key_is_refused(stack: Stack) -> None:
     async with stack.running() as client:
         assert (await post(client, chat()))[0] == 200
         stack.access(KeyRevoked(key_id="acme-1"))
@@ -183,21 +183,21 @@ async def test_a_revoked_key_opens_nothing_any_more(stack: Stack) -> None:
         ),
     ],
 )
-async def test_a_body_that_will_not_do_is_refused(
+async def test_an_invalid_body_is_refused_without_quoting_it(
     stack: Stack, body: dict[str, Any], status: int, code: str
 ) -> None:
     async with stack.running() as client:
-        got, answer, _ = await post(client, body)
-    assert (got, answer["error"]["code"]) == (status, code)
+        actual, answer, _ = await post(client, body)
+    assert (actual, answer["error"]["code"]) == (status, code)
     assert "swordfish" not in json.dumps(answer)
 
 
-async def test_bytes_that_are_no_json_are_refused(stack: Stack) -> None:
+async def test_a_body_that_is_not_json_is_refused(stack: Stack) -> None:
     async with stack.running() as client, client.post(CHAT, data=b"\xff\x00{") as response:
         assert response.status == 400
 
 
-async def test_a_full_line_is_told_when_to_come_back(tmp_path: Path) -> None:
+async def test_a_full_queue_is_answered_with_the_time_of_a_retry(tmp_path: Path) -> None:
     stack = Stack(tmp_path, line=1)
     async with stack.running() as client:
         big = chat(400, text="x" * 2000)
@@ -263,17 +263,17 @@ async def test_after_a_restart_the_engine_goes_on_where_it_was_charged(stack: St
     length = answer_tokens(0, request_id, 900)
     assert body["usage"]["completion_tokens"] == length
     made = [
-        each["tokens"]
+        report["tokens"]
         for type_, data in stack.log()
         if type_ == "llm.charged.v1"
-        for each in json.loads(data)["made"]
+        for report in json.loads(data)["made"]
     ]
     assert sum(made) == length
     assert stack.types().count("llm.finished.v1") == 1
 
 
 async def test_a_command_is_answered_once_and_served_like_the_others(stack: Stack) -> None:
-    message = wish("from-kafka", "acme")
+    message = serve_command("from-kafka", "acme")
     value = cloudevents.encode(
         id="c1", source="/test", type=message.TYPE, data=encode(message), tenant="acme"
     )
@@ -291,5 +291,5 @@ async def test_a_command_is_answered_once_and_served_like_the_others(stack: Stac
 
 async def test_the_models_are_the_endpoints(stack: Stack) -> None:
     async with stack.running() as client, client.get("/v1/models") as response:
-        found = await response.json()
-    assert [model["id"] for model in found["data"]] == ["chat", "far"]
+        models = await response.json()
+    assert [model["id"] for model in models["data"]] == ["chat", "far"]

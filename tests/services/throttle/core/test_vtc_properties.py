@@ -1,4 +1,4 @@
-"""What the VTC paper promises, on random loads over the emulated engine."""
+"""The bounds of the VTC paper, checked on random loads over the emulated engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shared.contracts.base import Event
 from shared.contracts.llm import EngineAdvanced, LlmRequestQueued, LlmRequestStarted, TokensCharged
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, run
-from tests.services.throttle.llm import BATCH, asked, lane
+from tests.services.throttle.llm import BATCH, lane, local_request
 
 TICK_MS = 50
 LONGEST_PROMPT = 200
@@ -38,7 +38,7 @@ class World:
         self.events: list[tuple[int, Event]] = []
         self.owner: dict[str, str] = {}
 
-    def ask(self, *inputs: Input) -> None:
+    def offer(self, *inputs: Input) -> None:
         self._decide(list(inputs))
 
     def tick(self) -> None:
@@ -54,7 +54,7 @@ class World:
         self.engine.hold(self.lane.running)
         first = next_request(self.lane)
         assert first is None or not fits(self.lane.running.values(), first, BATCH), (
-            "work conservation: whoever is first and fits is served"
+            "work conservation: a first request that fits is served"
         )
         assert sum(request.held_tokens for request in self.lane.running.values()) <= BATCH
 
@@ -64,8 +64,8 @@ class World:
                 self.owner[request_id] = tenant
                 self.service[tenant] += self.lane.running[request_id].prompt_tokens
             case TokensCharged(made=made):
-                for each in made:
-                    self.service[self.owner[each.request_id]] += 2 * each.tokens
+                for progress in made:
+                    self.service[self.owner[progress.request_id]] += 2 * progress.tokens
 
 
 SIZES = st.tuples(st.integers(1, LONGEST_PROMPT), st.integers(1, 300))
@@ -79,11 +79,11 @@ def test_two_backlogged_tenants_never_drift_apart_beyond_the_bound(
     """|W_f - W_g| <= 2 max(w_p L_input, w_q M), at any moment, whatever the sizes are."""
     world = World(("a", "b"))
     backlog = [
-        asked(f"{tenant}{n}", tenant, *sizes[n % len(sizes)])
+        local_request(f"{tenant}{n}", tenant, *sizes[n % len(sizes)])
         for n in range(60)
         for tenant, sizes in (("a", sizes_a), ("b", sizes_b))
     ]
-    world.ask(*backlog)
+    world.offer(*backlog)
     start = dict(world.service)
     while all(account.queue for account in world.lane.accounts.values()):
         world.tick()
@@ -100,7 +100,7 @@ def test_every_request_is_served_and_the_engine_never_idles_while_one_waits(seed
     world = World(("a", "b", "c"), seed)
     for n in range(80):
         tenant = chance.choice("aabbc")
-        world.ask(asked(f"r{n}", tenant, chance.randint(1, 200), chance.randint(1, 200)))
+        world.offer(local_request(f"r{n}", tenant, chance.randint(1, 200), chance.randint(1, 200)))
         for _ in range(chance.choice([0, 0, 1, 5])):
             world.tick()
         assert world.lane.running or not world.lane.waiting
@@ -114,9 +114,9 @@ def test_every_request_is_served_and_the_engine_never_idles_while_one_waits(seed
 
 def test_a_flood_of_one_tenant_hardly_delays_another() -> None:
     world = World(("flood", "calm"))
-    world.ask(*[asked(f"f{n}", "flood", 100, 200) for n in range(100)])
+    world.offer(*[local_request(f"f{n}", "flood", 100, 200) for n in range(100)])
     for n in range(20):
-        world.ask(asked(f"c{n}", "calm", 20, 40))
+        world.offer(local_request(f"c{n}", "calm", 20, 40))
         for _ in range(60):
             world.tick()
     waits = {
@@ -129,24 +129,30 @@ def test_a_flood_of_one_tenant_hardly_delays_another() -> None:
     assert calm < 5_000 < flood
 
 
-def test_the_estimated_wait_is_honest(record_property: Callable[[str, object], None]) -> None:
-    """Estimates of waits over a second, against what came: right at the median, few far off."""
+def test_the_estimated_wait_is_close_to_the_real_one(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Of waits over a second, the estimate is right at the median and rarely far off."""
     ratios: list[float] = []
     for seed in range(4):
         chance = random.Random(seed)
         world = World(("a", "b", "c"), seed)
         for n in range(150):
             tenant = chance.choice("aaabbc")
-            world.ask(asked(f"r{n}", tenant, chance.randint(1, 200), chance.randint(20, 200)))
+            world.offer(
+                local_request(f"r{n}", tenant, chance.randint(1, 200), chance.randint(20, 200))
+            )
             for _ in range(chance.randint(0, 25)):
                 world.tick()
         while world.lane.running:
             world.tick()
-        said = {e.request_id: e for _, e in world.events if isinstance(e, LlmRequestQueued)}
-        came = {e.request_id: e for _, e in world.events if isinstance(e, LlmRequestStarted)}
+        queued = {e.request_id: e for _, e in world.events if isinstance(e, LlmRequestQueued)}
+        started_by_id = {
+            e.request_id: e for _, e in world.events if isinstance(e, LlmRequestStarted)
+        }
         ratios += [
-            said[name].wait_s * 1000 / started.waited_ms
-            for name, started in came.items()
+            queued[name].wait_s * 1000 / started.waited_ms
+            for name, started in started_by_id.items()
             if started.waited_ms > 1000 and int(name[1:]) > 30
         ]
     ratios.sort()

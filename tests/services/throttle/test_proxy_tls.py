@@ -14,7 +14,7 @@ from tests.services.throttle.shell import KEY, Stack, chat
 
 
 @all_hung_up()
-async def test_the_proxy_speaks_tls_alone_by_the_certificate_it_was_given(tmp_path: Path) -> None:
+async def test_the_proxy_accepts_only_tls_with_its_certificate(tmp_path: Path) -> None:
     certificates.make(tmp_path)
     stack = Stack(tmp_path, tls_cert=tmp_path / "api.crt", tls_key=tmp_path / "api.key")
     async with stack.running() as plain:
