@@ -97,7 +97,7 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=BaseModel)
 
 
-def read(model: type[S], environ: Mapping[str, str]) -> S:
+def read_settings(model: type[S], environ: Mapping[str, str]) -> S:
     """The model from this service's variables; one that is wrong or unknown ends the start.
 
     `BERTH_X_FILE` names a file that holds the value of `BERTH_X`, so that no secret has to stand

@@ -21,7 +21,7 @@ from shared.contracts.placement import (
     JobSucceeded,
 )
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 PER_JOB = 7
 """Events of one simple job: two of admission, five of placement."""
@@ -37,9 +37,9 @@ class Past:
 
     def __init__(self) -> None:
         self.broker = MemoryBroker()
-        self.access = LedgerPen(self.broker, "access")
-        self.admission = LedgerPen(self.broker, "admission")
-        self.placement = LedgerPen(self.broker, "placement")
+        self.access = LedgerWriter(self.broker, "access")
+        self.admission = LedgerWriter(self.broker, "admission")
+        self.placement = LedgerWriter(self.broker, "placement")
         self.access.write(
             [POOL, *(TenantRegistered(tenant=t, default_pool="virtual") for t in TENANTS)]
         )

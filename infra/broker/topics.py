@@ -13,7 +13,7 @@ from pydantic import Field
 from infra.security import acls
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec
-from shared.settings import Settings, read
+from shared.settings import Settings, read_settings
 
 TIMEOUT_S = 60.0
 RETRY_S = 0.2
@@ -124,7 +124,7 @@ def _create_one(admin: KafkaAdminClient, topic: NewTopic) -> None:
 
 def main(environ: dict[str, str]) -> None:
     """Create what is missing for the settings in the environment."""
-    settings = read(TopicSettings, environ)
+    settings = read_settings(TopicSettings, environ)
     create(settings.connection, settings.partitions, settings.durable)
     if settings.kafka_secrets is not None:
         secure(settings.connection, settings.kafka_secrets)

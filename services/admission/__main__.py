@@ -6,7 +6,7 @@ import os
 
 from services.admission.app import run
 from services.admission.settings import AdmissionSettings
-from shared.settings import read
+from shared.settings import read_settings
 
 if __name__ == "__main__":
-    run(read(AdmissionSettings, os.environ))
+    run(read_settings(AdmissionSettings, os.environ))

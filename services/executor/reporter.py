@@ -71,11 +71,11 @@ class Reporter:
 
     async def _send(self, record: bytes) -> None:
         failures = 0
-        FAILPOINTS.pass_by("before_report")
+        FAILPOINTS.hit("before_report")
         while True:
             try:
                 await self._log.append(self._tp, record)
-                FAILPOINTS.pass_by("after_report")
+                FAILPOINTS.hit("after_report")
                 return
             except OutcomeUnknown:
                 await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])

@@ -10,8 +10,8 @@ import uvicorn
 from services.gateway.app import build
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import wire_gateway
-from shared.listening import server_tls
-from shared.settings import read
+from shared.server_settings import server_tls
+from shared.settings import read_settings
 from shared.telemetry.page import render_page
 from shared.telemetry.scrape import scrape_all
 from shared.telemetry.setup import start_telemetry
@@ -21,7 +21,7 @@ MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 
 
 def main() -> None:
-    settings = read(GatewaySettings, os.environ)
+    settings = read_settings(GatewaySettings, os.environ)
     tls = server_tls(settings)
     telemetry = start_telemetry("gateway", settings)
     gateway = wire_gateway(settings, telemetry)

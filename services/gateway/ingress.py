@@ -19,7 +19,7 @@ from services.gateway.outbox import Ack, Outbox, OutgoingCommand
 from services.gateway.problem import ApiError
 from services.gateway.progress import ConsumerProgress
 from shared.bus.failpoints import FAILPOINTS
-from shared.bus.hang_up import STOP_S, hang_up
+from shared.bus.stop_client import STOP_S, stop_client
 from shared.connection import Connection
 from shared.contracts.jobs import SubmitJob
 from shared.ledger.errors import Stalled
@@ -130,7 +130,7 @@ class Ingress:
                 lag = Figure("berth_consumer_lag_records", progress.behind, SUBMISSIONS)
                 self._telemetry.metrics.show([lag])
         finally:
-            await hang_up(consumer)
+            await stop_client(consumer)
 
     async def _take(self, consumer: AIOKafkaConsumer) -> None:
         """Reads for one refresh interval, then looks for new tenants again."""
@@ -140,7 +140,7 @@ class Ingress:
             if found:
                 self._spend(found)
                 await self._forward([record for records in found.values() for record in records])
-                FAILPOINTS.pass_by("after_forward")
+                FAILPOINTS.hit("after_forward")
                 await self._commit(consumer, found)
 
     async def _found(self, consumer: AIOKafkaConsumer) -> Found:

@@ -10,10 +10,10 @@ from pydantic_core.core_schema import ValidationInfo
 
 from shared.contracts.access import Role
 from shared.contracts.registry import RANK
-from shared.listening import Listening
+from shared.server_settings import ServerSettings
 
 
-class GatewaySettings(Listening):
+class GatewaySettings(ServerSettings):
     """`BERTH_` variables of this service."""
 
     postgres: str = Field(default="", description="Read models; empty: reads answer 503")

@@ -6,7 +6,7 @@ import os
 
 from services.placement.app import run
 from services.placement.settings import PlacementSettings
-from shared.settings import read
+from shared.settings import read_settings
 
 if __name__ == "__main__":
-    run(read(PlacementSettings, os.environ))
+    run(read_settings(PlacementSettings, os.environ))

@@ -9,7 +9,7 @@ import signal
 from services.projector.app import Projector
 from services.projector.settings import ProjectorSettings
 from shared.bus.fatal import run_to_end
-from shared.settings import read
+from shared.settings import read_settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep
@@ -31,4 +31,4 @@ async def main(settings: ProjectorSettings) -> None:
 
 
 if __name__ == "__main__":
-    run_to_end(main(read(ProjectorSettings, os.environ)), "projector")
+    run_to_end(main(read_settings(ProjectorSettings, os.environ)), "projector")

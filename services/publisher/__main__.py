@@ -10,14 +10,14 @@ from services.publisher.settings import PublisherSettings
 from services.publisher.shipper import KafkaShipper
 from shared.bus.fatal import run_to_end
 from shared.bus.kafka import KafkaLog
-from shared.settings import read
+from shared.settings import read_settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 from shared.telemetry.upkeep import run_upkeep
 
 
 async def main() -> None:
-    settings = read(PublisherSettings, os.environ)
+    settings = read_settings(PublisherSettings, os.environ)
     telemetry = start_telemetry("publisher", settings)
     publisher = Publisher(
         settings,

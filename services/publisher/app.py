@@ -143,13 +143,13 @@ class Publisher:
                 others[TP(topic, lane % partitions)].append(out)
             if event.rejected is not None:
                 await self._add_dead(others, lane, event, dead)
-        FAILPOINTS.pass_by("before_publish")
+        FAILPOINTS.hit("before_publish")
         if others:
             await shipper.ship(others)
-            FAILPOINTS.pass_by("half_published")
+            FAILPOINTS.hit("half_published")
         if events:
             await shipper.ship(events)
-            FAILPOINTS.pass_by("after_publish")
+            FAILPOINTS.hit("after_publish")
             self._count(batch, sum(map(len, events.values())))
 
     async def _add_dead(

@@ -29,7 +29,7 @@ from shared.contracts.base import Model, UnknownType
 from shared.contracts.codec import decode_command
 from shared.contracts.llm import EngineAdvanced, LlmRequestStarted, ServeLlmRequest
 from shared.ledger.decider import Fact
-from shared.listening import server_tls
+from shared.server_settings import server_tls
 from shared.telemetry.setup import Telemetry, start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 

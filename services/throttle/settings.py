@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.throttle.core.decide import QUEUE_LIMIT
-from shared.listening import Listening
+from shared.server_settings import ServerSettings
 
 
-class ThrottleSettings(Listening):
+class ThrottleSettings(ServerSettings):
     """The `BERTH_` variables of this service besides those of every service."""
 
     line: int = Field(

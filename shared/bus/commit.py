@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 async def send(client: Log, tp: TP, value: bytes, failpoints: Failpoints) -> int | None:
     """Append the bytes and return their offset; None when the outcome is unknown."""
-    failpoints.pass_by("before_send")
+    failpoints.hit("before_send")
     sending = asyncio.ensure_future(client.append(tp, value))
     if failpoints.due("in_flight"):
         await asyncio.sleep(IN_FLIGHT_S)
@@ -39,7 +39,7 @@ async def send(client: Log, tp: TP, value: bytes, failpoints: Failpoints) -> int
     except OutcomeUnknown as error:
         log.warning("append of unknown outcome", extra={"lane": tp.key, "why": str(error)})
         return None
-    failpoints.pass_by("after_ack")
+    failpoints.hit("after_ack")
     return offset
 
 

@@ -53,7 +53,7 @@ class Failpoints:
         self._left -= 1
         return self._left == 0
 
-    def pass_by(self, place: Place) -> None:
+    def hit(self, place: Place) -> None:
         if self.due(place):
             self.die()
 

@@ -63,7 +63,7 @@ def make_lanes(
 ) -> Lanes[S]:
     follows_access = decider.ledger != ACCESS.topic
     client = f"berth-{decider.ledger}"
-    decoder = InputDecoder(decider.ledger, decode, decider.hears)
+    decoder = InputDecoder(decider.ledger, decode, decider.consumed_events)
     # A busy reader's fetch has gathered for `window_ms` already: see `Pace`.
     lane_settings = LaneSettings(
         window_ms=settings.window_ms // 4, failpoints=Failpoints.from_environment()

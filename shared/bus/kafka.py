@@ -14,10 +14,10 @@ from aiokafka.errors import (
     RecordTooLargeError,
 )
 
-from shared.bus.hang_up import hang_up
+from shared.bus.authentication import NOT_ALLOWED, check_authentication
 from shared.bus.log import Entry, Feed, Headers
-from shared.bus.patience import patiently
-from shared.bus.refused import NOT_ALLOWED, check_let_in
+from shared.bus.retry import retry_while_away
+from shared.bus.stop_client import stop_client
 from shared.connection import Connection
 from shared.ledger.errors import Forbidden, OutcomeUnknown, TailLost, TooLarge
 from shared.ledger.partition import TP
@@ -94,7 +94,7 @@ class KafkaFeed:
         self._consumer.seek(TopicPartition(*tp), offset)
 
     async def close(self) -> None:
-        await hang_up(self._consumer)
+        await stop_client(self._consumer)
 
 
 class KafkaLog:
@@ -127,7 +127,7 @@ class KafkaLog:
         await self._drop_producer()
         if self._looker is not None:
             looker, self._looker = self._looker, None
-            await hang_up(looker)
+            await stop_client(looker)
 
     async def append(
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
@@ -158,13 +158,17 @@ class KafkaLog:
 
     async def begin(self, tp: TP) -> int:
         there = TopicPartition(*tp)
-        found = await patiently(lambda: self._look().beginning_offsets([there]), self._patience_s)
-        return int(found[there])
+        offsets = await retry_while_away(
+            lambda: self._look().beginning_offsets([there]), self._patience_s
+        )
+        return int(offsets[there])
 
     async def end(self, tp: TP) -> int:
         there = TopicPartition(*tp)
-        found = await patiently(lambda: self._look().end_offsets([there]), self._patience_s)
-        return int(found[there])
+        offsets = await retry_while_away(
+            lambda: self._look().end_offsets([there]), self._patience_s
+        )
+        return int(offsets[there])
 
     def _look(self) -> AIOKafkaConsumer:
         if self._looker is None:
@@ -173,16 +177,16 @@ class KafkaLog:
 
     async def _consumer(self, reset: str) -> AIOKafkaConsumer:
         """A started one."""
-        return await patiently(lambda: self._try_consumer(reset), self._patience_s)
+        return await retry_while_away(lambda: self._try_consumer(reset), self._patience_s)
 
     async def _try_consumer(self, reset: str) -> AIOKafkaConsumer:
         consumer = self._new_consumer(reset)
         try:
             await consumer.start()
         except BaseException as error:
-            await hang_up(consumer)
+            await stop_client(consumer)
             if isinstance(error, KafkaConnectionError):
-                await check_let_in(self._connection)
+                await check_authentication(self._connection)
             raise
         return consumer
 
@@ -211,7 +215,7 @@ class KafkaLog:
             try:
                 await producer.start()
             except BaseException:
-                await hang_up(producer, HANG_UP_S)
+                await stop_client(producer, HANG_UP_S)
                 raise
             self._producer = producer
         return self._producer
@@ -221,4 +225,4 @@ class KafkaLog:
         if self._producer is None:
             return
         producer, self._producer = self._producer, None
-        await hang_up(producer, HANG_UP_S)
+        await stop_client(producer, HANG_UP_S)

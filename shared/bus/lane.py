@@ -22,7 +22,7 @@ from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.contracts.base import Command, Event, Model
 from shared.ledger.decider import Decider, Fact, Input
-from shared.ledger.errors import LaneLost, TooLarge
+from shared.ledger.errors import LaneRevoked, TooLarge
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor, Reader
@@ -165,7 +165,7 @@ class Lane(Generic[S]):
     def offer(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
         """Queue a local input; the future gets the facts it caused, once they are accepted."""
         if self._revoked:
-            raise LaneLost(f"{self.tp.key} is closed")
+            raise LaneRevoked(f"{self.tp.key} is closed")
         facts = self._locals.add(message)
         self._gatherer.notify()
         return facts

@@ -11,7 +11,7 @@ from itertools import islice
 from shared.bus.ids import new_id
 from shared.contracts.base import Command, Event, Model
 from shared.ledger.decider import Fact, Input
-from shared.ledger.errors import Busy, LaneLost
+from shared.ledger.errors import Busy, LaneRevoked
 
 MAX_LOCALS = 10_000
 
@@ -62,5 +62,5 @@ class LocalInputs:
         """Fail what is left: the lane is given up."""
         for local in self._waiting:
             if not local.facts.done():
-                local.facts.set_exception(LaneLost(f"{self._lane} was given up"))
+                local.facts.set_exception(LaneRevoked(f"{self._lane} was given up"))
         self._waiting.clear()

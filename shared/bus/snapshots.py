@@ -56,9 +56,9 @@ class Snapshots(Generic[S]):
             file.write(packed)
             file.flush()
             os.fsync(file.fileno())
-        FAILPOINTS.pass_by("half_snapshot")
+        FAILPOINTS.hit("half_snapshot")
         half.replace(path)
-        FAILPOINTS.pass_by("after_snapshot")
+        FAILPOINTS.hit("after_snapshot")
         self._tidy()
 
     def mark(self, cursor: Cursor) -> None:

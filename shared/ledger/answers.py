@@ -30,7 +30,7 @@ class AnsweredCommands(RecentIds):
 
 def accept_command(item: Input, of: str, *, tenant: str = "", duplicate: bool = False) -> Decision:
     """Return the acceptance of a command about `of`; the tenant is the sender by default."""
-    return item.leads_to(
+    return item.decision(
         construct(
             CommandAccepted,
             command_id=item.id,
@@ -45,7 +45,7 @@ def accept_command(item: Input, of: str, *, tenant: str = "", duplicate: bool = 
 
 def refuse_command(item: Input, of: str, reason: str, detail: str, *, tenant: str = "") -> Decision:
     """Return the refusal of a command about `of`: a code for machines, a detail for people."""
-    return item.leads_to(
+    return item.decision(
         construct(
             CommandRefused,
             command_id=item.id,

@@ -50,7 +50,7 @@ class Undecodable:
     reason: str
     sha256: str
 
-    def rejected(self) -> InputRejected:
+    def rejection(self) -> InputRejected:
         """What its reader has to say of it, and nothing else."""
         return InputRejected(
             topic=self.topic,
@@ -77,7 +77,7 @@ class Input(NamedTuple):
     access_next: int = 0
     """How far its sender had read `access`: the inbox holds it back until this lane has too."""
 
-    def leads_to(self, event: Event) -> Decision:
+    def decision(self, event: Event) -> Decision:
         """The decision that follows from this input; it inherits the trace."""
         return Decision(event, self.id, self.traceparent)
 
@@ -97,7 +97,7 @@ class Decider(Protocol[S]):
     ledger: str
 
     @property
-    def hears(self) -> frozenset[str] | None:
+    def consumed_events(self) -> frozenset[str] | None:
         """Wire names of the events of other ledgers that it reacts to; None: of all."""
         ...
 

@@ -50,7 +50,7 @@ class OutcomeUnknown(BusError):
     """The append may or may not have happened, or may yet happen; only the log can tell."""
 
 
-class LaneLost(BusError):
+class LaneRevoked(BusError):
     """The lane was given up before the local input was decided; ask again, maybe elsewhere."""
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 
 from shared.projections import roles
 from shared.projections.database import SCHEMA
-from shared.settings import read
+from shared.settings import read_settings
 
 LOCK = 0x6265727468
 """Advisory lock that serialises migrators: Alembic itself does not lock."""
@@ -93,7 +93,7 @@ class MigrateSettings(BaseModel):
 
 
 def main() -> None:
-    settings = read(MigrateSettings, os.environ)
+    settings = read_settings(MigrateSettings, os.environ)
     addresses = {
         roles.PROJECTOR: settings.postgres_projector,
         roles.GATEWAY: settings.postgres_gateway,

@@ -37,8 +37,8 @@ async def project(conn: Connection, batches: list[LedgerBatch], *, locked: bool 
         for batch in batches:
             await cursor.advance(conn, batch)
         await write_rows(conn, events)
-        FAILPOINTS.pass_by("before_commit")
-    FAILPOINTS.pass_by("after_commit")
+        FAILPOINTS.hit("before_commit")
+    FAILPOINTS.hit("after_commit")
 
 
 async def write_rows(conn: Connection, events: list[LedgerEvent]) -> None:

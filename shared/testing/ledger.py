@@ -41,7 +41,7 @@ class SeatDecider:
     """Each command gets a free seat, drawn at random; it trusts the bus not to repeat inputs."""
 
     ledger = "admission"
-    hears = None
+    consumed_events = None
 
     def initial(self, partition: int) -> Seats:
         return Seats()
@@ -53,11 +53,11 @@ class SeatDecider:
                     continue
                 case CancelJob(reason=reason) if reason.startswith(BURST):
                     for n in range(int(reason.removeprefix(BURST))):
-                        yield item.leads_to(_answer(f"{item.id}+{n}", "x" * 256, state))
+                        yield item.decision(_answer(f"{item.id}+{n}", "x" * 256, state))
                 case CancelJob(job_id=job_id):
-                    yield item.leads_to(_answer(item.id, job_id, state))
+                    yield item.decision(_answer(item.id, job_id, state))
                 case Undecodable(topic, partition, offset, reason, sha256):
-                    yield item.leads_to(
+                    yield item.decision(
                         InputRejected(
                             topic=topic,
                             partition=partition,
@@ -67,7 +67,7 @@ class SeatDecider:
                         )
                     )
                 case Event():
-                    yield item.leads_to(_answer(item.id, item.place, state))
+                    yield item.decision(_answer(item.id, item.place, state))
         if state.wake_at is not None and state.wake_at <= now:
             yield Decision(_answer(f"wake {state.wake_at}", "wake", state))
 

@@ -13,7 +13,7 @@ from shared.ledger.partition import TP
 from shared.ledger.record import Position, Record, StoredEvent, encode, pack
 
 
-class LedgerPen:
+class LedgerWriter:
     """Writes one ledger partition; `at` moves on by `step_ms` with each record."""
 
     def __init__(

@@ -259,7 +259,7 @@ class World:
         lanes = [
             lane
             for lane in self._readers[ledger]
-            if lane.decider.hears is None or kind.TYPE in lane.decider.hears
+            if lane.decider.consumed_events is None or kind.TYPE in lane.decider.consumed_events
         ]
         return Recipients(lanes, ledger == "placement" and acts_on(kind.TYPE))
 

@@ -344,7 +344,7 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
                 partition,
                 MortalLog(life),
                 inputs=[ACCESS, *inputs],
-                decoder=InputDecoder(core.ledger, decode, core.hears),
+                decoder=InputDecoder(core.ledger, decode, core.consumed_events),
                 snapshots=Snapshots(life.world.folder / slot, core.ledger, partition, "sim"),
                 settings=SETTINGS,
             )

@@ -26,7 +26,7 @@ from shared.ledger import cloudevents
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from shared.verify.reading import InstallationLog
 from shared.verify.run import verify
 from tests.chaos import virtual_time
@@ -138,7 +138,7 @@ async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | No
 
 
 async def _played(world: World, plot: Plot, told: Told) -> list[str]:
-    pen = LedgerPen(world.broker, "access")
+    pen = LedgerWriter(world.broker, "access")
     pen.write([POOL, *(TenantRegistered(tenant=t, default_pool=POOL.pool) for t in TENANTS)])
     for name, make in DECIDERS.items():
         world.keep(name, decider(make, name))

@@ -106,7 +106,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
         for item in heard:
             if isinstance(item.message, Undecodable):
                 assert item.message.reason
-                encode(item.message.rejected())
+                encode(item.message.rejection())
             else:
                 assert version == "1.0"
                 encode(item.message)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from infra.security import certificates
-from shared.settings import BadSettings, Settings, read
+from shared.settings import BadSettings, Settings, read_settings
 
 GIVEN = {"BERTH_KAFKA": "127.0.0.1:9092", "BERTH_DATA": "data", "PATH": "/usr/bin"}
 
@@ -20,7 +20,9 @@ class GatewaySettings(Settings):
 
 
 def test_a_service_reads_its_variables_and_defaults_the_rest() -> None:
-    settings = read(Settings, GIVEN | {"BERTH_IDEMPOTENT": "0", "BERTH_METRICS_PORT": "9100"})
+    settings = read_settings(
+        Settings, GIVEN | {"BERTH_IDEMPOTENT": "0", "BERTH_METRICS_PORT": "9100"}
+    )
     assert settings.kafka == "127.0.0.1:9092"
     assert settings.data == Path("data")
     assert (settings.idempotent, settings.metrics_port, settings.partitions) == (False, 9100, 4)
@@ -28,18 +30,18 @@ def test_a_service_reads_its_variables_and_defaults_the_rest() -> None:
 
 def test_settings_cannot_be_changed_after_the_start() -> None:
     with pytest.raises(ValidationError):
-        read(Settings, GIVEN).partitions = 5  # type: ignore[misc]
+        read_settings(Settings, GIVEN).partitions = 5  # type: ignore[misc]
 
 
 def test_an_unknown_variable_ends_the_start_and_is_named() -> None:
     with pytest.raises(BadSettings, match="^BERTH_KAFAK: no such setting"):
-        read(Settings, GIVEN | {"BERTH_KAFAK": "x"})
+        read_settings(Settings, GIVEN | {"BERTH_KAFAK": "x"})
 
 
 def test_the_variable_of_another_service_is_unknown_to_this_one() -> None:
-    assert read(GatewaySettings, GIVEN | {"BERTH_POSTGRES": "dsn"}).postgres == "dsn"
+    assert read_settings(GatewaySettings, GIVEN | {"BERTH_POSTGRES": "dsn"}).postgres == "dsn"
     with pytest.raises(BadSettings, match="^BERTH_POSTGRES: no such setting"):
-        read(Settings, GIVEN | {"BERTH_POSTGRES": "dsn"})
+        read_settings(Settings, GIVEN | {"BERTH_POSTGRES": "dsn"})
 
 
 @pytest.mark.parametrize(
@@ -55,41 +57,41 @@ def test_the_variable_of_another_service_is_unknown_to_this_one() -> None:
 )
 def test_a_wrong_value_is_named_but_not_repeated(variable: str, value: str) -> None:
     with pytest.raises(BadSettings, match=f"^{variable}: ") as refused:
-        read(Settings, GIVEN | {variable: value})
+        read_settings(Settings, GIVEN | {variable: value})
     assert value not in str(refused.value).removeprefix(variable).split()
 
 
 def test_a_missing_variable_is_named() -> None:
     with pytest.raises(BadSettings, match="^BERTH_DATA: Field required"):
-        read(Settings, {"BERTH_KAFKA": "127.0.0.1:9092"})
+        read_settings(Settings, {"BERTH_KAFKA": "127.0.0.1:9092"})
 
 
 def test_a_secret_is_read_from_the_file_that_is_named(tmp_path: Path) -> None:
     secret = tmp_path / "dsn"
     secret.write_text("postgresql://berth:s3cret@db/berth\n")
-    settings = read(GatewaySettings, GIVEN | {"BERTH_POSTGRES_FILE": str(secret)})
+    settings = read_settings(GatewaySettings, GIVEN | {"BERTH_POSTGRES_FILE": str(secret)})
     assert settings.postgres == "postgresql://berth:s3cret@db/berth"
 
 
 def test_a_setting_whose_own_name_ends_in_file_is_not_read_from_one() -> None:
     given = GIVEN | {"BERTH_POSTGRES": "dsn", "BERTH_SNAPSHOT_FILE": "snapshot.bin"}
-    assert read(GatewaySettings, given).snapshot_file == "snapshot.bin"
+    assert read_settings(GatewaySettings, given).snapshot_file == "snapshot.bin"
 
 
 def test_a_value_beside_its_file_is_refused(tmp_path: Path) -> None:
     given = GIVEN | {"BERTH_POSTGRES": "dsn", "BERTH_POSTGRES_FILE": str(tmp_path / "dsn")}
     (tmp_path / "dsn").write_text("other")
     with pytest.raises(BadSettings, match="given twice"):
-        read(GatewaySettings, given)
+        read_settings(GatewaySettings, given)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadSettings, match="^BERTH_POSTGRES_FILE: .*No such file"):
-        read(GatewaySettings, GIVEN | {"BERTH_POSTGRES_FILE": str(tmp_path / "none")})
+        read_settings(GatewaySettings, GIVEN | {"BERTH_POSTGRES_FILE": str(tmp_path / "none")})
 
 
 def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
-    code = "import os; from shared.settings import *; read(Settings, os.environ)"
+    code = "import os; from shared.settings import *; read_settings(Settings, os.environ)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=GIVEN | {"BERTH_TYPO": "1", "PYTHONPATH": os.getcwd()},
@@ -105,7 +107,7 @@ def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Pa
     secret, ca = tmp_path / "secret", tmp_path / "certificates"
     secret.write_text("a-password-that-nobody-may-see\n")
     certificates.make(ca)
-    settings = read(
+    settings = read_settings(
         Settings,
         GIVEN
         | {
@@ -136,5 +138,5 @@ def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Pa
 )
 def test_credentials_that_are_not_whole_end_the_start(given: dict[str, str], says: str) -> None:
     with pytest.raises(BadSettings, match=says) as refused:
-        read(Settings, GIVEN | given)
+        read_settings(Settings, GIVEN | given)
     assert "hush" not in str(refused.value) and "\n" not in str(refused.value)

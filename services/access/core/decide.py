@@ -24,7 +24,7 @@ class Access:
     """
 
     ledger = "access"
-    hears = CONSUMED_EVENTS["access"]
+    consumed_events = CONSUMED_EVENTS["access"]
 
     def __init__(self, lanes: int = LANES) -> None:
         self._lanes = lanes
@@ -36,7 +36,7 @@ class Access:
         for item in inputs:
             match item.message:
                 case Undecodable() as undecodable:
-                    yield item.leads_to(undecodable.rejected())
+                    yield item.decision(undecodable.rejection())
                 case Command() as command if state.answered.is_due(item, self.ledger):
                     yield from self._answer(state, item, command)
 
@@ -53,4 +53,4 @@ class Access:
             case Grant(of, event):
                 yield accept_command(item, of, duplicate=event is None)
                 if event is not None:
-                    yield item.leads_to(event)
+                    yield item.decision(event)

@@ -29,11 +29,11 @@ def cancel_job(state: AdmissionState, item: Input, command: CancelJob) -> Iterat
     match status.phase:
         case "deferred":
             yield accept_command(item, job_id, tenant=status.tenant)
-            yield item.leads_to(
+            yield item.decision(
                 JobCancelled(job_id=job_id, tenant=status.tenant, reason=command.reason)
             )
         case "admitted":
-            yield item.leads_to(
+            yield item.decision(
                 CancelRequested(
                     job_id=job_id,
                     tenant=status.tenant,
@@ -43,7 +43,7 @@ def cancel_job(state: AdmissionState, item: Input, command: CancelJob) -> Iterat
                 )
             )
         case "open":
-            yield item.leads_to(
+            yield item.decision(
                 ArrayCancelRequested(
                     job_id=job_id,
                     tenant=status.tenant,

@@ -27,7 +27,7 @@ class Admission:
     """
 
     ledger = "admission"
-    hears = CONSUMED_EVENTS["admission"]
+    consumed_events = CONSUMED_EVENTS["admission"]
 
     def initial(self, partition: int) -> AdmissionState:
         return AdmissionState(partition)
@@ -44,7 +44,7 @@ class Admission:
                 case Command() as command if state.answered.is_due(item, self.ledger):
                     yield from execute(state, item, command, now)
                 case Undecodable() as undecodable:
-                    yield item.leads_to(undecodable.rejected())
+                    yield item.decision(undecodable.rejection())
         yield from reconsider(state, now, BUDGET_BYTES - spent)
 
     def evolve(self, state: AdmissionState, fact: Fact) -> None:
@@ -81,13 +81,13 @@ def set_quota(state: AdmissionState, item: Input, command: SetQuota) -> Iterator
     duplicate = event == state.quotas.get(command.tenant)
     yield accept_command(item, command.tenant, duplicate=duplicate)
     if not duplicate:
-        yield item.leads_to(event)
+        yield item.decision(event)
 
 
 def reject_submission(item: Input, command: RejectSubmission) -> Iterator[Decision]:
     of = f"{command.topic}/{command.partition}/{command.offset}"
     yield accept_command(item, of, tenant=command.tenant)
-    yield item.leads_to(
+    yield item.decision(
         InputRejected(
             topic=command.topic,
             partition=command.partition,

@@ -25,7 +25,7 @@ def restate_access(state: AdmissionState, inputs: Sequence[Input]) -> Iterator[D
                 weight = noted.weight if noted else 1.0
                 tenants[tenant] = item, TenantNoted(tenant=tenant, active=False, weight=weight)
     if pool is not None and pool[1] != state.pool:
-        yield pool[0].leads_to(pool[1])
+        yield pool[0].decision(pool[1])
     for item, noted in tenants.values():
         if noted != state.tenants.get(noted.tenant):
-            yield item.leads_to(noted)
+            yield item.decision(noted)

@@ -49,9 +49,9 @@ def restate_placement(
     """Attempts and sizes go first: a batch may hold them and the end of their job behind them."""
     changes = collect_changes(state, inputs)
     for item, failed in changes.attempts:
-        yield item.leads_to(attempt_noted(state, item, failed, now))
+        yield item.decision(attempt_noted(state, item, failed, now))
     for item, resized in changes.sizes:
-        yield item.leads_to(JobSizeNoted(job_id=resized.job_id, workers=resized.to_workers))
+        yield item.decision(JobSizeNoted(job_id=resized.job_id, workers=resized.to_workers))
     if changes.joined or changes.left:
         capacity = CapacityNoted(
             pool=state.pool_name, joined=tuple(changes.joined.values()), left=tuple(changes.left)

@@ -89,7 +89,7 @@ def check_own_array(command: SubmitJob) -> Reject | None:
 
 
 def accept_array(item: Input, command: SubmitJob, digest: str) -> Decision:
-    return item.leads_to(
+    return item.decision(
         ArrayAccepted(
             job_id=command.job_id,
             tenant=command.tenant,

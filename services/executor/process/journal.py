@@ -66,11 +66,11 @@ class Journal:
         return list(self._entries.values())
 
     def write(self, entry: Entry) -> None:
-        FAILPOINTS.pass_by("before_journal")
+        FAILPOINTS.hit("before_journal")
         self._file.write(_encoder.encode(entry) + b"\n")
         self._file.flush()
         os.fdatasync(self._file.fileno())
-        FAILPOINTS.pass_by("after_journal")
+        FAILPOINTS.hit("after_journal")
         _apply(self._entries, entry)
         self._lines += 1
         if self._lines > COMPACT_LINES and self._lines > 4 * len(self._entries):

@@ -28,7 +28,7 @@ def close(
         yield refuse_command(item, fault_id, refusal, f"fault_id: {fault_id!r}")
         return
     yield accept_command(item, fault_id)
-    yield item.leads_to(dismissed(fault, reason, false_alarm))
+    yield item.decision(dismissed(fault, reason, false_alarm))
 
 
 def why_not(state: Watch, fault: Fault | None, false_alarm: bool) -> str:

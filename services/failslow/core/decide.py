@@ -22,7 +22,7 @@ class FailSlow:
     """One pool's watch; see `Decider`."""
 
     ledger = "failslow"
-    hears = CONSUMED_EVENTS["failslow"]
+    consumed_events = CONSUMED_EVENTS["failslow"]
 
     def __init__(self, limits: Thresholds | None = None) -> None:
         self.limits = limits or Thresholds()
@@ -44,9 +44,9 @@ class FailSlow:
                     yield from self._compare(state, item, times)
                 case PoolConfigured() as pool if item.source == "access":
                     if pool.partition == state.partition and pool != state.pool:
-                        yield item.leads_to(pool)
+                        yield item.decision(pool)
                 case Undecodable() as bad:
-                    yield item.leads_to(bad.rejected())
+                    yield item.decision(bad.rejection())
 
     def evolve(self, state: Watch, fact: Fact) -> None:
         match fact.event:

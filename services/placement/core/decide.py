@@ -36,7 +36,7 @@ class Placement:
     """The decider of one pool's GPUs; see `Decider`."""
 
     ledger = "placement"
-    hears = CONSUMED_EVENTS["placement"]
+    consumed_events = CONSUMED_EVENTS["placement"]
 
     def initial(self, partition: int) -> Pool:
         return Pool(partition)
@@ -94,7 +94,7 @@ def on_admission(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
 def on_access(pool: Pool, item: Input) -> Iterator[Decision]:
     match item.message:
         case PoolConfigured(partition=pool.partition) as message if message != pool.settings:
-            yield item.leads_to(message)
+            yield item.decision(message)
 
 
 def on_failslow(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
@@ -114,7 +114,7 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
         case PlanReady() as message:
             yield from apply_answer(pool, message, now)
         case Undecodable() as message:
-            yield item.leads_to(message.rejected())
+            yield item.decision(message.rejection())
 
 
 def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
@@ -131,7 +131,7 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                 if job_id in pool.jobs:
                     yield from gangs.ready(pool.jobs[job_id], worker_ranks, item.id)
         case Undecodable() as message:
-            yield item.leads_to(message.rejected())
+            yield item.decision(message.rejection())
 
 
 def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> None:

@@ -28,7 +28,7 @@ class Priority:
     """One pool's order; see `Decider`. `models`: the learned policies, by name."""
 
     ledger = "priority"
-    hears = CONSUMED_EVENTS["priority"]
+    consumed_events = CONSUMED_EVENTS["priority"]
 
     def __init__(self, models: Models | None = None) -> None:
         self._models: Models = models or {}
@@ -43,7 +43,7 @@ class Priority:
             if item.source == "access":
                 yield from restate(state, item)
             elif isinstance(message, Undecodable):
-                yield item.leads_to(message.rejected())
+                yield item.decision(message.rejection())
             elif isinstance(message, Event):
                 note(state, changes, item, message)
         if changes:
@@ -88,10 +88,10 @@ def restate(state: Queue, item: Input) -> Iterator[Decision]:
     match item.message:
         case PoolConfigured(partition=partition) as pool:
             if partition == state.partition and pool != state.pool:
-                yield item.leads_to(pool)
+                yield item.decision(pool)
         case TenantRegistered(tenant=tenant, weight=weight):
             if state.weights.get(tenant) != weight:
-                yield item.leads_to(TenantNoted(tenant=tenant, weight=weight))
+                yield item.decision(TenantNoted(tenant=tenant, weight=weight))
 
 
 def configure(state: Queue, pool: PoolConfigured) -> None:

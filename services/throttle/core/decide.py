@@ -28,7 +28,7 @@ class Throttle:
     """One endpoint; see `Decider`. `queue_limit` bounds the waiting requests of one tenant."""
 
     ledger = "throttle"
-    hears = CONSUMED_EVENTS["throttle"]
+    consumed_events = CONSUMED_EVENTS["throttle"]
 
     def __init__(self, queue_limit: int = QUEUE_LIMIT) -> None:
         self.queue_limit = queue_limit
@@ -44,7 +44,7 @@ class Throttle:
                 case EngineAdvanced(made=made):
                     yield from advance(state, item, made, now)
                 case Undecodable() as undecodable:
-                    yield item.leads_to(undecodable.rejected())
+                    yield item.decision(undecodable.rejection())
                 case _ if item.source == "access":
                     yield from restate_access(state, item)
             yield from start_requests(state, item, now)
@@ -92,7 +92,7 @@ def advance(
     charged = tuple(chargeable(state, made))
     if not charged:
         return
-    yield item.leads_to(TokensCharged(endpoint=state.endpoint_name, made=charged))
+    yield item.decision(TokensCharged(endpoint=state.endpoint_name, made=charged))
     for progress in charged:
         if progress.done:
             request = state.running[progress.request_id]

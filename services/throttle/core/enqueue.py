@@ -37,10 +37,10 @@ def enqueue(
         yield from accept(item, command, duplicate=True)
     elif (rejection := check_request(state, command, queue_limit)) is not None:
         yield from refuse(item, command, rejection)
-        yield item.leads_to(rejected(command, rejection))
+        yield item.decision(rejected(command, rejection))
     else:
         yield from accept(item, command, duplicate=False)
-        yield item.leads_to(queued(state, command, now))
+        yield item.decision(queued(state, command, now))
 
 
 def check_ownership(

@@ -14,13 +14,13 @@ def restate_access(state: EndpointState, item: Input) -> Iterator[Decision]:
     match item.message:
         case EndpointConfigured(partition=partition) as endpoint:
             if partition == state.partition and endpoint != state.endpoint:
-                yield item.leads_to(endpoint)
+                yield item.decision(endpoint)
         case TenantRegistered(tenant=tenant, weight=weight):
             account = state.accounts.get(tenant)
             if account is None or not account.active or account.weight != weight:
-                yield item.leads_to(TenantNoted(tenant=tenant, weight=weight))
+                yield item.decision(TenantNoted(tenant=tenant, weight=weight))
         case TenantRetired(tenant=tenant):
             account = state.accounts.get(tenant)
             if account is not None and account.active:
                 noted = TenantNoted(tenant=tenant, active=False, weight=account.weight)
-                yield item.leads_to(noted)
+                yield item.decision(noted)

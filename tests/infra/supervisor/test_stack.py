@@ -16,7 +16,7 @@ from infra.supervisor.stack import (
     environment,
     step_environment,
 )
-from shared.settings import Settings, read
+from shared.settings import Settings, read_settings
 
 SITE = Site(
     kafka="127.0.0.1:9092",
@@ -48,7 +48,7 @@ def _model(service: Service) -> type[BaseModel]:
 
 @names
 def test_a_service_takes_what_it_is_told(service: Service) -> None:
-    settings = read(_model(service), environment(service, SITE, PORTS))
+    settings = read_settings(_model(service), environment(service, SITE, PORTS))
     assert getattr(settings, "instance", "") == f"{service.name}-0"
 
 

@@ -18,7 +18,7 @@ from shared.contracts.reports import ExecutorReported, NodeRegistered
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 M = TypeVar("M", bound=Model)
 PATIENCE_S = 20.0
@@ -31,8 +31,8 @@ class Twin:
         self.folder = folder
         self.nodes = nodes
         self.broker = MemoryBroker()
-        self.access = LedgerPen(self.broker, "access")
-        self.placement = LedgerPen(self.broker, "placement")
+        self.access = LedgerWriter(self.broker, "access")
+        self.placement = LedgerWriter(self.broker, "placement")
         self.pool = PoolConfigured.model_validate({"partition": 0, "pool": "demo", **pool})
         self.stop = asyncio.Event()
         self.executor: Executor | None = None

@@ -19,7 +19,7 @@ from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
 from tests.services.failslow.gangs import placed, report
 
@@ -60,7 +60,7 @@ class Shell:
             await self.lane.stop()
 
     async def place(self) -> None:
-        pen = LedgerPen(self.broker, "placement")
+        pen = LedgerWriter(self.broker, "placement")
         message = placed("j1").message
         assert isinstance(message, Event)
         for _ in range(8):

@@ -27,7 +27,7 @@ from services.gateway.key_set import (
 from services.gateway.settings import GatewaySettings
 from services.gateway.tokens import BadToken, TokenRules, is_token, verify_token
 from shared.contracts.registry import Bearer
-from shared.settings import BadSettings, read
+from shared.settings import BadSettings, read_settings
 from tests.services.gateway.identity import (
     AUDIENCE,
     ISSUER,
@@ -329,11 +329,11 @@ def test_claims_that_say_nothing_clear_say_nothing(claims: dict[str, object]) ->
 def test_a_half_configured_provider_ends_the_start() -> None:
     given = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d", "BERTH_OIDC_ISSUER": ISSUER}
     with pytest.raises(BadSettings, match="together"):
-        read(GatewaySettings, given)
+        read_settings(GatewaySettings, given)
     with pytest.raises(BadSettings, match="OIDC_KEYS"):
-        read(GatewaySettings, given | {"BERTH_OIDC_KEYS": "http://idp/keys"})
+        read_settings(GatewaySettings, given | {"BERTH_OIDC_KEYS": "http://idp/keys"})
     with pytest.raises(BadSettings, match="OIDC_LEEWAY_S"):
-        read(GatewaySettings, given | {"BERTH_OIDC_LEEWAY_S": "61"})
+        read_settings(GatewaySettings, given | {"BERTH_OIDC_LEEWAY_S": "61"})
 
 
 # ---- the gateway --------------------------------------------------------------------------

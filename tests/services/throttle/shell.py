@@ -25,7 +25,7 @@ from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.spans import Spans
 from shared.testing.ledger import accepted
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
 
 KEY = "acme-1.sesame"
@@ -44,7 +44,7 @@ class Stack:
     def __init__(self, tmp_path: Path, **settings: Any) -> None:
         self.broker = MemoryBroker()
         self.settings = ThrottleSettings(kafka="127.0.0.1:1", data=tmp_path, tick_ms=5, **settings)
-        self.pen = LedgerPen(self.broker, "access")
+        self.pen = LedgerWriter(self.broker, "access")
         self.lane: Lane[EndpointState]
         self.url = ""
         self.access(

@@ -17,7 +17,7 @@ from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.placement import JobCancelled
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 TOPICS_OF_TWO = kept_topics(1, ["ada"])
 JOB = JobCancelled(job_id="a.0", tenant="red")
@@ -57,7 +57,7 @@ def test_kept_is_all_that_cannot_be_made_anew() -> None:
 
 async def test_a_restored_log_is_the_same_log(tmp_path: Path) -> None:
     broker = a_log()
-    pen = LedgerPen(broker, "admission")
+    pen = LedgerWriter(broker, "admission")
     pen.inputs = {"commands-0": 3}
     pen.write([JOB])
     await a_backup(broker, tmp_path / "b")
@@ -71,7 +71,7 @@ async def test_a_restored_log_is_the_same_log(tmp_path: Path) -> None:
 class BusyLog(MemoryLog):
     """While it is copied, a command comes in and is decided."""
 
-    def __init__(self, broker: MemoryBroker, pen: LedgerPen) -> None:
+    def __init__(self, broker: MemoryBroker, pen: LedgerWriter) -> None:
         super().__init__(broker)
         self.pen = pen
 
@@ -87,7 +87,7 @@ class BusyLog(MemoryLog):
 async def test_a_copy_refers_to_nothing_that_it_lacks(tmp_path: Path) -> None:
     """The end of commands is read before that of a ledger that then names a later one."""
     broker = a_log()
-    busy = BusyLog(broker, LedgerPen(broker, "throttle"))
+    busy = BusyLog(broker, LedgerWriter(broker, "throttle"))
     topics = {"commands": 1, "throttle": 1}
     manifest = await save(busy, topics, 1, tmp_path / "b")
     assert {part.topic: part.next for part in manifest.parts} == {"commands": 4, "throttle": 1}
@@ -96,10 +96,10 @@ async def test_a_copy_refers_to_nothing_that_it_lacks(tmp_path: Path) -> None:
 
 async def test_a_record_that_does_not_count_asks_for_nothing(tmp_path: Path) -> None:
     broker = a_log()
-    pen = LedgerPen(broker, "admission")
+    pen = LedgerWriter(broker, "admission")
     pen.inputs = {"commands-0": 3}
     pen.write([JOB])
-    rival = LedgerPen(broker, "admission")
+    rival = LedgerWriter(broker, "admission")
     rival.inputs = {"commands-0": 1 << 40}
     rival.write([JOB])
     await a_backup(broker, tmp_path / "b")

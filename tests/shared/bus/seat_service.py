@@ -6,10 +6,10 @@ import logging
 import os
 
 from shared.bus.host import run_service
-from shared.settings import Settings, read
+from shared.settings import Settings, read_settings
 from shared.testing.ledger import SeatDecider
 
 if __name__ == "__main__":
     logging.basicConfig(level="WARNING")
     failpoint = {k: v for k, v in os.environ.items() if k != "BERTH_FAILPOINT"}
-    run_service(SeatDecider(), settings=read(Settings, failpoint))
+    run_service(SeatDecider(), settings=read_settings(Settings, failpoint))

@@ -14,7 +14,7 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.keys import hash_secret
 from shared.ledger.reader import Accepted
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.patience import until
 
 OLD = KeyCreated(key_id="old", sha256=hash_secret("s"), role="admin", tenant=None)
@@ -53,14 +53,16 @@ def broker() -> MemoryBroker:
 
 
 @pytest.fixture
-def pen(broker: MemoryBroker) -> LedgerPen:
-    made = LedgerPen(broker, "access")
+def pen(broker: MemoryBroker) -> LedgerWriter:
+    made = LedgerWriter(broker, "access")
     made.write([OLD])
     return made
 
 
 @pytest.fixture
-async def access(broker: MemoryBroker, pen: LedgerPen, late: Late) -> AsyncIterator[AccessFollower]:
+async def access(
+    broker: MemoryBroker, pen: LedgerWriter, late: Late
+) -> AsyncIterator[AccessFollower]:
     made = AccessFollower(lambda: MemoryLog(broker))
     running = asyncio.create_task(made.run())
     late.now.set()
@@ -72,7 +74,7 @@ async def access(broker: MemoryBroker, pen: LedgerPen, late: Late) -> AsyncItera
 
 
 async def test_a_key_that_was_made_a_moment_ago_opens(
-    access: AccessFollower, pen: LedgerPen, late: Late
+    access: AccessFollower, pen: LedgerWriter, late: Late
 ) -> None:
     pen.write([NEW])
     asked = asyncio.ensure_future(access.authenticate("new.s"))
@@ -94,7 +96,7 @@ async def test_who_is_known_is_answered_without_asking_the_broker(
 
 
 async def test_a_stranger_does_not_wait_for_ever(
-    access: AccessFollower, pen: LedgerPen, monkeypatch: pytest.MonkeyPatch
+    access: AccessFollower, pen: LedgerWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
     pen.write([NEW])
@@ -102,7 +104,7 @@ async def test_a_stranger_does_not_wait_for_ever(
 
 
 async def test_a_ledger_that_cannot_be_read_is_read_again(
-    broker: MemoryBroker, pen: LedgerPen, monkeypatch: pytest.MonkeyPatch
+    broker: MemoryBroker, pen: LedgerWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access.RETRY_S", 0.01)
     poll, lost = LedgerTail.poll, [KafkaConnectionError(), OSError()]

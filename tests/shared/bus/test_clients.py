@@ -10,9 +10,9 @@ import time
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
-from shared.bus import patience
-from shared.bus.hang_up import hang_up
-from shared.bus.patience import patiently
+from shared.bus import retry
+from shared.bus.retry import retry_while_away
+from shared.bus.stop_client import stop_client
 
 
 class Client:
@@ -38,7 +38,7 @@ class Part:
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_client_that_cannot_stop_neither_holds_nor_ends_who_stops_it(hangs: bool) -> None:
     client = Client(hangs=hangs)
-    await hang_up(client, within_s=0.05)
+    await stop_client(client, within_s=0.05)
     assert client._client.closed
 
 
@@ -101,7 +101,7 @@ def test_a_ledger_that_breaks_in_a_group_of_tasks_ends_the_process_as_broken() -
 async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_is_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
     answers = [KafkaConnectionError(), OSError(), KafkaConnectionError()]
 
     async def ask() -> str:
@@ -109,7 +109,7 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
             raise answers.pop()
         return "here"
 
-    assert await patiently(ask, most_s=60.0) == "here"
+    assert await retry_while_away(ask, most_s=60.0) == "here"
     assert [each.message.partition(":")[0] for each in caplog.records] == [
         "the broker does not answer",
         "the broker answers again",
@@ -119,16 +119,16 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
         raise TopicAuthorizationFailedError
 
     with pytest.raises(TopicAuthorizationFailedError):
-        await patiently(refused, most_s=60.0)
+        await retry_while_away(refused, most_s=60.0)
 
 
 async def test_patience_has_an_end_where_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
 
     async def away() -> None:
         raise KafkaConnectionError
 
     began = time.monotonic()
     with pytest.raises(KafkaConnectionError):
-        await patiently(away, most_s=0.02)
+        await retry_while_away(away, most_s=0.02)
     assert time.monotonic() - began < 30

@@ -11,7 +11,7 @@ from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker
 from shared.contracts.base import UnknownType
 from shared.contracts.jobs import CancelJob
-from shared.ledger.errors import Busy, LaneLost, TailLost, TooLarge
+from shared.ledger.errors import Busy, LaneRevoked, TailLost, TooLarge
 from shared.ledger.record import Record, decode, encode, pack
 from shared.testing.ledger import ALARM, Seats, command
 from tests.shared.bus.conftest import Bench
@@ -180,9 +180,9 @@ async def test_a_lane_that_is_given_up_tells_who_waits_for_an_answer(twin: Bench
     await asyncio.sleep(0.05)
     await lane.revoke()
     await lane.stop()
-    with pytest.raises(LaneLost):
+    with pytest.raises(LaneRevoked):
         await answer
-    with pytest.raises(LaneLost):
+    with pytest.raises(LaneRevoked):
         lane.offer(CancelJob(job_id="m"))
     flaky.before_append = None
     for running, task in twin._running:

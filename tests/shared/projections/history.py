@@ -31,7 +31,7 @@ from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2), command=("run",), env={"A": "1"})
 
@@ -39,8 +39,8 @@ SPEC = JobSpec(name="train", gang=Gang(gpus_per_worker=2), command=("run",), env
 def history(jobs: int = 30) -> MemoryBroker:
     """Ledgers of one pool with one node: a third of the jobs is held, a tenth rejected."""
     broker = MemoryBroker()
-    pens = {name: LedgerPen(broker, name) for name in ("access", "admission", "priority")}
-    placement = LedgerPen(broker, "placement")
+    pens = {name: LedgerWriter(broker, name) for name in ("access", "admission", "priority")}
+    placement = LedgerWriter(broker, "placement")
     pens["access"].write([PoolConfigured(pool="p", partition=0)])
     pens["access"].write([TenantRegistered(tenant="red", default_pool="p", weight=2)])
     placement.write(
@@ -68,7 +68,9 @@ def history(jobs: int = 30) -> MemoryBroker:
     return broker
 
 
-def run_job(admission: LedgerPen, priority: LedgerPen, placement: LedgerPen, number: int) -> None:
+def run_job(
+    admission: LedgerWriter, priority: LedgerWriter, placement: LedgerWriter, number: int
+) -> None:
     job, tenant = f"j{number}", "red"
     if number % 10 == 9:
         admission.write([JobRejected(job_id=job, tenant=tenant, name="train", reason="infeasible")])

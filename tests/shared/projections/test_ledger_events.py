@@ -7,7 +7,7 @@ from shared.contracts.nodes import NodeCordoned, NodeUncordoned
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
 from shared.projections.ledger_events import decode_events
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 
 def accepted_records(broker: MemoryBroker, ledger: str) -> list[Accepted]:
@@ -19,7 +19,7 @@ def accepted_records(broker: MemoryBroker, ledger: str) -> list[Accepted]:
 
 def test_events_keep_the_order_of_their_ledger() -> None:
     broker = MemoryBroker()
-    pen = LedgerPen(broker, "placement")
+    pen = LedgerWriter(broker, "placement")
     pen.write([NodeCordoned(node_id="n1"), NodeUncordoned(node_id="n1")], trace="00-aa")
     pen.scribble(b"not a record")
     pen.write([NodeCordoned(node_id="n2", reason="hot")])
@@ -33,6 +33,6 @@ def test_events_keep_the_order_of_their_ledger() -> None:
 
 def test_the_id_of_an_event_names_its_ledger() -> None:
     broker = MemoryBroker()
-    LedgerPen(broker, "placement").write([NodeUncordoned(node_id="n1")])
+    LedgerWriter(broker, "placement").write([NodeUncordoned(node_id="n1")])
     (event,) = decode_events(accepted_records(broker, "placement"))
     assert event.id == "placement/0/1/0"

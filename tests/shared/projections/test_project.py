@@ -24,7 +24,7 @@ from shared.projections.models import TABLES
 from shared.projections.project import project
 from shared.projections.rebuild import hashes
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.shared.projections.history import SPEC, history, project_all
 
 COLUMNS = """
@@ -52,7 +52,7 @@ async def test_every_table_has_the_columns_and_types_of_its_row_class(database: 
 
 async def test_the_gpu_time_of_every_attempt_is_the_jobs_and_its_tenants(database: str) -> None:
     broker = MemoryBroker()
-    pen, of_red = LedgerPen(broker, "placement"), {"job_id": "j1", "tenant": "red"}
+    pen, of_red = LedgerWriter(broker, "placement"), {"job_id": "j1", "tenant": "red"}
     pen.write([JobEnqueued(**of_red, submitted_at=1, spec=SPEC)])
     pen.write([JobRequeued(**of_red, attempt=2, reason="higher_class", gpu_s=2.5)])
     pen.write([JobRequeued(**of_red, attempt=3, reason="start_failed")])
@@ -82,7 +82,7 @@ async def test_any_batching_gives_the_same_rows(database: str) -> None:
 
 async def test_migrations_and_resizes_are_counted_and_nodes_have_a_health(database: str) -> None:
     broker = history(1)
-    pen = LedgerPen(broker, "placement", 1)
+    pen = LedgerWriter(broker, "placement", 1)
     lease = Allocation(rank=0, node_id="n2", gpus=(0, 1))
     pen.write(
         [

@@ -31,7 +31,7 @@ from shared.projections.project import project
 from shared.projections.rebuild import rebuild
 from shared.projections.roles import GATEWAY, OWNER, PROJECTOR, ROLES, credentials, scram_verifier
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 TENANTS = ("ada", "bob")
 ALL = "SELECT t::text AS t FROM {} t"
@@ -46,7 +46,7 @@ def two_tenants() -> MemoryBroker:
     """Ledgers with every kind of row of two tenants; each id and text names its tenant."""
     broker = MemoryBroker()
     names = ("access", "admission", "priority", "placement", "failslow", "throttle")
-    pens = {name: LedgerPen(broker, name) for name in names}
+    pens = {name: LedgerWriter(broker, name) for name in names}
     pens["access"].write(
         [
             PoolConfigured(pool="p", partition=0),
@@ -75,7 +75,7 @@ def two_tenants() -> MemoryBroker:
     return broker
 
 
-def write_rows_of(tenant: str, pens: dict[str, LedgerPen]) -> None:
+def write_rows_of(tenant: str, pens: dict[str, LedgerWriter]) -> None:
     done, waits, spec = f"{tenant}-done", f"{tenant}-waits", JobSpec(name=f"{tenant}-name")
     admitted = [
         JobAdmitted(job_id=job, tenant=tenant, submitted_at=1, spec=spec) for job in (done, waits)

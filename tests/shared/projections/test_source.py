@@ -13,12 +13,12 @@ from shared.contracts.topics import LEDGERS
 from shared.ledger.reader import Cursor
 from shared.projections.ledger_events import LedgerBatch
 from shared.projections.source import LedgerPartition, Source, ledger_partitions, prefetch
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 
 
 def three_records() -> MemoryBroker:
     broker = MemoryBroker()
-    pen = LedgerPen(broker, "placement")
+    pen = LedgerWriter(broker, "placement")
     for name in ("n1", "n2", "n3"):
         pen.write([NodeCordoned(node_id=name)])
     return broker

@@ -45,7 +45,7 @@ from shared.projections.database import connect
 from shared.projections.migrate import migrate
 from shared.projections.project import project
 from shared.projections.source import Source
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from shared.verify.reading import InstallationLog
 from shared.verify.run import VerifyReport, verify
 
@@ -62,8 +62,8 @@ class World:
 
     def __init__(self) -> None:
         self.broker = MemoryBroker()
-        self.admission = LedgerPen(self.broker, "admission")
-        self.placement = LedgerPen(self.broker, "placement")
+        self.admission = LedgerWriter(self.broker, "admission")
+        self.placement = LedgerWriter(self.broker, "placement")
         self.published = 0
         self.command(
             "c1", SubmitJob(job_id="j1", tenant="red", pool="p", idempotency_key="1", spec=SPEC)

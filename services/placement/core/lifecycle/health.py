@@ -53,7 +53,7 @@ def health_noted(
     event = NodeHealthNoted(
         node_id=node_id, fault_id=fault_id, slowdown=slowdown, health=1 / worst, until=until
     )
-    return item.leads_to(event) if item else Decision(event)
+    return item.decision(event) if item else Decision(event)
 
 
 def forget_faults(pool: Pool, now: int) -> Iterator[Decision]:

@@ -16,7 +16,7 @@ def enqueue(pool: Pool, message: JobAdmitted, item: Input) -> Iterator[Decision]
     """Enqueue a job that is not known yet."""
     if message.job_id in pool.jobs:
         return
-    yield item.leads_to(
+    yield item.decision(
         construct(
             JobEnqueued,
             job_id=message.job_id,

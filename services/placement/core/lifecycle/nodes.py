@@ -131,8 +131,8 @@ def change_cordon(
     node_id, draining = message.node_id, pool.cordons.get(message.node_id)
     match message:
         case UncordonNode() if draining is not None:
-            yield item.leads_to(NodeUncordoned(node_id=node_id))
+            yield item.decision(NodeUncordoned(node_id=node_id))
         case CordonNode(reason=reason) if draining is None:
-            yield item.leads_to(NodeCordoned(node_id=node_id, reason=reason))
+            yield item.decision(NodeCordoned(node_id=node_id, reason=reason))
         case DrainNode(reason=reason) if not draining:
-            yield item.leads_to(NodeCordoned(node_id=node_id, draining=True, reason=reason))
+            yield item.decision(NodeCordoned(node_id=node_id, draining=True, reason=reason))

@@ -20,7 +20,7 @@ def note_ranks(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decisi
     holders = pool.running if pool.is_ranked else {}
     running = tuple([e for e in message.running if e.job_id in holders])
     if useful or running:
-        yield item.leads_to(
+        yield item.decision(
             construct(
                 RanksNoted,
                 pool=pool.name,

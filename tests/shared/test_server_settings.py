@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from infra.security import certificates
 from services.gateway.settings import GatewaySettings
 from services.throttle.settings import ThrottleSettings
-from shared.listening import Listening, is_loopback, server_tls
-from shared.settings import BadSettings, read
+from shared.server_settings import ServerSettings, is_loopback, server_tls
+from shared.settings import BadSettings, read_settings
 
 GIVEN = {"BERTH_KAFKA": "k:1", "BERTH_DATA": "/d"}
 PAIR = {"BERTH_TLS_CERT": "/c", "BERTH_TLS_KEY": "/k"}
@@ -25,29 +25,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def given(cert: Path, key: Path) -> Listening:
-    return read(Listening, GIVEN | {"BERTH_TLS_CERT": str(cert), "BERTH_TLS_KEY": str(key)})
+def given(cert: Path, key: Path) -> ServerSettings:
+    return read_settings(
+        ServerSettings, GIVEN | {"BERTH_TLS_CERT": str(cert), "BERTH_TLS_KEY": str(key)}
+    )
 
 
 @both
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gateway", "192.168.1.1"])
 def test_a_network_hears_no_keys_in_the_clear_unless_that_is_said(
-    model: type[Listening], host: str
+    model: type[ServerSettings], host: str
 ) -> None:
     with pytest.raises(BadSettings, match="in the clear"):
-        read(model, GIVEN | {"BERTH_HOST": host})
-    read(model, GIVEN | {"BERTH_HOST": host, "BERTH_PLAIN_HTTP": "anywhere"})
-    read(model, GIVEN | PAIR | {"BERTH_HOST": host})
+        read_settings(model, GIVEN | {"BERTH_HOST": host})
+    read_settings(model, GIVEN | {"BERTH_HOST": host, "BERTH_PLAIN_HTTP": "anywhere"})
+    read_settings(model, GIVEN | PAIR | {"BERTH_HOST": host})
     assert not is_loopback(host)
 
 
 @both
-def test_the_loopback_may_be_plain_and_half_a_pair_is_refused(model: type[Listening]) -> None:
+def test_the_loopback_may_be_plain_and_half_a_pair_is_refused(model: type[ServerSettings]) -> None:
     for host in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
-        assert server_tls(read(model, GIVEN | {"BERTH_HOST": host})) is None
+        assert server_tls(read_settings(model, GIVEN | {"BERTH_HOST": host})) is None
     for name, value in PAIR.items():
         with pytest.raises(BadSettings, match="together"):
-            read(model, GIVEN | {name: value})
+            read_settings(model, GIVEN | {name: value})
 
 
 def test_a_certificate_that_cannot_serve_is_named_and_nobody_is_asked_for_a_password(

@@ -46,7 +46,7 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, OSError | TimeoutError)
 
 
-async def patiently(ask: Callable[[], Awaitable[T]], most_s: float) -> T:
+async def retry_while_away(ask: Callable[[], Awaitable[T]], most_s: float) -> T:
     """What `ask` answers; asked again while the broker is away, for that long at most."""
     ends_s, pause_s = time.monotonic() + most_s, FIRST_PAUSE_S
     while True:

@@ -13,7 +13,7 @@ from pydantic_core.core_schema import ValidationInfo
 from shared.settings import BadSettings, Settings
 
 
-class Listening(Settings):
+class ServerSettings(Settings):
     """`BERTH_` variables of a service that is asked over HTTP, with keys in the requests."""
 
     host: str = Field(default="127.0.0.1", description="Where it listens; loopback by default")
@@ -52,7 +52,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def server_tls(settings: Listening) -> ssl.SSLContext | None:
+def server_tls(settings: ServerSettings) -> ssl.SSLContext | None:
     """TLS 1.2 or later by the service's certificate; None where plain HTTP is spoken.
 
     Raises BadSettings: a file that cannot be read, or holds no certificate with its key.

@@ -35,7 +35,7 @@ NOT_LET_IN = (
 """A wrong password or user, or a certificate, ours or theirs, that is not good."""
 
 
-async def check_let_in(connection: Connection) -> None:
+async def check_authentication(connection: Connection) -> None:
     """Raises Forbidden where a server of a guarded broker refuses us; else says nothing."""
     if connection.ca is None:
         return

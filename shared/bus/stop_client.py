@@ -12,7 +12,7 @@ STOP_S = 5.0
 log = logging.getLogger(__name__)
 
 
-async def hang_up(client: Any, within_s: float = STOP_S) -> None:
+async def stop_client(client: Any, within_s: float = STOP_S) -> None:
     """Stop a consumer or a producer; returns in time, whatever state it is in.
 
     aiokafka 0.14 raises CancelledError out of `stop` when one of its own tasks was cancelled before
