@@ -111,7 +111,8 @@ def _restored(folder: Path, data: Path, manifest: Manifest) -> None:
 def _load(stack: RunningStack, folder: Path, tenants: list[str]) -> None:
     from cli.bring_up import make_topics
     from infra.broker.topics import connect
-    from infra.security.acls import RESTORE, restorer
+    from infra.security.acls import restorer
+    from infra.security.rights import RESTORE
 
     make_topics(stack, tenants)
     admin = connect(stack.connection("admin"))

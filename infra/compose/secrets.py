@@ -1,4 +1,4 @@
-"""Makes the secrets of docker-compose.yml once, as files that only this user can reach."""
+"""Creates the secrets of docker-compose.yml as files below a closed directory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from infra.security import acls, certificates, kafka_users
+from infra.security import certificates, kafka_users, rights
 
 PASSWORD, DSN, GRAFANA = "postgres_password", "postgres_dsn", "grafana_password"
 ROLES = ("projector", "gateway")
-"""Services that have a role of their own in Postgres, and so an address of their own."""
+"""Services with a role, and so an address, of their own in Postgres."""
 CERTIFICATES = "certificates"
 INSIDE_CA = "/run/secrets/ca_crt"
-"""Where a container finds the CA that it trusts."""
+"""Path of the certificate authority inside a container."""
 READABLE = 0o444
-"""The folder is closed; inside a container the reader is another user, so the files are not."""
+"""Mode of the files: the directory is closed, and containers read as another user."""
 
 
 def make(folder: Path) -> None:
-    """Write what is missing, renew certificates; passwords stay, for their servers know them."""
+    """Write missing secrets and renew certificates; existing passwords are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    certificates.make(folder / CERTIFICATES, certificates.Wish(key_mode=READABLE))
-    kafka_users.make(folder, acls.users(), READABLE)
+    certificates.make(folder / CERTIFICATES, certificates.CertificateOptions(key_mode=READABLE))
+    kafka_users.make(folder, rights.users(), READABLE)
     for name in (PASSWORD, GRAFANA):
         if not (folder / name).exists():
             _write(folder / name, secrets.token_urlsafe(32))
@@ -35,21 +35,21 @@ def make(folder: Path) -> None:
 
 
 def outside(dsn: str, port: int, ca: Path) -> str:
-    """The same address as a program on this machine reaches it."""
+    """Return the database address for a program on this machine."""
     return dsn.replace("@postgres:5432/", f"@127.0.0.1:{port}/").replace(INSIDE_CA, str(ca))
 
 
 def forget(folder: Path) -> None:
-    """Everything that `make` made; what else lies there stays."""
+    """Remove what `make` created; other files stay."""
     names = [PASSWORD, GRAFANA, DSN, *(f"{DSN}_{role}" for role in ROLES)]
     paths = [folder / name for name in names]
-    paths += [kafka_users.path_of(folder, user) for user in acls.users()]
+    paths += [kafka_users.path_of(folder, user) for user in rights.users()]
     for path in (*paths, *(folder / CERTIFICATES).glob("*")):
         path.unlink(missing_ok=True)
 
 
 def _address(path: Path, user: str, password: str) -> None:
-    """One that is there keeps its password; one of before TLS is written anew with it."""
+    """Write a database address; an existing password is kept."""
     old = path.read_text().strip() if path.exists() else ""
     if "sslmode=" in old:
         return
@@ -66,7 +66,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """`python -m infra.compose.secrets FOLDER`"""
+    """Run `python -m infra.compose.secrets FOLDER`."""
     parser = argparse.ArgumentParser(prog="python -m infra.compose.secrets", description=__doc__)
     parser.add_argument("folder", type=Path)
     make(parser.parse_args().folder)

@@ -1,6 +1,6 @@
-"""`python -m infra.drills.crash SERVICE`: kill -9 a service of a stack; says when it is back.
+"""`python -m infra.drills.crash SERVICE`: kill a service with SIGKILL and time its recovery.
 
-`BERTH_HOME` names the stack: a folder of `berth up` or `berth demo`, or that of the containers.
+`BERTH_HOME` is the data directory of `berth up`, `berth demo` or the containers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ KILL_ALL = (
     "pids = {int(name) for name in os.listdir('/proc') if name.isdigit()} - {1, os.getpid()}\n"
     "[os.kill(pid, signal.SIGKILL) for pid in pids]"
 )
-"""Docker's init is process 1 and ends with its child; the restart policy sees a crash."""
+"""Shell command that kills all processes of a container but Docker's init."""
 
 
 def crash(folder: Path, service: str) -> float:
-    """Seconds until the service was well again; raises DidNotStart where it is not."""
+    """Kill a service; return the seconds until it is ready again. Raises DidNotStart."""
     began = time.monotonic()
     if load(folder.resolve()).ports:
         _crash_process(folder, service)
@@ -39,7 +39,7 @@ def crash(folder: Path, service: str) -> float:
 
 
 def _crash_process(folder: Path, service: str) -> None:
-    """A process of the supervisor; 0 is the pid of one that is being restarted."""
+    """Kill a process of the supervisor and return a check that it is ready again."""
     before = _until(lambda: supervise.pid_of(folder, service), service)
     os.kill(before, signal.SIGKILL)
     _until(lambda: supervise.pid_of(folder, service) not in (0, before), service)
@@ -47,34 +47,34 @@ def _crash_process(folder: Path, service: str) -> None:
 
 
 def _crash_container(service: str) -> None:
-    found = [each for each in compose.containers() if each.service == service]
-    if not found:
+    containers_now = [each for each in compose.containers() if each.service == service]
+    if not containers_now:
         raise DidNotStart(f"no container of a service {service}")
-    before = _restarts(found[0].id)
-    kill_all(found[0].id)
-    _until(lambda: _restarts(found[0].id) > before, service)
+    before = _restarts(containers_now[0].id)
+    kill_all(containers_now[0].id)
+    _until(lambda: _restarts(containers_now[0].id) > before, service)
     compose.wait_well((service,), BACK_S)
 
 
 def kill_all(container_id: str) -> None:
-    """Every process of the container but its init; the exec itself may die with them."""
+    """Kill the processes of a container and return a check that it is healthy again."""
     subprocess.run(
         ["docker", "exec", container_id, "python", "-c", KILL_ALL], capture_output=True, check=False
     )
 
 
 def _restarts(container_id: str) -> int:
-    asked = ["docker", "inspect", "--format", "{{.RestartCount}}", container_id]
-    return int(subprocess.run(asked, capture_output=True, check=True).stdout)
+    command = ["docker", "inspect", "--format", "{{.RestartCount}}", container_id]
+    return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 def _until(what: Callable[[], int], service: str) -> int:
     ends = time.monotonic() + BACK_S
-    while not (found := what()):
+    while not (containers_now := what()):
         if time.monotonic() > ends:
             raise DidNotStart(f"{service} did not come back within {BACK_S:.0f} s")
         time.sleep(POLL_S)
-    return found
+    return containers_now
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A bad network on the loopback: a proxy that delays, cuts, or leaves connections half open."""
+"""A faulty network on the loopback: a proxy that delays, cuts or half-opens connections."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CHUNK = 64 * 1024
 
 
 class Proxy:
-    """Between clients and one server; `mode` may change at any time, for open connections too.
+    """A proxy in front of one server; `mode` may change at any time, also for open connections.
 
-    `slow` delays each piece by `delay_s`; `cut` closes what is open and takes nothing new;
-    `half_open` swallows all that is sent, in both directions, and keeps every socket open.
+    `slow` delays each chunk by `delay_s`; `cut` closes connections and accepts none; `half_open`
+    discards data in both directions and keeps sockets open.
     """
 
     def __init__(self, target: int | Path, delay_s: float = 0.05) -> None:
-        """`target` is a port of the loopback, or the path of a socket."""
+        """Create a proxy; `target` is a loopback port or the path of a socket."""
         self._target = target
         self._delay_s = delay_s
         self._mode: Mode = "good"

@@ -1,4 +1,4 @@
-"""The dashboards of Berth. Every metric is one of `shared/telemetry/metric_names.py`."""
+"""The dashboards; every metric is listed in `shared/telemetry/metric_names.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def q(expression: str, legend: str = "") -> Query:
 
 
 def rate(name: str, by: str, where: str = "") -> str:
-    """Of a counter, per second."""
+    """Return the PromQL rate of a counter, per second."""
     return f"sum by ({by}) (rate({name}{{{where}}}[{RANGE}]))"
 
 

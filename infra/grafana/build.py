@@ -1,4 +1,4 @@
-"""Writes the dashboards' JSON: `python -m infra.grafana.build`."""
+"""`python -m infra.grafana.build`: write the dashboards' JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent / "dashboards"
 
 
 def files() -> dict[str, str]:
-    """Name -> text of every dashboard."""
+    """Return the JSON text of each dashboard by name."""
     return {
         f"{board.uid}.json": json.dumps(rendered(board), indent=1, sort_keys=True) + "\n"
         for board in BOARDS

@@ -1,4 +1,4 @@
-"""A dashboard as data: rows of panels, each with its queries, laid out and numbered by itself."""
+"""A dashboard as data: rows of panels with queries, laid out and numbered automatically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = {"type": "prometheus", "uid": "berth"}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """PromQL, and how each series is called."""
+    """A PromQL query and the legend of its series."""
 
     expression: str
     legend: str = ""
@@ -25,7 +25,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`warn` is the value from which on it is drawn red."""
+    """A panel; values from `warn` on are drawn red."""
 
     title: str
     queries: Sequence[Query]
@@ -38,17 +38,17 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """`uid` is also the name of its file."""
+    """A dashboard; `uid` is also its file name."""
 
     uid: str
     title: str
     panels: Sequence[Panel]
     variables: Sequence[tuple[str, str]] = field(default=())
-    """Name and the query of its values, as in `label_values(metric, label)`."""
+    """A template variable: name and query, as in `label_values(metric, label)`."""
 
 
 def rendered(board: Board) -> Json:
-    """What Grafana's provisioning reads."""
+    """Return the dashboard as Grafana's provisioning reads it."""
     return {
         "uid": board.uid,
         "title": board.title,
@@ -63,7 +63,7 @@ def rendered(board: Board) -> Json:
 
 
 def _laid_out(panels: Iterable[Panel]) -> Iterator[Json]:
-    """From left to right, a new line where the next one does not fit."""
+    """Return grid positions from left to right, wrapping to a new row."""
     x = y = 0
     for number, panel in enumerate(panels, start=1):
         if x + panel.width > COLUMNS:

@@ -1,9 +1,9 @@
-"""`python -I -S run.py COMMAND...`: runs it, passes signals on, and ends as it ends; but for 71.
+"""`python -I -S run.py COMMAND...`: run a command, forward signals, exit with its code; but for 71.
 
-A service that ends so has met a ledger from which it must not go on (`shared/bus/fatal.py`), and
-started again it would only say so again. Docker's restart policies know no exit codes: so this
-process stays, nobody answers the health check, and a person who has looked restarts the container.
-Nothing to import, as it stands beside every service.
+Exit code 71 means a ledger that must not be appended to (`shared/bus/fatal.py`); a restart would
+fail again. Docker's restart policies ignore exit codes, so this process stays, the health check
+fails, and an operator restarts the container. It imports little, since one runs beside every
+service.
 """
 
 import os
@@ -16,7 +16,7 @@ STAYS = "stopped for good, as said above; `docker restart` this container once t
 
 
 def main(command: list[str]) -> int:
-    """The exit code; that of a shell where a signal ended the command."""
+    """Run the command; return its exit code, 128 + n if signal n ended it."""
     child = os.posix_spawnp(command[0], command, os.environ, setsid=True)
 
     def pass_on(number: int, _: object) -> None:
@@ -32,7 +32,7 @@ def main(command: list[str]) -> int:
 
 
 def _stay(child: int) -> None:
-    """Until it is told to end; nothing of the command goes on meanwhile."""
+    """Kill what is left of the command and wait for a signal."""
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_DFL)
     with suppress(ProcessLookupError):

@@ -1,1 +1,1 @@
-"""What any part needs of the machine: child processes and folders."""
+"""Child processes and directories, shared by all parts."""

@@ -1,4 +1,4 @@
-"""One child process: in its own group, watched until ready, stopped with all it began."""
+"""A child process in its own group: started, awaited until ready, and stopped as a group."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LEAST_PORT = 20_000
 
 
 class DidNotStart(Exception):
-    """The process ended, or was not ready in time; the message carries the end of its log."""
+    """The process ended or was not ready in time; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process that was started; `stop` leaves nothing of its group behind."""
+    """A running process; `stop` ends its whole group."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -37,7 +37,7 @@ class Running:
         return self.process.pid
 
     def wait_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
-        """Return once `is_ready()`; a process that ends before, or is too slow, is stopped."""
+        """Wait until `is_ready()`; stop the process on timeout. Raises DidNotStart."""
         ends = time.monotonic() + timeout_s
         while not is_ready():
             if self.process.poll() is not None or time.monotonic() > ends:
@@ -46,7 +46,7 @@ class Running:
             time.sleep(POLL_S)
 
     def stop(self, grace_s: float = 15) -> None:
-        """Ask, wait, then kill the whole group; stopping twice does nothing."""
+        """Terminate, wait, then kill the group; idempotent."""
         if self.process.poll() is None:
             self.process.send_signal(self.stop_signal)
             try:
@@ -73,7 +73,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
 ) -> Running:
-    """Start `command` with its output in `log`; it dies with the thread that started it."""
+    """Start `command` with its output in `log`; it ends with the thread that started it."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         process = subprocess.Popen(
@@ -88,10 +88,10 @@ def spawn(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on; all held until all are known.
+    """Return `count` different free loopback ports.
 
-    None of those that the system lends to outgoing connections, where it says which these are: a
-    stack makes a hundred of them while it starts, and one may take a port before its service does.
+    Ports of the system's ephemeral range are left out: an outgoing connection could take one before
+    its service binds it.
     """
     held: list[socket.socket] = []
     candidates = _unlent()
@@ -109,23 +109,23 @@ def free_ports(count: int) -> list[int]:
 
 
 def _unlent() -> Iterator[int]:
-    """In any order, each once; none where the system does not say."""
+    """Return the ephemeral port range in random order, empty if the system does not publish it."""
     with suppress(OSError):
         lent_from = int(LENT.read_text().split()[0])
         yield from random.sample(range(LEAST_PORT, lent_from), max(0, lent_from - LEAST_PORT))
 
 
 def is_open(port: int) -> bool:
-    """Does somebody listen on this port of the loopback?"""
+    """Return whether a server listens on a loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def tied(end: str) -> list[str]:
-    """A prefix: the command gets this signal when who started it ends, be it by `kill -9`.
+    """Return a command prefix: the command gets this signal when its parent ends, even by SIGKILL.
 
-    Only Linux can promise that; elsewhere the prefix is empty.
+    Linux only; elsewhere the prefix is empty.
     """
     setpriv = shutil.which("setpriv")
     return [setpriv, f"--pdeathsig={end}"] if setpriv else []

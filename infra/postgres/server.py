@@ -1,9 +1,8 @@
-"""The embedded Postgres: real server binaries from a wheel, reached over a private unix socket.
+"""The embedded Postgres: server binaries from a wheel, reached over a private unix socket.
 
-Nobody enters without a password (SCRAM), on the socket neither. Each role's lies in a file of its
-own, made at the first start, and an address names that file instead of holding the secret. The
-wheel's server knows no TLS, so with `Tls` it is Debian's: it listens on the loopback too, for TLS
-alone.
+Every connection needs a password (SCRAM). Passwords are files created at the first start, and an
+address names the file instead of holding the secret. The wheel's server has no TLS: with
+`LoopbackTls` Debian's server runs and also listens on the loopback, for TLS only.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from infra.machine.process import DidNotStart, Running, spawn, tied
 USER = DATABASE = "berth"
 PROJECTOR, GATEWAY = "berth_projector", "berth_gateway"
 USERS = (USER, PROJECTOR, GATEWAY)
-"""The installation's own account, which makes the others, and the services that have tables."""
+"""Roles: the owner of the installation, and the services that have tables."""
 DEBIAN = Path("/usr/lib/postgresql")
 STOP_SIGNAL = signal.SIGINT
 PORT = 5432
-"""Of the socket's name; with TLS it is that of the loopback."""
+"""Port in the socket's name; with TLS also that of the loopback."""
 # Read models can be rebuilt from the log, so a commit need not wait for the disk.
 OPTIONS = {
     "listen_addresses": "",
@@ -47,16 +46,16 @@ TLS_ENTRANCES = "hostssl all all all scram-sha-256\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
-    """A loopback port, and the folder of its certificate (`infra.security.certificates`)."""
+class LoopbackTls:
+    """A loopback port, and the directory of its certificate (`infra.security.certificates`)."""
 
     port: int
     certificates: Path
 
 
-def prepare(data_dir: Path, tls: Tls | None = None) -> None:
-    """Make the cluster and its passwords the first time; as root it belongs to an account without
-    rights. One of the time before passwords is made anew: its tables come back from the log."""
+def prepare(data_dir: Path, tls: LoopbackTls | None = None) -> None:
+    """Create the cluster and its passwords on first use, owned by an unprivileged account if root.
+    A cluster without passwords is recreated: its tables are rebuilt from the log."""
     cluster = data_dir / "cluster"
     if not (cluster / "PG_VERSION").exists() or not _passfile(data_dir, USER).exists():
         _make(data_dir, cluster, _program("initdb", tls))
@@ -67,8 +66,8 @@ def prepare(data_dir: Path, tls: Tls | None = None) -> None:
             _put(cluster / name, (tls.certificates / name).read_text())
 
 
-def command(data_dir: Path, tls: Tls | None = None) -> list[str]:
-    """How the prepared cluster is run in the foreground."""
+def command(data_dir: Path, tls: LoopbackTls | None = None) -> list[str]:
+    """Return the command that runs the prepared cluster."""
     folder = socket_dir(data_dir)
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     _give(folder)
@@ -82,8 +81,8 @@ def command(data_dir: Path, tls: Tls | None = None) -> list[str]:
     return [*prefix, str(_program("postgres", tls)), "-D", str(cluster), *settings]
 
 
-def start(data_dir: Path, tls: Tls | None = None) -> tuple[Running, str]:
-    """A server with an empty or kept database, and the address of its own account."""
+def start(data_dir: Path, tls: LoopbackTls | None = None) -> tuple[Running, str]:
+    """Start a server; return it with the address of the owner's account."""
     prepare(data_dir, tls)
     run = command(data_dir, tls)
     running = spawn("postgres", run, data_dir / "postgres.log", stop_signal=STOP_SIGNAL)
@@ -94,16 +93,15 @@ def start(data_dir: Path, tls: Tls | None = None) -> tuple[Running, str]:
 
 
 def dsn(data_dir: Path, database: str = DATABASE, user: str = USER, *, port: int = PORT) -> str:
-    """The address for asyncpg, without a secret in it; for SQLAlchemy put `+asyncpg` behind
-    `postgresql`."""
+    """Return the address for asyncpg, without a secret; SQLAlchemy takes `postgresql+asyncpg`."""
     named = {"host": str(socket_dir(data_dir)), "passfile": str(_passfile(data_dir, user))}
     if port != PORT:
         named["port"] = str(port)
     return f"postgresql://{user}@/{database}?{_query(named)}"
 
 
-def tls_dsn(data_dir: Path, tls: Tls, database: str = DATABASE, user: str = USER) -> str:
-    """The same database over TCP: the server must prove with the CA's word that it is this host."""
+def tls_dsn(data_dir: Path, tls: LoopbackTls, database: str = DATABASE, user: str = USER) -> str:
+    """Return the address over TCP with verification of the server's certificate."""
     named = {
         "passfile": str(_passfile(data_dir, user)),
         "sslmode": "verify-full",
@@ -113,20 +111,20 @@ def tls_dsn(data_dir: Path, tls: Tls, database: str = DATABASE, user: str = USER
 
 
 def is_ready(data_dir: Path, port: int = PORT) -> bool:
-    """Does the server take connections?"""
-    asked = [str(_bin("pg_isready")), "-q", *_where(data_dir, port)]
+    """Return whether the server accepts connections."""
+    command = [str(_bin("pg_isready")), "-q", *_where(data_dir, port)]
     if not (socket_dir(data_dir) / f".s.PGSQL.{port}").exists():
         return False
-    return subprocess.run(asked, check=False, env={}).returncode == 0
+    return subprocess.run(command, check=False, env={}).returncode == 0
 
 
 def create_database(data_dir: Path, database: str = DATABASE, *, port: int = PORT) -> None:
-    """Create the database unless it is there; it is nobody's who was not given it."""
+    """Create the database if missing, and revoke the public's right to connect."""
     where = _where(data_dir, port)
     env = {"PGPASSFILE": str(_passfile(data_dir, USER))}
     psql = [str(_bin("psql")), *where, "-Atc"]
-    asked = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608
-    if _run([*psql, asked, "postgres"], env).strip() != "1":
+    command = f"SELECT 1 FROM pg_database WHERE datname = '{database}'"  # noqa: S608
+    if _run([*psql, command, "postgres"], env).strip() != "1":
         _run([str(_bin("createdb")), *where, database], env)
 
 
@@ -165,7 +163,7 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
         _write(path, f"*:*:*:{user}:{password}\n")
 
 
-def _tls_options(tls: Tls) -> dict[str, str]:
+def _tls_options(tls: LoopbackTls) -> dict[str, str]:
     return {
         "listen_addresses": "127.0.0.1",
         "port": str(tls.port),
@@ -185,7 +183,7 @@ def _query(named: Mapping[str, str]) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """For the server's account alone."""
+    """Write a file readable by the server's account only."""
     path.unlink(missing_ok=True)
     _write(path, text)
     _give(path)
@@ -196,14 +194,14 @@ def _write(path: Path, text: str) -> None:
         out.write(text)
 
 
-def _program(name: str, tls: Tls | None) -> Path:
-    """Of the server: the wheel's, or Debian's newest where TLS is wanted."""
+def _program(name: str, tls: LoopbackTls | None) -> Path:
+    """Return a server binary: the wheel's, or Debian's newest with TLS."""
     if tls is None:
         return _bin(name)
-    found = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
-    if not found:
+    candidates = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    if not candidates:
         raise DidNotStart(f"TLS needs a Postgres that knows it: no {DEBIAN}/*/bin/{name}")
-    return found[-1]
+    return candidates[-1]
 
 
 def _bin(name: str) -> Path:
@@ -215,7 +213,7 @@ def _bin(name: str) -> Path:
 
 
 def _account(cluster: Path) -> list[str]:
-    """Postgres refuses to be root: a prefix that makes it somebody without rights."""
+    """Return a command prefix that drops root, which Postgres refuses to run as."""
     if os.geteuid() != 0:
         return []
     uid, gid = _owner()
@@ -231,10 +229,10 @@ def _account(cluster: Path) -> list[str]:
 def _owner() -> tuple[int, int]:
     for name in ("postgres", "nobody"):
         try:
-            found = pwd.getpwnam(name)
+            candidates = pwd.getpwnam(name)
         except KeyError:
             continue
-        return found.pw_uid, found.pw_gid
+        return candidates.pw_uid, candidates.pw_gid
     raise DidNotStart("root needs an account named postgres or nobody to run Postgres as")
 
 

@@ -1,4 +1,4 @@
-"""`python -m infra.prometheus`: a configuration for the stack that `berth up` started, on stdout.
+"""`python -m infra.prometheus`: print a Prometheus configuration for a stack of `berth up`.
 
 python -m infra.prometheus .berth > prometheus.yml && prometheus --config.file=prometheus.yml
 """
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 def local(stack: RunningStack, every_s: int = 5) -> dict[str, Any]:
-    """As the one for containers, with this machine's ports in place of their names."""
+    """Return the configuration of the containers with the ports of this machine."""
     config: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": f"{every_s}s", "evaluation_interval": f"{every_s}s"}
     config["rule_files"] = [str(FOLDER / name) for name in config["rule_files"]]

@@ -1,4 +1,4 @@
-"""Passwords of the users of Kafka: one file each, closed to others, made once."""
+"""Passwords of Kafka users: one private file each, created once."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 class NoPassword(SystemExit):
-    """A user's password is not where it should be, or cannot be used; one line says which."""
+    """A user's password file is missing or invalid."""
 
 
 def path_of(folder: Path, user: str) -> Path:
-    """The file of one user: what `BERTH_KAFKA_PASSWORD_FILE` of its service names."""
+    """Return the password file of a user (`BERTH_KAFKA_PASSWORD_FILE` of a service)."""
     if not NAME.fullmatch(user):
         raise NoPassword(f"{user[:100]!r} is no name of a Kafka user")
     return folder / f"{PREFIX}{user}"
 
 
 def make(folder: Path, users: Iterable[str], mode: int = 0o600) -> list[str]:
-    """Give each user that has none a password; who got one. What is there stays."""
+    """Create missing passwords; return the users that got one."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return [user for user in users if _made(path_of(folder, user), mode)]
 
 
 def password(folder: Path, user: str) -> str:
-    """Raises NoPassword without quoting what is there."""
+    """Return a user's password. Raises NoPassword without quoting the content."""
     path = path_of(folder, user)
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -43,7 +43,7 @@ def password(folder: Path, user: str) -> str:
 
 
 def new_password() -> str:
-    """256 random bits: no dictionary holds it, whatever the iterations."""
+    """Return a random password of 256 bits."""
     return secrets.token_urlsafe(SECRET_BYTES)
 
 

@@ -1,6 +1,6 @@
-"""`python -m infra.security.supply_chain audit|sbom`: which packages are locked and known unsafe.
+"""`python -m infra.security.supply_chain audit|sbom`: audit the locked packages, list them.
 
-An audit that could not ask is no audit: it says so and ends with 2, never with 0.
+An audit without answers of the advisory service fails with exit code 2.
 """
 
 from __future__ import annotations
@@ -32,37 +32,36 @@ class NotAudited(Exception):
 
 
 def locked(lock: Path) -> set[Package]:
-    """Names, as PEP 503 compares them, and versions; some have one for each Python."""
+    """Return (normalized name, version) of each locked package."""
     return {_package(entry) for entry in _entries(lock.read_text())}
 
 
 def findings(lock: Path, advisories: str = ADVISORIES) -> list[str]:
-    """One line per known weakness of a locked package; raises NotAudited."""
-    told = [each for text in rounds(lock.read_text()) for each in _asked(text, advisories)]
-    answered = {(_normal(each["name"]), each["version"]) for each in told if "vulns" in each}
+    """Return a line per known vulnerability of a locked package. Raises NotAudited."""
+    responses = [item for text in rounds(lock.read_text()) for item in _query(text, advisories)]
+    answered = {(_normal(item["name"]), item["version"]) for item in responses if "vulns" in item}
     if missing := sorted(locked(lock) - answered):
-        raise NotAudited(f"no answer for {', '.join('=='.join(each) for each in missing)}")
+        raise NotAudited(f"no answer for {', '.join('=='.join(item) for item in missing)}")
     return [
-        f"{each['name']} {each['version']}: {bad['id']}, fixed in {bad['fix_versions'] or 'none'}"
-        for each in told
-        for bad in each["vulns"]
+        f"{item['name']} {item['version']}: {bad['id']}, fixed in {bad['fix_versions'] or 'none'}"
+        for item in responses
+        for bad in item["vulns"]
     ]
 
 
 def rounds(text: str) -> list[str]:
-    """The lock for every Python at once: without its conditions, and so that no text names a
-    package twice."""
+    """Split the lock into texts without environment markers that name each package once."""
     made: list[dict[str, str]] = []
     for entry in _entries(MARKER.sub("", text)):
         name, _ = _package(entry)
-        free = next((each for each in made if name not in each), None)
+        free = next((item for item in made if name not in item), None)
         if free is None:
             made.append(free := {})
         free[name] = entry
-    return ["\n".join(each.values()) + "\n" for each in made]
+    return ["\n".join(item.values()) + "\n" for item in made]
 
 
-def _asked(text: str, advisories: str) -> list[dict[str, Any]]:
+def _query(text: str, advisories: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         lock, report = Path(folder) / "lock.txt", Path(folder) / "report.json"
         lock.write_text(text)
@@ -86,29 +85,30 @@ def _asked(text: str, advisories: str) -> list[dict[str, Any]]:
         )
         if not report.exists():
             raise NotAudited(_end(done.stderr))
-        found: list[dict[str, Any]] = json.loads(report.read_text())["dependencies"]
-        return found
+        findings: list[dict[str, Any]] = json.loads(report.read_text())["dependencies"]
+        return findings
 
 
 def audit(locks: Sequence[Path], advisories: str = ADVISORIES) -> int:
-    """Says what it found; what is returned is the process's exit code."""
+    """Print the findings; return the exit code."""
     worst = CLEAN
     for lock in locks:
         try:
-            found = findings(lock, advisories)
+            vulnerabilities = findings(lock, advisories)
         except NotAudited as error:
             _say(f"NOT AUDITED {lock}: {error}")
             worst = NOT_AUDITED
             continue
-        for line in found:
+        for line in vulnerabilities:
             _say(f"UNSAFE {lock}: {line}")
-        _say(f"{lock}: {len(locked(lock))} packages asked for, {len(found)} known weaknesses")
-        worst = max(worst, UNSAFE if found else CLEAN)
+        counts = f"{len(locked(lock))} packages, {len(vulnerabilities)} known vulnerabilities"
+        _say(f"{lock}: {counts}")
+        worst = max(worst, UNSAFE if vulnerabilities else CLEAN)
     return worst
 
 
 def sbom(lock: Path, out: Path) -> None:
-    """CycloneDX 1.6 of every locked package, the same bytes for the same lock."""
+    """Return a reproducible CycloneDX 1.6 document of the locked packages."""
     out.parent.mkdir(parents=True, exist_ok=True)
     done = _tool(
         "cyclonedx-py",
@@ -138,20 +138,20 @@ def _end(text: str) -> str:
 
 
 def _entries(text: str) -> list[str]:
-    """A requirement with its hashes each."""
+    """Return the requirements of the lock with their hashes."""
     lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
     return re.split(r"\n(?=\S)", "\n".join(lines))
 
 
 def _package(entry: str) -> Package:
-    found = PINNED.match(entry)
-    if found is None:
+    findings = PINNED.match(entry)
+    if findings is None:
         raise NotAudited(f"not pinned: {entry.splitlines()[0][:80]}")
-    return _normal(found[1]), found[2]
+    return _normal(findings[1]), findings[2]
 
 
 def _normal(name: str) -> str:
-    """As PEP 503 compares names."""
+    """Normalize a name as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -164,9 +164,9 @@ def main() -> None:
         prog="python -m infra.security.supply_chain", description=__doc__
     )
     words = parser.add_subparsers(dest="word", required=True)
-    asks = words.add_parser("audit", help="ask the advisory service for every locked package")
-    asks.add_argument("--advisories", default=ADVISORIES, help="an OSV service")
-    asks.add_argument("locks", nargs="*", type=Path, default=list(LOCKS))
+    audit_parser = words.add_parser("audit", help="query the advisory service for every package")
+    audit_parser.add_argument("--advisories", default=ADVISORIES, help="an OSV service")
+    audit_parser.add_argument("locks", nargs="*", type=Path, default=list(LOCKS))
     writes = words.add_parser("sbom", help="write the bill of materials")
     writes.add_argument("--lock", type=Path, default=LOCKS[0])
     writes.add_argument("--out", type=Path, default=SBOM)

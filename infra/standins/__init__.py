@@ -1,1 +1,1 @@
-"""Stand-ins for the base images, built where no image registry answers; see `build.py`."""
+"""Stand-ins for base images, built if no image registry is reachable; see `build.py`."""

@@ -1,4 +1,4 @@
-"""The stand-in of the Python base image: a small Debian from where this machine's apt asks."""
+"""Stand-in of the Python base image: a small Debian from this machine's apt sources."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from infra.machine.process import DidNotStart
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "python-is-python3", "python3", "python3-venv")
 KEPT = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")
-"""Whom this machine trusts and how it asks for packages, or a build in a container could not."""
+"""Files with this machine's certificate authorities and package client settings, for builds."""
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def import_base(tag: str, labels: Mapping[str, str]) -> None:
-    """Make the root filesystem and give it to Docker under this tag, with these labels."""
+    """Build the root filesystem and import it into Docker with this tag and labels."""
     if not shutil.which("mmdebstrap"):
         raise DidNotStart("mmdebstrap is not installed: a stand-in is built from Debian's packages")
     with tempfile.TemporaryDirectory(prefix="berth-base-") as name:
@@ -41,17 +41,19 @@ def import_base(tag: str, labels: Mapping[str, str]) -> None:
                 str(folder / "sources.list"),
             ]
         )
-        said = [
+        label_options = [
             word for name, text in labels.items() for word in ("-c", f'LABEL "{name}"="{text}"')
         ]
-        output(["docker", "import", "-c", f"ENV {PATH}", *said, str(folder / "root.tar"), tag])
+        output(
+            ["docker", "import", "-c", f"ENV {PATH}", *label_options, str(folder / "root.tar"), tag]
+        )
 
 
 def sources() -> str:
-    """Debian's part of this machine's apt sources, as lines of a sources.list."""
-    wanted = "$(ORIGIN) $(CODENAME) deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
-    told = output(["apt-get", "indextargets", "--format", wanted, "Created-By: Packages"])
-    rows = (line.split(" ", 2) for line in told.splitlines())
+    """Return Debian's part of this machine's apt sources, as lines of a sources.list."""
+    fields = "$(ORIGIN) $(CODENAME) deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
+    output_lines = output(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"])
+    rows = (line.split(" ", 2) for line in output_lines.splitlines())
     lines = sorted(
         {line for origin, suite, line in rows if origin == "Debian" and suite.startswith(SUITE)}
     )
@@ -61,12 +63,12 @@ def sources() -> str:
 
 
 def output(command: list[str]) -> str:
-    """What it prints; its last words are the error."""
+    """Run a command and return its output. Raises DidNotStart with the end of its output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         raise DidNotStart(f"{command[0]} is not installed") from None
     except subprocess.CalledProcessError as error:
-        told = (error.stdout + error.stderr).strip().splitlines()[-15:]
-        raise DidNotStart(f"{command[0]}: " + "\n".join(told)) from None
+        output_lines = (error.stdout + error.stderr).strip().splitlines()[-15:]
+        raise DidNotStart(f"{command[0]}: " + "\n".join(output_lines)) from None
     return done.stdout

@@ -1,7 +1,7 @@
-"""Sees that every image of `.env` is there: pulled, or built here as a labelled stand-in.
+"""Ensures that every image of `.env` exists: pulled, or built here as a labelled stand-in.
 
-A stand-in is made from Debian's packages and Maven's artifacts. It carries the tag that the compose
-file names and the label `berth.standin`, whose text says how it differs from the real image.
+A stand-in is built from Debian packages and Maven artifacts. It has the tag of the real image and
+the label `berth.standin`, which describes the differences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 LABEL = "berth.standin"
 SOURCES = "berth.standin.sources"
 DECODER = ("msgspec", "opentelemetry-proto", "protobuf")
-"""What decodes a span in the stand-in of Jaeger; the versions are those of the image's lock."""
+"""Packages of the Jaeger stand-in, in the versions of the image's lock."""
 CODE = (
     *(f"infra/standins/{name}.py" for name in ("collector", "jaeger", "grafana")),
     *(
@@ -35,18 +35,18 @@ CODE = (
     "infra/machine/process.py",
     *(f"shared/telemetry/{name}.py" for name in ("names", "traced", "otlp_decode")),
 )
-"""Our own files that a stand-in runs; the folders are namespace packages there."""
+"""Source files that a stand-in runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """How the image of one variable is made; `what` is what it tells of itself."""
+    """Recipe of the image of a variable; `what` is the text of its label."""
 
     variable: str
     what: str
     dockerfile: str = ""
     fill: Callable[[Path], None] = lambda folder: None
-    """Puts into the build's folder what this machine has to fetch for it."""
+    """Function that adds fetched files to the build directory."""
 
 
 def _jars(folder: Path) -> None:
@@ -84,31 +84,31 @@ STAND_INS = (
         "GRAFANA_IMAGE", "a page of tables over the same files, not Grafana", "grafana.Dockerfile"
     ),
 )
-"""In this order: the others stand on the first."""
+"""Images in build order; the first is the base of the others."""
 
 
 def ensure(images: dict[str, str], say: Callable[[str], None]) -> list[str]:
-    """Have all of these images (variable -> tag); returns the tags that are stand-ins."""
-    for each in STAND_INS:
-        tag = images[each.variable]
-        if label(tag) and label(tag, SOURCES) != sources_of(each):
+    """Pull or build these images (variable -> tag); return the tags that are stand-ins."""
+    for item in STAND_INS:
+        tag = images[item.variable]
+        if label(tag) and label(tag, SOURCES) != sources_of(item):
             say(f"{tag}: its stand-in is of another version, building it anew")
         elif _is_here(tag) or _pulled(tag):
             continue
         else:
-            say(f"no registry has {tag}: building a stand-in, {each.what}")
-        build(each, tag, images["PYTHON_IMAGE"])
+            say(f"no registry has {tag}: building a stand-in, {item.what}")
+        build(item, tag, images["PYTHON_IMAGE"])
     return stood_in(images)
 
 
 def stood_in(images: dict[str, str]) -> list[str]:
-    """One line for each image here that is a stand-in."""
-    labels = ((images[each.variable], label(images[each.variable])) for each in STAND_INS)
+    """Return a line per image that is a stand-in."""
+    labels = ((images[item.variable], label(images[item.variable])) for item in STAND_INS)
     return [f"{tag}: {text}" for tag, text in labels if text]
 
 
 def build(wanted: StandIn, tag: str, python_image: str) -> None:
-    """Make one stand-in; the build's folder is gone afterwards."""
+    """Build a stand-in in a temporary directory."""
     if not wanted.dockerfile:
         import_base(tag, {LABEL: wanted.what, SOURCES: sources_of(wanted)})
         return
@@ -143,7 +143,7 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
 
 
 def sources_of(wanted: StandIn) -> str:
-    """A hash of what of ours is in it: a stand-in of other sources is out of date."""
+    """Return a hash of the source files of a stand-in."""
     if not wanted.dockerfile:
         return hashlib.sha256("".join(PACKAGES).encode()).hexdigest()[:16]
     ours = [HERE / wanted.dockerfile, *sorted(HERE.glob("*.sh")), *(ROOT / path for path in CODE)]
@@ -151,45 +151,45 @@ def sources_of(wanted: StandIn) -> str:
 
 
 def label(tag: str, name: str = LABEL) -> str:
-    """What a stand-in says of itself; nothing for a real image, or none."""
-    asked = ["docker", "image", "inspect", "-f", f'{{{{index .Config.Labels "{name}"}}}}', tag]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    found = done.stdout.strip() if done.returncode == 0 else ""
-    return "" if found == "<no value>" else found
+    """Return a label of an image, empty for a real or missing image."""
+    command = ["docker", "image", "inspect", "-f", f'{{{{index .Config.Labels "{name}"}}}}', tag]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    standins = done.stdout.strip() if done.returncode == 0 else ""
+    return "" if standins == "<no value>" else standins
 
 
 def pinned(lock: str, names: Iterable[str]) -> list[str]:
-    """`name==version` of each, as the lock has it; KeyError for one it does not have."""
+    """Return `name==version` of each package from the lock. Raises KeyError."""
     lines = (line.partition(" ")[0] for line in lock.splitlines() if "==" in line)
-    found = {line.partition("==")[0]: line for line in lines}
-    return [found[name] for name in names]
+    standins = {line.partition("==")[0]: line for line in lines}
+    return [standins[name] for name in names]
 
 
 def _is_here(tag: str) -> bool:
-    asked = ["docker", "image", "inspect", tag]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    command = ["docker", "image", "inspect", tag]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _pulled(tag: str) -> bool:
-    asked = ["docker", "pull", "-q", tag]
-    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    command = ["docker", "pull", "-q", tag]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def images_of(env_file: Path) -> dict[str, str]:
-    """The variables of `.env`."""
+    """Return the image variables of `.env`."""
     lines = (line.strip() for line in env_file.read_text().splitlines())
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {name: value for name, _, value in pairs}
 
 
 def main() -> None:
-    """Build what is missing, and say which images are stand-ins."""
+    """Build missing images and print which are stand-ins."""
     argparse.ArgumentParser(prog="python -m infra.standins.build", description=__doc__).parse_args()
     try:
-        found = ensure(images_of(ROOT / ".env"), lambda line: print(line, flush=True))  # noqa: T201
+        standins = ensure(images_of(ROOT / ".env"), lambda line: print(line, flush=True))  # noqa: T201
     except DidNotStart as error:
         raise SystemExit(str(error)) from None
-    for line in found:
+    for line in standins:
         print(f"STAND-IN {line}")  # noqa: T201
 
 

@@ -1,7 +1,7 @@
-"""Stand-in of Grafana: reads the same provisioning files and shows each panel's values as a table.
+"""Stand-in of Grafana: reads the provisioning files and shows each panel's values as a table.
 
-It draws nothing. What it proves is that the provisioned data source answers every query of every
-dashboard; one that does not is shown as an error, and counted in `/api/health`.
+It shows that the data source answers every query of every dashboard; a failing query is shown as an
+error and counted in `/api/health`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One target of one panel."""
+    """A query of a panel."""
 
     panel: str
     expression: str
 
 
 def source_url(provisioning: Path) -> str:
-    """The address of the default Prometheus data source; ValueError where there is none."""
+    """Return the address of the default Prometheus data source. Raises ValueError."""
     for source in _listed(provisioning / "datasources", "datasources"):
         if source.get("type") == "prometheus":
             return str(source["url"]).rstrip("/")
@@ -47,17 +47,17 @@ def source_url(provisioning: Path) -> str:
 
 
 def dashboards(provisioning: Path) -> dict[str, Json]:
-    """Every dashboard of every provider, by its uid."""
-    found: dict[str, Json] = {}
+    """Return the dashboards of all providers by uid."""
+    queries_read: dict[str, Json] = {}
     for provider in _listed(provisioning / "dashboards", "providers"):
         for path in sorted(Path(provider["options"]["path"]).glob("**/*.json")):
             board = json.loads(path.read_text())
-            found[board["uid"]] = board
-    return found
+            queries_read[board["uid"]] = board
+    return queries_read
 
 
 def queries(board: Json) -> Iterator[Query]:
-    """In the order of the panels; rows hold panels too."""
+    """Return the queries in the order of the panels, those inside rows included."""
     for panel in board.get("panels", ()):
         yield from queries(panel)
         for target in panel.get("targets", ()):
@@ -65,7 +65,7 @@ def queries(board: Json) -> Iterator[Query]:
 
 
 def ask(url: str, expression: str) -> list[tuple[str, str]]:
-    """Labels and value of each series now; ValueError with what the data source said."""
+    """Return labels and value of each series. Raises ValueError with the error of the source."""
     where = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     try:
         with urllib.request.urlopen(where, timeout=ASK_S) as answer:
@@ -75,11 +75,11 @@ def ask(url: str, expression: str) -> list[tuple[str, str]]:
             raise ValueError(json.loads(error.read()).get("error", str(error.code))) from None
     except OSError as error:
         raise ValueError(f"{url}: {error}") from None
-    return [(_labels(each["metric"]), each["value"][1]) for each in result]
+    return [(_labels(item["metric"]), item["value"][1]) for item in result]
 
 
 def page(board: Json, url: str) -> str:
-    """The dashboard as plain tables."""
+    """Return the dashboard as HTML tables."""
     parts = [
         f"<h1>{html.escape(board['title'])}</h1><p>A stand-in of Grafana: values, no graphs.</p>"
     ]
@@ -101,19 +101,19 @@ def page(board: Json, url: str) -> str:
 
 
 def failing(boards: dict[str, Json], url: str) -> list[str]:
-    """One line for each query that the data source refuses."""
-    found: list[str] = []
+    """Return a line per query that fails."""
+    queries_read: list[str] = []
     for uid, board in boards.items():
         for query in queries(board):
             try:
                 ask(url, query.expression)
             except ValueError as error:
-                found.append(f"{uid}: {query.panel}: {error}")
-    return found
+                queries_read.append(f"{uid}: {query.panel}: {error}")
+    return queries_read
 
 
 def answer(path: str, boards: dict[str, Json], url: str) -> tuple[int, str, str]:
-    """Status, content type and body of one GET."""
+    """Return status, content type and body of a GET."""
     if path == "/api/health":
         return 200, "application/json", json.dumps({"database": "ok", "standin": True})
     if path == "/api/search":
@@ -129,7 +129,7 @@ def answer(path: str, boards: dict[str, Json], url: str) -> tuple[int, str, str]
 
 
 def server(provisioning: Path, port: int) -> ThreadingHTTPServer:
-    """Files are read once, at the start, as Grafana reads them."""
+    """Serve the dashboards; files are read once at the start."""
     url, boards = source_url(provisioning), dashboards(provisioning)
 
     class Handler(BaseHTTPRequestHandler):
@@ -141,7 +141,7 @@ def server(provisioning: Path, port: int) -> ThreadingHTTPServer:
             self.wfile.write(body.encode())
 
         def log_message(self, *_: object) -> None:
-            """A line per look would be noise."""
+            """Log nothing per request."""
 
     made = ThreadingHTTPServer(("", port), Handler)
     made.daemon_threads = True

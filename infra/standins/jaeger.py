@@ -1,4 +1,4 @@
-"""Stand-in of Jaeger: what `make tracing` runs, on Jaeger's ports."""
+"""Stand-in of Jaeger: the Zipkin gateway of `make tracing` on Jaeger's ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of supervisord's configuration: one section per process."""
+"""Text of supervisord's configuration: one section per process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 GROUP = "services"
 EXIT_PROTOCOL = 71
-"""`shared.bus.fatal` ends a process so."""
+"""Exit code of `shared.bus.fatal`."""
 LOG_SIZE = "10MB"
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One supervised process; a part starts with the supervisor, a service when it is told to."""
+    """A supervised process; a part starts with the supervisor, a service on request."""
 
     name: str
     command: Sequence[str]
@@ -26,7 +26,7 @@ class Program:
 
 
 def render(base: Path, control: Path, programs: Sequence[Program]) -> str:
-    """The whole file; `control` is the unix socket through which the stack is steered."""
+    """Return the configuration; `control` is the unix socket of the supervisor's API."""
     services = [program.name for program in programs if not program.is_part]
     sections = [_head(base, control), *(_section(base, program) for program in programs)]
     if services:

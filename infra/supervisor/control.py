@@ -1,4 +1,4 @@
-"""Talks to a stack's supervisor over its unix socket."""
+"""Client of a stack's supervisor over its unix socket."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ AWAY = (ConnectionError, FileNotFoundError, http.client.HTTPException)
 
 
 class Stopping(Exception):
-    """The supervisor answers, but only that it is about to end."""
+    """The supervisor is shutting down."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """A process as the supervisor sees it; `pid` is 0 when there is none."""
+    """State of a process in the supervisor; `pid` is 0 if it does not run."""
 
     name: str
     state: str
@@ -33,20 +33,20 @@ class ProcessState:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Where the supervisor listens."""
+    """Return the path of the supervisor's socket."""
     return socket_dir(data_dir) / SOCKET
 
 
 def is_up(data_dir: Path) -> bool:
-    """Does a supervisor, be it one that is stopping, listen for this folder?"""
+    """Return whether a supervisor, also one that is stopping, listens for this directory."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(socket_path(data_dir))) == 0
 
 
 def processes(data_dir: Path) -> list[ProcessState]:
-    """All processes, in the order of the configuration; none where no supervisor runs, or stops."""
+    """Return all processes in configuration order; empty without a running supervisor."""
     try:
-        found = cast("list[dict[str, Any]]", _call(data_dir, "getAllProcessInfo"))
+        processes_now = cast("list[dict[str, Any]]", _call(data_dir, "getAllProcessInfo"))
     except (*AWAY, Stopping):
         return []
     return [
@@ -56,12 +56,12 @@ def processes(data_dir: Path) -> list[ProcessState]:
             int(each["pid"]),
             int(each["now"]) - int(each["start"]) if each["pid"] else 0,
         )
-        for each in found
+        for each in processes_now
     ]
 
 
 def supervisor_pid(data_dir: Path) -> int:
-    """Of the supervisor itself; 0 where none runs, or stops."""
+    """Return the pid of the supervisor; 0 if none runs."""
     try:
         return cast("int", _call(data_dir, "getPID"))
     except (*AWAY, Stopping):
@@ -69,12 +69,12 @@ def supervisor_pid(data_dir: Path) -> int:
 
 
 def start(data_dir: Path, name: str) -> None:
-    """Begin to start a service, without waiting for it."""
+    """Start a service without waiting for it."""
     _call(data_dir, "startProcess", f"{GROUP}:{name}", False)
 
 
 def stop(data_dir: Path, name: str) -> None:
-    """Stop a service, and wait until it has ended."""
+    """Stop a service and wait for its end."""
     try:
         _call(data_dir, "stopProcess", f"{GROUP}:{name}", True)
     except Fault as fault:
@@ -83,7 +83,7 @@ def stop(data_dir: Path, name: str) -> None:
 
 
 def shut_down(data_dir: Path) -> None:
-    """Ask the supervisor to stop everything and itself; returns at once."""
+    """Request the shutdown of the supervisor and all processes; return at once."""
     try:
         _call(data_dir, "shutdown")
     except (*AWAY, Stopping):

@@ -1,4 +1,4 @@
-"""Writes the supervisor's configuration for a stack and starts what is in it, in order."""
+"""Writes the supervisor's configuration of a stack and starts its processes in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from infra.broker import kafka, tansu
 from infra.machine.folders import make_own, socket_dir
 from infra.machine.process import DidNotStart, is_open, tied
 from infra.postgres import server as postgres
-from infra.security import acls, certificates, kafka_users
+from infra.security import certificates, kafka_users, rights
 from infra.supervisor import control
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
@@ -52,21 +52,21 @@ KEPT = (
     "PYTHONHASHSEED",
     "PYTHONDONTWRITEBYTECODE",
 )
-"""All that a service sees of the environment of the one who starts the stack, beside `PASSED`."""
+"""Variables that services inherit from the environment, beside `PASSED`."""
 PASSED = ("BERTH_TRACE_SAMPLE",)
-"""Settings that may be given in that environment as well."""
+"""Settings that may be given in the environment."""
 TRACING = "tracing"
 
 _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
-"""Supervisors that are children of this process: only their parent can see them end."""
+"""Supervisors started by this process, which has to reap them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackOptions:
-    """How to start; `env` is service -> variables that are set or replaced, "*" for all.
+    """Options of a start; `env` maps a service ("*" for all) to variables to set.
 
-    `awaited` are the services that must be ready before `up` returns; empty means all of them.
-    An executor is ready only once somebody has configured its pools.
+    `awaited` are the services that must be ready before `up` returns, empty for all. An executor is
+    ready once its pool is configured.
     """
 
     data_dir: Path = Path(".berth")
@@ -78,7 +78,7 @@ class StackOptions:
     tls: bool = False
     """The APIs speak TLS, by a certificate of the stack's own CA."""
     tracing: bool = False
-    """Also Zipkin, which needs Java and, the first time, Maven."""
+    """Start Zipkin too, which needs Java and, the first time, Maven."""
     ready_timeout_s: float = 90
     awaited: tuple[str, ...] = ()
     services: tuple[Service, ...] = SERVICES
@@ -87,7 +87,7 @@ class StackOptions:
 
 
 def launch(options: StackOptions, stack: RunningStack) -> None:
-    """Start the parts, run the steps, begin to start the services; nobody is ready yet."""
+    """Start the parts, run the steps and start the services without waiting for them."""
     prepare(stack)
     _supervise(options, stack)
     site = _site(options, stack)
@@ -106,7 +106,7 @@ def launch(options: StackOptions, stack: RunningStack) -> None:
 
 
 def prepare(stack: RunningStack) -> None:
-    """Folders and files of the parts; what belonged to a broker that forgot is thrown away."""
+    """Create the directories of the parts; clear those of an embedded broker."""
     folder = stack.state.parent
     if stack.broker == "embedded":
         shutil.rmtree(folder, ignore_errors=True)
@@ -124,21 +124,21 @@ def prepare(stack: RunningStack) -> None:
 
 
 def _prepare_kafka(stack: RunningStack) -> None:
-    """Passwords are there before anybody asks for them."""
+    """Create the passwords."""
     pems = None
     if stack.ca is not None and stack.secrets is not None:
         pems = stack.ca.parent
-        kafka_users.make(stack.secrets, acls.users())
+        kafka_users.make(stack.secrets, rights.users())
     kafka.prepare(_kafka(stack), _port(stack), pems)
 
 
 def root(stack: RunningStack) -> Connection:
-    """The broker by its own certificate, above all ACLs: for measurements and tests."""
+    """Return the connection with the broker's own certificate, for measurements and tests."""
     return kafka.root(_kafka(stack)) if stack.durable else stack.connection("")
 
 
 def tidy(stack: RunningStack) -> None:
-    """Leave nothing outside the data folder that the next start makes anew."""
+    """Remove files outside the data directory that the next start recreates."""
     folders = [control.socket_path(stack.data_dir).parent, socket_dir(_postgres(stack))]
     if stack.broker == "embedded":
         folders.append(stack.work)
@@ -148,7 +148,7 @@ def tidy(stack: RunningStack) -> None:
 
 
 def reap(data_dir: Path, timeout_s: float) -> None:
-    """Wait until the supervisor that this process started, if it did, has ended."""
+    """Wait for the end of the supervisor if this process started it."""
     process = _SUPERVISORS.get(data_dir)
     if process is not None:
         process.wait(timeout_s)
@@ -156,7 +156,7 @@ def reap(data_dir: Path, timeout_s: float) -> None:
 
 
 def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
-    """The end of a process's log."""
+    """Return the last lines of a process's log."""
     path = data_dir / "logs" / f"{name}.log"
     text = path.read_bytes()[-size_bytes:].decode(errors="replace") if path.exists() else ""
     return text.strip() or "it wrote nothing"
@@ -177,7 +177,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
 
 
 def _tracing(stack: RunningStack) -> Program:
-    """Zipkin and what feeds it; nothing waits for it, so nothing stands still without it."""
+    """Return the program of Zipkin and its gateway; no other process depends on it."""
     ports = stack.ports[TRACING]
     command = [
         *tied("TERM"),
@@ -197,7 +197,7 @@ def _tracing(stack: RunningStack) -> Program:
 
 
 def metrics_of(stack: RunningStack) -> str:
-    """Where every service tells its metrics, for the page of the gateway."""
+    """Return the metrics addresses of all services, for the gateway's page."""
     ports = ((name, ports["metrics"]) for name, ports in stack.ports.items() if "metrics" in ports)
     return ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports)
 

@@ -1,4 +1,4 @@
-"""What a started stack is known by: its addresses, saved beside its data."""
+"""Addresses of a started stack, stored in its data directory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from infra.security import kafka_users
 from shared.connection import Connection
 
 Broker = Literal["embedded", "kafka", "kafka-plain"]
-"""`kafka-plain`, without TLS, users and ACLs, is what the price of these is measured against."""
+"""`kafka-plain` has no TLS, users or ACLs, to measure their cost."""
 FILE = "stack.json"
 OPERATOR_KEY = "operator.key"
-"""Kept by the command line; it is worth what the ledger of `access` remembers of it."""
+"""File of the operator key, written by the command line."""
 
 
 class NoStack(SystemExit):
-    """There is no stack in this folder, or it does not run."""
+    """No stack is running in this directory."""
 
 
 class RunningStack(BaseModel):
-    """Addresses and ports of a stack; `ports` is service -> name of the port -> port."""
+    """Addresses and ports of a stack; `ports` maps service to port name to port."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,22 +39,22 @@ class RunningStack(BaseModel):
     work: Path
     ports: dict[str, dict[str, int]]
     traces: str = ""
-    """Where Zipkin's page is; empty: it was not asked for."""
+    """Address of Zipkin's page, empty without tracing."""
     tls: bool = False
-    """`gateway` and `llm` are asked over TLS, by certificates of `ca`."""
+    """CA file if `gateway` and `llm` use TLS."""
     recorded: str = ""
-    """Folder of the simulation that is shown; empty: a stack that works."""
+    """Directory of the recorded simulation that is shown, empty for a live stack."""
     ca: Path | None = None
     secrets: Path | None = None
-    """Folder of the passwords of Kafka's users; None where it asks for none."""
+    """Directory of the Kafka users' passwords; None without users."""
 
     @property
     def durable(self) -> bool:
-        """It keeps its data over a restart, and has idempotent producers."""
+        """Whether the broker keeps its data over a restart, and has idempotent producers."""
         return self.broker != "embedded"
 
     def connection(self, user: str) -> Connection:
-        """The broker, as one of `infra.security.acls.users()`."""
+        """Return a connection as one of `infra.security.rights.users()`."""
         if self.secrets is None:
             return Connection(self.kafka, self.durable)
         password = kafka_users.password(self.secrets, user)
@@ -62,7 +62,7 @@ class RunningStack(BaseModel):
 
 
 def save(stack: RunningStack) -> None:
-    """Write the file for this user's eyes only; a reader never sees half of it."""
+    """Write the file atomically with mode 0600."""
     path = stack.data_dir / FILE
     scratch = path.with_suffix(".new")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
@@ -71,7 +71,7 @@ def save(stack: RunningStack) -> None:
 
 
 def load(data_dir: Path) -> RunningStack:
-    """The stack that was started last in this folder."""
+    """Return the stack started last in this directory. Raises NoStack."""
     try:
         return RunningStack.model_validate_json((data_dir / FILE).read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The one list of what Berth consists of; supervisor, compose, Tilt and tests all read it."""
+"""The one list of parts, steps and services, read by supervisor, compose, Tilt and tests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COMMON = (
     "idempotent",
     "window_ms",
 )
-"""Settings that every service takes; `shared/settings.py` says what they mean."""
+"""Settings of every service, described in `shared/settings.py`."""
 
 PORTS = {"metrics": "BERTH_METRICS_PORT", "http": "BERTH_PORT"}
-"""The variable that tells a service each of its ports."""
+"""Variables of a service's ports."""
 
 NODES = Path(__file__).parents[1] / "nodes"
-"""Inventories of the executors: which nodes each of them serves."""
+"""Inventories of the executors: the nodes each serves."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Something that we run and did not write."""
+class ThirdParty:
+    """A third-party process."""
 
     name: str
     memory_mib: int
@@ -38,19 +38,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A program that ends, and has to end well before what needs it starts."""
+    """A one-shot program that must succeed before its dependents start."""
 
     name: str
     arguments: tuple[str, ...]
     takes: tuple[str, ...]
     needs: tuple[str, ...]
     is_root: bool = False
-    """It sets up the broker, as the broker itself."""
+    """Whether it connects with the broker's own certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A process that runs for ever; `ports` are those beside the one for metrics."""
+    """A long-running process; `ports` are those beside the metrics port."""
 
     name: str
     module: str
@@ -60,8 +60,8 @@ class Service:
     ports: tuple[str, ...] = ()
     inventory: str = ""
     decides: bool = False
-    """It has a ledger. The embedded broker needs 6 s to form a group, so there it is told its
-    lanes; a real broker spreads them."""
+    """Whether it has a ledger. On the embedded broker, which needs 6 s to form a group, its lanes
+    are assigned by a setting; on Kafka by the consumer group."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Service:
 
     @property
     def user(self) -> str:
-        """Who it is to Kafka; `infra.security.acls` says what that user may do."""
+        """Its Kafka user, with the rights in `infra.security.acls`."""
         return self.module.rpartition(".")[2]
 
     @property
@@ -79,7 +79,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What proves this installation's APIs, as PEM files, and whom its clients trust."""
+    """Certificate and key of the APIs, and the CA of their clients, as PEM files."""
 
     ca: Path
     cert: Path
@@ -88,7 +88,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A Kafka that asks who one is: files and the address for its set-up."""
+    """Files of a Kafka with users, and the address for its set-up."""
 
     ca: Path
     secrets: Path
@@ -98,7 +98,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where this installation's parts are; what of it a program is told, its `takes` says."""
+    """Addresses of the installation's parts; a program gets those in its `takes`."""
 
     kafka: str
     postgres: str
@@ -111,19 +111,19 @@ class Site:
     window_ms: int = 20
     guarded: Guarded | None = None
     tls: Tls | None = None
-    """None: the APIs speak plain HTTP, on the loopback."""
+    """None for plain HTTP on the loopback."""
     postgres_projector: str = ""
     postgres_gateway: str = ""
-    """Addresses for the roles that services have there; `postgres` is the installation's own."""
+    """Addresses with the roles of the services; `postgres` is the owner's."""
 
 
 PARTS = (
-    Part("broker", 1024),
-    Part("postgres", 512),
-    Part("collector", 256),
-    Part("jaeger", 512),
-    Part("prometheus", 512),
-    Part("grafana", 512),
+    ThirdParty("broker", 1024),
+    ThirdParty("postgres", 512),
+    ThirdParty("collector", 256),
+    ThirdParty("jaeger", 512),
+    ThirdParty("prometheus", 512),
+    ThirdParty("grafana", 512),
 )
 
 TABLES = ("postgres", "postgres_projector", "postgres_gateway")
@@ -162,10 +162,10 @@ BY_NAME = {service.name: service for service in SERVICES}
 
 
 def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service, ...]:
-    """These services, `count` times each but the executors, whose nodes are their own.
+    """Return `count` copies of each service except executors, which own their nodes.
 
-    Deciders share their lanes out and take over each other's, as members of one group: on the
-    embedded broker, which hands lanes out by name, there is one copy. The others stand by.
+    Copies of a decider share its lanes as members of a consumer group. The embedded broker assigns
+    lanes by name: there one copy works and the others stand by.
     """
     more = (
         replace(service, name=f"{service.name}-{number}")
@@ -177,13 +177,14 @@ def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service,
 
 
 def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[str, str]:
-    """The variables of one service: its own, and no other's."""
-    known = _values(site) | {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
-    known["postgres"] = known.get(f"postgres_{service.user}", "")
+    """Return the environment variables of a service."""
+    values = _values(site)
+    values |= {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
+    values["postgres"] = values.get(f"postgres_{service.user}", "")
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
     if site.tls is not None and "http" in service.ports:
         own |= {"BERTH_TLS_CERT": str(site.tls.cert), "BERTH_TLS_KEY": str(site.tls.key)}
-    taken = {f"BERTH_{name.upper()}": known[name] for name in service.takes if name in known}
+    taken = {f"BERTH_{name.upper()}": values[name] for name in service.takes if name in values}
     if service.decides and not site.idempotent:
         lanes = 1 if service.name == "access" else site.partitions
         own["BERTH_LANES"] = ",".join(str(lane) for lane in range(lanes))
@@ -196,10 +197,12 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
 
 
 def step_environment(step: Step, site: Site) -> dict[str, str]:
-    """The variables of one step."""
-    known = _values(site)
-    told = {f"BERTH_{name.upper()}": known[name] for name in step.takes}
-    return told if site.guarded is None or not step.is_root else told | _as_root(site.guarded)
+    """Return the environment variables of a step."""
+    values = _values(site)
+    variables = {f"BERTH_{name.upper()}": values[name] for name in step.takes}
+    if site.guarded is None or not step.is_root:
+        return variables
+    return variables | _as_root(site.guarded)
 
 
 def _credentials(user: str, guarded: Guarded) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Brings the whole stack up under a supervisor, and down again."""
+"""Starts and stops the whole stack under a supervisor."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STOP_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One process; `ready` means that it answers its health check."""
+    """State of a process; `ready` if its health check succeeds."""
 
     name: str
     state: str
@@ -56,9 +56,9 @@ class ServiceStatus:
 
 
 def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) -> RunningStack:
-    """Start everything and return once all of it is ready; a failure leaves nothing running.
+    """Start a stack and return once it is ready; on failure nothing is left running.
 
-    With `foreground` the stack also ends when the calling thread's process does.
+    With `foreground` the stack ends with the calling process.
     """
     data_dir = options.data_dir.resolve()
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
@@ -70,7 +70,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
             say(f"starting the {stack.broker} broker, Postgres and the services")
             save(stack)
             launch(options, stack)
-            names = options.awaited or tuple(each.name for each in options.services)
+            names = options.awaited or tuple(state.name for state in options.services)
             say("waiting until all are ready")
             wait_ready(data_dir, names, options.ready_timeout_s)
         except BaseException:
@@ -80,7 +80,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
 
 
 def down(data_dir: Path) -> bool:
-    """Stop everything in order and wait for its end; False when nothing ran."""
+    """Stop a stack in order and wait for its end; False if none was running."""
     data_dir = data_dir.resolve()
     ran = control.is_up(data_dir)
     if ran:
@@ -93,15 +93,15 @@ def down(data_dir: Path) -> bool:
 
 
 def status(data_dir: Path) -> list[ServiceStatus]:
-    """Every process of the stack; empty when nothing runs."""
+    """Return the state of every process; empty if no stack is running."""
     data_dir = data_dir.resolve()
-    found = control.processes(data_dir)
-    ports = load(data_dir).ports if found else {}
-    return [_status(each, ports.get(each.name, {}).get("metrics", 0)) for each in found]
+    states = control.processes(data_dir)
+    ports = load(data_dir).ports if states else {}
+    return [_status(state, ports.get(state.name, {}).get("metrics", 0)) for state in states]
 
 
 def restart(data_dir: Path, service: str) -> None:
-    """Stop one service properly and start it again; returns before it is ready."""
+    """Stop a service and start it again; return before it is ready."""
     data_dir = data_dir.resolve()
     pid_of(data_dir, service)
     control.stop(data_dir, service)
@@ -109,26 +109,26 @@ def restart(data_dir: Path, service: str) -> None:
 
 
 def pid_of(data_dir: Path, service: str) -> int:
-    """The process id of a service, `broker` or `postgres`; 0 while it is being restarted."""
-    for each in control.processes(data_dir.resolve()):
-        if each.name == service:
-            return each.pid
+    """Return the pid of a service, `broker` or `postgres`; 0 during a restart."""
+    for state in control.processes(data_dir.resolve()):
+        if state.name == service:
+            return state.pid
     raise NoStack(f"no service {service} runs in {data_dir}")
 
 
 def is_running(data_dir: Path) -> bool:
-    """Does a stack run in this folder?"""
+    """Return whether a stack is running in this directory."""
     return control.is_up(data_dir.resolve())
 
 
 def why_stopped(data_dir: Path) -> str:
-    """The one line of a stack that stopped by itself, or nothing."""
+    """Return the reason why a stack stopped by itself, else an empty string."""
     path = data_dir / STOPPED
     return path.read_text().strip() if path.exists() else ""
 
 
 def is_ready(port: int) -> bool:
-    """Does the service with this metrics port say that it works?"""
+    """Return whether the service with this metrics port is ready."""
     connection = HTTPConnection("127.0.0.1", port, timeout=1)
     try:
         connection.request("GET", "/health")
@@ -140,7 +140,7 @@ def is_ready(port: int) -> bool:
 
 
 def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None:
-    """Return once all these services are ready; else say which is not, and its last words."""
+    """Wait until these services are ready. Raises DidNotStart with the end of the log."""
     stack = load(data_dir.resolve())
     ends = time.monotonic() + timeout_s
     for name in names:
@@ -156,10 +156,10 @@ def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None
 
 
 def refuse_ended(data_dir: Path) -> None:
-    """A service whose ledger is broken ends and is not started again: nobody need wait for it."""
-    for each in control.processes(data_dir):
-        if each.state == ENDED:
-            raise DidNotStart(f"{each.name} has ended: {last_words(data_dir, each.name)}")
+    """Raise DidNotStart if a service has ended for good, as after a broken ledger."""
+    for state in control.processes(data_dir):
+        if state.state == ENDED:
+            raise DidNotStart(f"{state.name} has ended: {last_words(data_dir, state.name)}")
 
 
 def _wait_for_end(data_dir: Path) -> None:
@@ -178,7 +178,7 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 
 def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
-    wanted = [(each.name, port) for each in options.services for port in each.all_ports]
+    wanted = [(state.name, port) for state in options.services for port in state.all_ports]
     if options.tracing:
         wanted += [(TRACING, "otlp"), (TRACING, "ui")]
     broker, *free = free_ports(len(wanted) + 1)
@@ -217,6 +217,6 @@ def _url(
     return f"{scheme}://127.0.0.1:{number}" if number else ""
 
 
-def _status(found: control.ProcessState, port: int) -> ServiceStatus:
-    ready = found.pid > 0 and (not port or is_ready(port))
-    return ServiceStatus(found.name, found.state, found.pid, found.uptime_s, ready, port)
+def _status(states: control.ProcessState, port: int) -> ServiceStatus:
+    ready = states.pid > 0 and (not port or is_ready(port))
+    return ServiceStatus(states.name, states.state, states.pid, states.uptime_s, ready, port)

@@ -1,4 +1,4 @@
-"""The supervisor's process: PyPI's supervisord, with quick starts and a forgetful broker."""
+"""The supervisor process: supervisord with forked starts and handling of an in-memory broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORGOT = "the embedded broker ended, and with it all it knew: the stack stops; s
 
 
 class StackSupervisor(Supervisor):  # type: ignore[misc]
-    """Stops everything when a process dies whose memory the others depend on."""
+    """Stops the stack when a process dies whose in-memory data the others depend on."""
 
     def __init__(self, options: WarmOptions, forgetful: str) -> None:
         super().__init__(options)
@@ -52,7 +52,7 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
 
 
 def main(config: str, forgetful: str) -> None:
-    """Run the supervisor in this process until it is told to stop."""
+    """Run the supervisor in this process until it is stopped."""
     options = WarmOptions()
     options.realize(["-c", config, "-n"], doc=__doc__)
     options.first, options.test = True, False

@@ -1,4 +1,4 @@
-"""What a running stack takes of the machine, by process; what a process started counts with it."""
+"""CPU and memory use of a running stack by process, children included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUPERVISOR = "supervisor"
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """In MiB. `pss` shares out what several processes map: copies of code, Postgres's buffers."""
+    """Memory in MiB; `pss` divides pages shared between processes."""
 
     rss_mib: float = 0.0
     pss_mib: float = 0.0
@@ -25,7 +25,7 @@ class Memory:
 
 
 def memory(data_dir: Path) -> dict[str, Memory]:
-    """Now, by process; the supervisor's own is `SUPERVISOR`. Empty where no stack runs."""
+    """Return the memory by process, the supervisor's as `SUPERVISOR`; empty without a stack."""
     trees = _trees(data_dir)
     if trees:
         # All others are below it.
@@ -34,7 +34,7 @@ def memory(data_dir: Path) -> dict[str, Memory]:
 
 
 def cpu_s(data_dir: Path) -> dict[str, float]:
-    """Spent so far by each process and by what it started; the supervisor's own is not in it."""
+    """Return the CPU seconds of each process and its children, without the supervisor."""
     return {name: sum(map(_cpu_s, tree)) for name, tree in _trees(data_dir).items()}
 
 
@@ -43,7 +43,7 @@ def _trees(data_dir: Path) -> dict[str, list[psutil.Process]]:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """The process, then all below it."""
+    """Yield the process and its descendants."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -52,7 +52,7 @@ def _tree(pid: int) -> list[psutil.Process]:
 
 
 def _memory(process: psutil.Process) -> Memory:
-    """Nothing of a process that ended meanwhile."""
+    """Return no memory for a process that has ended."""
     try:
         rss = process.memory_info().rss / MIB
     except psutil.Error:

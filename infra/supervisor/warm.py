@@ -1,10 +1,9 @@
-"""Services begin as copies of the supervisor, which has read their code already.
+"""Services start as forks of the supervisor, which has imported their code.
 
-Reading it costs a second of CPU: as much as everything else that a killed service does before it
-decides again, and eleven times that when a stack starts. A copy has the pages in common with all
-others until it writes to them. Whatever could differ from a new interpreter makes one: code that is
-no longer what was read, other values of the variables that it was read with, Python's own among
-them, and any other command than `python -P -m PACKAGE`.
+Importing costs a second of CPU, half of a service's recovery time, and eleven times that at the
+start of a stack. Forks share memory pages until they write. A new interpreter is started instead if
+a fork could differ from it: changed source files, other values of variables read while importing or
+of Python's own, or any command other than `python -P -m PACKAGE`. See docs/decisions/0016.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from supervisor.options import ServerOptions
 from infra.machine.process import tied
 
 THREADED = frozenset({"services.priority"})
-"""onnxruntime starts threads when it is imported, which a copy would lack: it imports it itself."""
+"""Packages imported after the fork: onnxruntime starts threads on import, which forks lose."""
 PR_SET_PDEATHSIG = 1
 OF_THE_INTERPRETER = "PYTHON"
-"""It looks at variables of this prefix once, when it starts."""
-NOBODYS = "\0"
-"""In the place of a variable that is not there."""
+"""Prefix of the variables that the interpreter reads at its start."""
+MISSING = "\0"
+"""Value that stands for a missing variable."""
 
 
-class Seen(MutableMapping[str, str]):
-    """The environment, which notes what is asked of it: code that is read may look at it once."""
+class RecordedEnvironment(MutableMapping[str, str]):
+    """An environment that records which variables are read."""
 
     def __init__(self, real: MutableMapping[str, str]) -> None:
         self._real = real
-        self.asked: set[str] = set()
+        self.names_read: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
+        self.names_read.add(name)
         return self._real[name]
 
     def __setitem__(self, name: str, value: str) -> None:
@@ -57,7 +56,7 @@ class Seen(MutableMapping[str, str]):
         del self._real[name]
 
     def __iter__(self) -> Iterator[str]:
-        self.asked.update(self._real)
+        self.names_read.update(self._real)
         return iter(self._real)
 
     def __len__(self) -> int:
@@ -65,55 +64,55 @@ class Seen(MutableMapping[str, str]):
 
 
 class Warm:
-    """The code of some packages, read; `begin` runs one of them in this process."""
+    """Imported packages; `begin` runs one of them in this process."""
 
     def __init__(self, commands: Iterable[str]) -> None:
         self._tie = tied("TERM")
         self._head = [*self._tie, sys.executable, "-P", "-m"]
-        found = (self._package_of(shlex.split(command)) for command in commands)
-        self._packages = {package for package in found if package is not None}
+        candidates = (self._package_of(shlex.split(command)) for command in commands)
+        self._packages = {package for package in candidates if package is not None}
         self._read: dict[str, tuple[int, int]] = {}
         self._asked: dict[str, str] = {}
         self._pid = os.getpid()
 
     def read(self) -> None:
-        """What the packages' `__main__` import; what cannot be imported says so when it runs."""
+        """Import the packages; an import error is reported when the package runs."""
         real = os.environ
-        seen = Seen(real)
-        os.environ = seen  # type: ignore[assignment]  # noqa: B003
+        recorded = RecordedEnvironment(real)
+        os.environ = recorded  # type: ignore[assignment]  # noqa: B003
         for package in sorted(self._packages - THREADED):
             main = f"{package}.__main__"
             with suppress(Exception, SystemExit):
                 importlib.import_module(main)
             sys.modules.pop(main, None)
         os.environ = real  # noqa: B003
-        self._asked = {name: real.get(name, NOBODYS) for name in seen.asked}
+        self._asked = {name: real.get(name, MISSING) for name in recorded.names_read}
         files = (getattr(each, "__file__", None) for each in list(sys.modules.values()))
         self._read = {path: _version(path) for path in files if path}
         # The collector would write to every page, and each copy would have its own.
         gc.collect()
         gc.freeze()
 
-    def takes(self, argv: Sequence[str], env: Mapping[str, str]) -> bool:
-        """Can a copy of this process do what the command would?"""
+    def can_run(self, argv: Sequence[str], env: Mapping[str, str]) -> bool:
+        """Return whether a fork of this process is equivalent to the command."""
         package = self._package_of(argv)
         return (
             package in self._packages
             and bool(self._read)
             and _of_the_interpreter(env) == _of_the_interpreter(os.environ)
-            and all(env.get(name, NOBODYS) == value for name, value in self._asked.items())
+            and all(env.get(name, MISSING) == value for name, value in self._asked.items())
             and all(_version(path) == version for path, version in self._read.items())
         )
 
     def begin(self, argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
-        """Be that command, in a process that was forked for it, to its end."""
+        """Run the command in this forked process, to its end."""
         for number in signal.valid_signals():
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._tie:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != self._pid:  # It ended before it could be asked for.
+            if os.getppid() != self._pid:  # It ended before the signal was set up.
                 os._exit(128 + signal.SIGTERM)
         # Before the environment changes, after which there is no place for a title.
         setproctitle(shlex.join(argv[len(self._tie) :]))
@@ -128,18 +127,18 @@ class Warm:
 
 
 class WarmOptions(ServerOptions):  # type: ignore[misc]
-    """supervisord's hands: they fork, and then begin where they can instead of `execve`."""
+    """Server options of supervisord that run a package in the fork instead of `execve`."""
 
     warm: Warm | None = None
 
     def execve(self, filename: str, argv: list[str], env: dict[str, str]) -> None:
-        if self.warm is not None and self.warm.takes(argv, env):
+        if self.warm is not None and self.warm.can_run(argv, env):
             self.warm.begin(argv, env)
         super().execve(filename, argv, env)
 
 
 def _to_the_end(package: str) -> NoReturn:
-    """What the interpreter does around a program."""
+    """Run a package as the interpreter would, with its exit handling."""
     code = 0
     try:
         runpy.run_module(package, run_name="__main__", alter_sys=True)
@@ -165,7 +164,7 @@ def _exit_code(ended: SystemExit) -> int:
 
 
 def _has_main(package: str) -> bool:
-    """A package runs by its `__main__`; a module alone would run as soon as it is imported."""
+    """Return whether the module is a package with a `__main__`."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -175,12 +174,12 @@ def _has_main(package: str) -> bool:
 
 
 def _version(path: str) -> tuple[int, int]:
-    """Of a file; one that is not there has one too."""
+    """Return (mtime, size) of a file, (0, 0) if missing."""
     try:
-        found = os.stat(path)
+        candidates = os.stat(path)
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return candidates.st_mtime_ns, candidates.st_size
 
 
 def _of_the_interpreter(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""Traces in a browser without containers: Zipkin behind a small OTLP gateway of our own."""
+"""Traces in a browser without containers: Zipkin behind a small OTLP gateway."""

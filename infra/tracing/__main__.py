@@ -1,6 +1,6 @@
-"""`python -m infra.tracing`: Zipkin, and before it an OTLP address that also feeds other receivers.
+"""`python -m infra.tracing`: Zipkin behind an OTLP address that also forwards to others.
 
-Zipkin takes no OTLP and keeps no links: spans are turned into its JSON, links into tags.
+Zipkin accepts no OTLP and has no links: spans are converted to its JSON, links to tags.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`also`: OTLP base addresses that get every batch as it came; `ca`: whom to trust at those
-    that are https, None the system's authorities."""
+    """Options; `also` are OTLP base addresses to forward to, `ca` the authority of https ones (None
+    for the system's)."""
 
     jar: Path
     host: str
@@ -40,7 +40,7 @@ class Options:
 
 
 def taking(spans: Forward, others: Sequence[Forward]) -> Take:
-    """400 for what is no OTLP; else it is on its way."""
+    """Queue a batch; return 400 if it is not OTLP."""
 
     def take(body: bytes, kind: str, encoding: str) -> int:
         try:
@@ -57,7 +57,7 @@ def taking(spans: Forward, others: Sequence[Forward]) -> Take:
 
 
 def serve(options: Options) -> None:
-    """Until Zipkin ends: without its server the address is of no use."""
+    """Serve until Zipkin ends."""
     command = zipkin.command(options.jar, options.host, options.ui_port)
     server = subprocess.Popen([*tied("KILL"), *command])
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())

@@ -1,4 +1,4 @@
-"""Sends batches of spans on to one address, in their order, from a thread with a bounded queue."""
+"""Forwards batches of spans to an address, in order, from a thread with a bounded queue."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Batch = tuple[bytes, str, str]
 
 
 class Forward:
-    """What does not fit, or is refused, is counted and lost: whoever sent it must not wait."""
+    """A forwarder; overflow and refused batches are counted and dropped."""
 
     def __init__(self, address: str, ca: str | None = None) -> None:
-        """`ca` is the file of the authority to trust where the address is https."""
+        """Create a forwarder; `ca` is the authority's file for an https address."""
         self._address = address
         self._trust = ssl.create_default_context(cafile=ca)
         self._waiting: queue.Queue[Batch] = queue.Queue(QUEUE_BATCHES)
@@ -48,9 +48,9 @@ class Forward:
     def _send(self, batch: Batch) -> str:
         body, kind, encoding = batch
         headers = {"Content-Type": kind} | ({"Content-Encoding": encoding} if encoding else {})
-        asked = urllib.request.Request(self._address, body, headers)
+        request = urllib.request.Request(self._address, body, headers)
         try:
-            urllib.request.urlopen(asked, timeout=SEND_S, context=self._trust).close()
+            urllib.request.urlopen(request, timeout=SEND_S, context=self._trust).close()
         except urllib.error.HTTPError as error:
             with error:
                 return f"{error.code} {error.reason}"

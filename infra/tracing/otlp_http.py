@@ -1,4 +1,4 @@
-"""A small OTLP/HTTP receiver on the standard library; each request goes to one function."""
+"""A small OTLP/HTTP receiver on the standard library."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MAX_BODY_BYTES = 8 << 20
 
 Take = Callable[[bytes, str, str], int]
-"""Body, content type and content encoding; returns the HTTP status that the sender is told."""
+"""Handler of (body, content type, content encoding); returns the HTTP status."""
 
 
 def receiver(take: Take, port: int, host: str = "127.0.0.1") -> ThreadingHTTPServer:
-    """A server for `POST /v1/traces`; an empty host means every address, as in a container."""
+    """Return a server for `POST /v1/traces`; an empty host means all addresses."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -35,7 +35,7 @@ def receiver(take: Take, port: int, host: str = "127.0.0.1") -> ThreadingHTTPSer
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """A line per batch of spans would be noise."""
+            """Log nothing per request."""
 
     server = ThreadingHTTPServer((host, port), Handler)
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Zipkin's server: one jar from Maven, spans in memory, its own page."""
+"""Zipkin's server: a jar from Maven that keeps spans in memory."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LOOK_S = 2.0
 
 
 def cache_dir() -> Path:
-    """Where the jar is kept between runs."""
+    """Return the cache directory of the jar."""
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(root) / "berth" / "jars"
 
 
 def jar() -> Path:
-    """Where the jar lies once it was fetched."""
+    """Return the path of the jar."""
     _, name, version, kind, classifier = ARTIFACT.split(":")
     return cache_dir() / f"{name}-{version}-{classifier}.{kind}"
 
 
 def missing() -> str:
-    """What this machine lacks to run Zipkin, or nothing."""
+    """Return what is missing to run Zipkin here, empty if nothing is."""
     if not shutil.which("java"):
         return "Java 17 or later is not installed"
     if not jar().exists() and not shutil.which("mvn"):
@@ -38,10 +38,10 @@ def missing() -> str:
 
 
 def fetch() -> Path:
-    """The jar, 135 MB; DidNotStart where Maven has none. An interrupted download leaves nothing."""
-    found = jar()
-    if not found.exists():
-        found.parent.mkdir(parents=True, exist_ok=True)
+    """Fetch the jar (135 MB) and return its path. Raises DidNotStart."""
+    path_found = jar()
+    if not path_found.exists():
+        path_found.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
             [
                 "mvn",
@@ -49,7 +49,7 @@ def fetch() -> Path:
                 "-B",
                 "dependency:copy",
                 f"-Dartifact={ARTIFACT}",
-                f"-DoutputDirectory={found.parent}",
+                f"-DoutputDirectory={path_found.parent}",
             ],
             capture_output=True,
             text=True,
@@ -57,11 +57,11 @@ def fetch() -> Path:
         )
         if done.returncode:
             raise DidNotStart(f"mvn: {(done.stdout + done.stderr).strip()}")
-    return found
+    return path_found
 
 
 def command(file: Path, host: str, port: int) -> list[str]:
-    """How the server is run; `--server.address` would not bind it to the loopback."""
+    """Return the command of the server, bound to the loopback."""
     return [
         "java",
         f"-Xmx{HEAP_MIB}m",
@@ -79,12 +79,12 @@ def command(file: Path, host: str, port: int) -> list[str]:
 
 
 def spans_url(port: int) -> str:
-    """Where it takes spans."""
+    """Return the address for spans."""
     return f"http://127.0.0.1:{port}/api/v2/spans"
 
 
 def is_ready(port: int) -> bool:
-    """Does it answer?"""
+    """Return whether the server answers."""
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=LOOK_S).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""OTLP spans as Zipkin's JSON; a link has no place there and becomes a tag."""
+"""OTLP spans as Zipkin's JSON; links become tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.telemetry.traced import TracedSpan
 
 
 def zipkin_spans(request: ExportTraceServiceRequest) -> list[dict[str, object]]:
-    """All spans of an ExportTraceServiceRequest, for `POST /api/v2/spans`."""
+    """Return the spans of an ExportTraceServiceRequest for `POST /api/v2/spans`."""
     return [_zipkin(traced(resource, span)) for resource, span in spans_in(request)]
 
 

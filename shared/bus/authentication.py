@@ -25,7 +25,7 @@ NOT_ALLOWED = (
     GroupAuthorizationFailedError,
     TopicAuthorizationFailedError,
 )
-"""The ACLs of `infra.security.acls` do not grant it."""
+"""The ACLs of `infra.security.rights` do not grant it."""
 NOT_LET_IN = (
     AuthenticationFailedError,
     AuthenticationMethodNotSupported,

@@ -39,9 +39,9 @@ def test_every_topic_of_the_contracts_is_made_once(broker: Connection) -> None:
 def test_a_topic_has_one_partition_per_lane_and_access_has_one(broker: Connection) -> None:
     topics.create(broker, 4, broker.idempotent)
     admin = topics.connect(broker)
-    found = {t["name"]: len(t["partitions"]) for t in admin.describe_topics(list(TOPICS))}
+    created = {t["name"]: len(t["partitions"]) for t in admin.describe_topics(list(TOPICS))}
     admin.close()
-    assert found == {name: 1 if spec.single_partition else 4 for name, spec in TOPICS.items()}
+    assert created == {name: 1 if spec.single_partition else 4 for name, spec in TOPICS.items()}
 
 
 def test_the_number_of_lanes_cannot_be_changed_later(broker: Connection) -> None:
@@ -56,15 +56,15 @@ def test_a_topic_of_one_tenant_is_made_when_the_tenant_comes(broker: Connection)
     ]
 
 
-def test_only_a_broker_with_a_disk_is_told_to_flush_each_record(broker: Connection) -> None:
+def test_only_a_broker_with_a_disk_flushes_each_record(broker: Connection) -> None:
     topics.create(broker, 4, broker.idempotent)
-    told = _told(broker, "placement")
-    assert told["retention.ms"] == "-1"
-    assert told.get("flush.messages") == ("1" if broker.idempotent else None)
-    assert _told(broker, "heartbeats")["retention.ms"] == "86400000"
+    settings = _settings(broker, "placement")
+    assert settings["retention.ms"] == "-1"
+    assert settings.get("flush.messages") == ("1" if broker.idempotent else None)
+    assert _settings(broker, "heartbeats")["retention.ms"] == "86400000"
 
 
-def _told(broker: Connection, topic: str) -> dict[str, str]:
+def _settings(broker: Connection, topic: str) -> dict[str, str]:
     admin = topics.connect(broker)
     answer = admin.describe_configs(
         [ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="dynamic"
@@ -73,6 +73,6 @@ def _told(broker: Connection, topic: str) -> dict[str, str]:
     return {name: entry["value"] for name, entry in answer["topic"][topic].items()}
 
 
-def test_a_topic_that_nobody_keeps_for_ever_has_its_age() -> None:
+def test_a_topic_with_retention_has_its_age() -> None:
     spec = TopicSpec("dead", "public", 7, flush=False)
     assert topics.config(spec, durable=True) == {"cleanup.policy": "delete", "retention.ms": "7"}

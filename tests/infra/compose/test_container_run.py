@@ -1,4 +1,4 @@
-"""What runs a service in its container, without a container."""
+"""The command that runs a service in its container, without a container."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def test_after_a_broken_ledger_it_stays_says_so_and_nothing_else_goes_on() -> No
     with running(BROKEN) as process:
         assert process.stdout is not None and process.stderr is not None
         helper = int(process.stdout.readline())
-        said = [process.stderr.readline() for _ in range(2)]
-        assert "placement stops: TailLost" in said[0] and said[1].strip() == run.STAYS
+        lines = [process.stderr.readline() for _ in range(2)]
+        assert "placement stops: TailLost" in lines[0] and lines[1].strip() == run.STAYS
         eventually(lambda: is_gone(helper))
         assert process.poll() is None
         process.terminate()

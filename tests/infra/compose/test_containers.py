@@ -76,8 +76,8 @@ def test_compose_starts_a_service_as_the_supervisor_does(service: Service) -> No
 
 @names
 def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) -> None:
-    told, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
-    assert _settings(told) - BETWEEN_CONTAINERS == _settings(own)
+    settings, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
+    assert _settings(settings) - BETWEEN_CONTAINERS == _settings(own)
     for name in (
         "BERTH_INSTANCE",
         "BERTH_KAFKA_USER",
@@ -86,14 +86,14 @@ def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) 
         "BERTH_TLS_CERT",
         "BERTH_TLS_KEY",
     ):
-        assert told.get(name) == own.get(name)
-    assert told.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
-    assert Path(told.get("BERTH_NODES", "")).name == service.inventory
+        assert settings.get(name) == own.get(name)
+    assert settings.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
+    assert Path(settings.get("BERTH_NODES", "")).name == service.inventory
 
 
 def test_the_gateways_page_asks_every_service() -> None:
-    told = RUN["gateway"]["environment"]["BERTH_METRICS_OF"]
-    assert told.split(",") == [f"{each.name}={each.name}:9100" for each in SERVICES]
+    settings = RUN["gateway"]["environment"]["BERTH_METRICS_OF"]
+    assert settings.split(",") == [f"{each.name}={each.name}:9100" for each in SERVICES]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
@@ -105,31 +105,31 @@ def test_compose_runs_a_step_as_the_supervisor_does(step: Any) -> None:
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_a_container_is_given_the_secrets_that_it_is_told_of_and_no_other(name: str) -> None:
+def test_a_container_gets_the_secrets_it_needs_and_no_other(name: str) -> None:
     text = f"{RUN[name].get('environment', '')} {RUN[name].get('command', '')}"
-    told = set(re.findall(r"/run/secrets/(\w+)", text))
+    settings = set(re.findall(r"/run/secrets/(\w+)", text))
     given = set(RUN[name].get("secrets", ()))
     dsns = {each for each in given if each.startswith("postgres_dsn")}
-    # Who sets Kafka up is told of the folder; an address in Postgres names the CA by itself, and
-    # so does the collector's own configuration.
+    # The step that sets Kafka up gets the whole directory; addresses of Postgres and the
+    # collector's configuration name the CA themselves.
     whole = name in ("topics", LOAD)
-    assert given - {"ca_crt"} == told - {"ca_crt"} or whole and told <= given
-    assert ("ca_crt" in given) == bool("ca_crt" in told or dsns or whole or name == "collector")
+    assert given - {"ca_crt"} == settings - {"ca_crt"} or whole and settings <= given
+    assert ("ca_crt" in given) == bool("ca_crt" in settings or dsns or whole or name == "collector")
 
 
-def test_no_listener_of_kafka_is_plain_and_nobody_is_let_in_without_an_acl() -> None:
-    told = RUN["broker"]["environment"]
+def test_no_listener_of_kafka_is_plain_and_access_needs_an_acl() -> None:
+    settings = RUN["broker"]["environment"]
     kinds = dict(
-        pair.split(":") for pair in told["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+        pair.split(":") for pair in settings["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
     )
-    named = {each.split("://")[0] for each in told["KAFKA_LISTENERS"].split(",")}
+    named = {each.split("://")[0] for each in settings["KAFKA_LISTENERS"].split(",")}
     assert kinds.keys() == named
     assert {kinds["CLIENT"], kinds["OUTSIDE"]} == {"SASL_SSL"}
     assert {kinds["INTERNAL"], kinds["CONTROLLER"]} == {"SSL"}
     for name in ("INTERNAL", "CONTROLLER"):
-        assert told[f"KAFKA_LISTENER_NAME_{name}_SSL_CLIENT_AUTH"] == "required"
-    assert told["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
-    assert told["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
+        assert settings[f"KAFKA_LISTENER_NAME_{name}_SSL_CLIENT_AUTH"] == "required"
+    assert settings["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
+    assert settings["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
 
 
 def test_postgres_speaks_tls_only_and_asks_for_a_password() -> None:
@@ -206,8 +206,8 @@ def test_an_address_of_before_tls_keeps_its_password(tmp_path: Path) -> None:
     path.write_text("postgresql://berth:known@postgres:5432/berth")
     (tmp_path / compose_secrets.PASSWORD).write_text("known")
     compose_secrets.make(tmp_path)
-    told = compose_secrets.outside(path.read_text(), 25432, Path("/here/ca.crt"))
-    assert told == (
+    settings = compose_secrets.outside(path.read_text(), 25432, Path("/here/ca.crt"))
+    assert settings == (
         "postgresql://berth:known@127.0.0.1:25432/berth"
         "?sslmode=verify-full&sslrootcert=/here/ca.crt"
     )

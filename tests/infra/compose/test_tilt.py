@@ -42,7 +42,7 @@ os = struct(getenv=_getenv)
 
 @dataclass
 class Tilt:
-    """What the Tiltfile asked for, with these profiles and environment."""
+    """The calls of the Tiltfile, with these profiles and environment."""
 
     profiles: tuple[str, ...] | None = None
     env: dict[str, str] = field(default_factory=dict)
@@ -62,10 +62,10 @@ class Tilt:
             starlark.eval(module, tree, known)
 
     def _answers(self) -> dict[str, Any]:
-        said = {} if self.profiles is None else {"profile": list(self.profiles)}
+        output = {} if self.profiles is None else {"profile": list(self.profiles)}
         return {
             "_define": lambda name, **more: None,
-            "_parse": lambda: said,
+            "_parse": lambda: output,
             "_getenv": lambda name, default="": self.env.get(name, default),
             "read_file": lambda path: (ROOT / path).read_text(),
             "read_yaml": lambda path: yaml.safe_load((ROOT / path).read_text()),
@@ -96,15 +96,15 @@ def tilt() -> Tilt:
 
 
 def test_each_resource_is_a_compose_service_and_waits_for_what_it_depends_on(tilt: Tilt) -> None:
-    found = {name: set(more["resource_deps"]) for name, more in tilt.resources.items()}
-    assert found == {name: set(run.get("depends_on", ())) for name, run in COMPOSE.items()}
+    resources = {name: set(more["resource_deps"]) for name, more in tilt.resources.items()}
+    assert resources == {name: set(run.get("depends_on", ())) for name, run in COMPOSE.items()}
     (((files,), more),) = tilt.calls["docker_compose"]
     assert files[0] == "docker-compose.yml"
     assert f"COMPOSE_PROJECT_NAME={more['project_name']}" in (ROOT / ".env").read_text()
     assert sorted(more["profiles"]) == ALL_PROFILES
 
 
-def test_a_resource_is_left_out_with_its_profile_and_nobody_waits_for_it() -> None:
+def test_a_resource_is_left_out_with_its_profile_and_its_dependents_do_not_wait() -> None:
     core = Tilt(profiles=("core",))
     wanted = {name for name, run in COMPOSE.items() if "core" in run.get("profiles", ["core"])}
     assert set(core.resources) == wanted
@@ -147,7 +147,7 @@ def test_new_code_goes_to_where_the_image_has_it_and_can_be_written_there(tilt: 
     assert overlay == {name: {"read_only": False} for name in ours}
 
 
-def test_another_image_is_said_once_in_the_environment() -> None:
+def test_another_image_is_set_once_in_the_environment() -> None:
     (((image, _), build),) = Tilt(env={"BERTH_IMAGE": "mine:1", "PYTHON_IMAGE": "py:3"}).calls[
         "docker_build"
     ]
@@ -158,12 +158,12 @@ def test_what_goes_before_and_after_the_containers_is_a_word_of_compose(tilt: Ti
     """Both need Docker to run; here it is enough that they are asked for by their right names."""
     (((before,), _),) = tilt.calls["local"]
     after = tilt.locals["open"]["cmd"]
-    told = subprocess.run(
+    arguments = subprocess.run(
         [sys.executable, "-m", "infra.compose", "--help"], cwd=ROOT, capture_output=True, text=True
     ).stdout
     for command in (before, after):
         assert command[:3] == [".venv/bin/python", "-m", "infra.compose"]
-        assert f"  {command[3]} " in told
+        assert f"  {command[3]} " in arguments
     assert set(tilt.locals["open"]["resource_deps"]) <= set(COMPOSE)
 
 
@@ -189,8 +189,8 @@ def test_a_button_that_needs_no_stack_works(tilt: Tilt, name: str, env: dict[str
 
 @pytest.fixture(scope="module")
 def stand() -> Iterator[Stand]:
-    with a_stand("executor-local") as found:
-        yield found
+    with a_stand("executor-local") as resources:
+        yield resources
 
 
 @pytest.mark.stack
@@ -202,8 +202,8 @@ def test_pressing_replay_submits_the_jobs_of_a_trace(stand: Stand) -> None:
 
 
 def known_jobs(stand: Stand) -> set[str]:
-    found = stand.get("/v1/jobs?limit=1000")
-    return {row["job_id"] for row in found["items"]} if found else set()
+    resources = stand.get("/v1/jobs?limit=1000")
+    return {row["job_id"] for row in resources["items"]} if resources else set()
 
 
 @pytest.mark.stack
@@ -217,14 +217,14 @@ def test_pressing_inject_kills_a_service_which_comes_back(stand: Stand) -> None:
 
 
 def press(tilt: Tilt, name: str, env: dict[str, str], *more: str) -> str:
-    """What the button's own command prints, run as Tilt runs it."""
-    told = tilt.locals[name]
-    line = " ".join([told["cmd"], *map(shlex.quote, more)])
+    """Run a button's command as Tilt does, and return its output."""
+    arguments = tilt.locals[name]
+    line = " ".join([arguments["cmd"], *map(shlex.quote, more)])
     here = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     done = subprocess.run(
         ["sh", "-c", line],
         cwd=ROOT,
-        env={**here, **told["env"], **env},
+        env={**here, **arguments["env"], **env},
         capture_output=True,
         text=True,
         timeout=120,

@@ -38,9 +38,9 @@ def test_what_is_committed_is_fresh() -> None:
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_a_panel_asks_for_metrics_and_labels_that_exist(expression: str) -> None:
-    found = list(selectors(plain(expression)))
-    assert found and {one.name for one in found} <= QUERYABLE
-    for one in found:
+    names_used = list(selectors(plain(expression)))
+    assert names_used and {one.name for one in names_used} <= QUERYABLE
+    for one in names_used:
         spec = METRICS.get((one.name or "").removesuffix("_total"), Spec("gauge", "process", ""))  # type: ignore[call-overload]
         labels = {matcher.name for matcher in one.matchers.matchers}
         assert labels <= LABELS
@@ -79,6 +79,6 @@ def test_what_is_provisioned_is_what_the_dashboards_name() -> None:
 
 def _listed(folder: str, name: str) -> list[dict[str, dict[str, str]]]:
     (path,) = Path(PROVISIONING / folder).glob("*.yml")
-    found = yaml.safe_load(path.read_text())[name]
-    assert isinstance(found, list)
-    return found
+    names_used = yaml.safe_load(path.read_text())[name]
+    assert isinstance(names_used, list)
+    return names_used

@@ -58,7 +58,7 @@ def test_a_process_that_is_never_ready_is_stopped(tmp_path: Path) -> None:
     assert not _alive(running.pid)
 
 
-def test_free_ports_are_different_and_nobody_listens_on_them() -> None:
+def test_free_ports_are_different_and_unused() -> None:
     ports = free_ports(5)
     assert len(set(ports)) == 5
     assert not any(is_open(port) for port in ports)

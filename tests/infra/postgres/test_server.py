@@ -48,7 +48,7 @@ async def test_rows_are_there_again_after_a_kill(tmp_path: Path) -> None:
         again.stop()
 
 
-def test_the_server_is_never_root_and_nobody_else_can_reach_it(tmp_path: Path) -> None:
+def test_the_server_is_never_root_and_its_files_are_private(tmp_path: Path) -> None:
     running, _ = postgres.start(tmp_path / "pg")
     try:
         assert psutil.Process(running.pid).uids().effective != 0
@@ -70,7 +70,7 @@ def test_a_data_folder_that_is_too_deep_for_a_socket_works_too(tmp_path: Path) -
         socket_dir(deep).rmdir()
 
 
-async def test_nobody_enters_without_a_password_that_lies_in_a_closed_file(tmp_path: Path) -> None:
+async def test_every_connection_needs_the_password_from_a_private_file(tmp_path: Path) -> None:
     running, dsn = postgres.start(tmp_path / "pg")
     try:
         open_dsn = dsn.partition("&passfile")[0]
@@ -82,8 +82,8 @@ async def test_nobody_enters_without_a_password_that_lies_in_a_closed_file(tmp_p
         assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
         secrets = [path.read_text().strip().rpartition(":")[2] for path in files]
         assert len(set(secrets)) == len(files) and min(map(len, secrets)) > 40
-        told = " ".join(psutil.Process(running.pid).cmdline()) + dsn
-        assert not any(secret in told for secret in secrets)
+        settings = " ".join(psutil.Process(running.pid).cmdline()) + dsn
+        assert not any(secret in settings for secret in secrets)
         held = await _ask(dsn, "SELECT string_agg(rolpassword, ' ') FROM pg_authid")
         assert str(held).startswith("SCRAM-SHA-256$")
     finally:
@@ -107,15 +107,17 @@ async def test_over_tcp_there_is_tls_alone_and_the_server_proves_who_it_is(tmp_p
     certificates.make(tmp_path / "ours")
     certificates.make(tmp_path / "theirs")
     [port] = free_ports(1)
-    tls = postgres.Tls(port, tmp_path / "ours")
+    tls = postgres.LoopbackTls(port, tmp_path / "ours")
     running, _ = postgres.start(tmp_path / "pg", tls)
     try:
         dsn = postgres.tls_dsn(tmp_path / "pg", tls)
-        said = await _ask(dsn, "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
-        assert str(said).startswith("TLSv1.")
+        error_text = await _ask(dsn, "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        assert str(error_text).startswith("TLSv1.")
         with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError, match="no encryption"):
             await _ask(dsn.replace("verify-full", "disable"), "SELECT 1")
-        wrong_ca = postgres.tls_dsn(tmp_path / "pg", postgres.Tls(port, tmp_path / "theirs"))
+        wrong_ca = postgres.tls_dsn(
+            tmp_path / "pg", postgres.LoopbackTls(port, tmp_path / "theirs")
+        )
         with pytest.raises(ssl.SSLCertVerificationError):
             await _ask(wrong_ca, "SELECT 1")
         with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):

@@ -31,24 +31,24 @@ with_promtool = pytest.mark.skipif(
 
 def selectors(expression: str) -> Iterator[promql_parser.VectorSelector]:
     """Every metric that an expression reads; ValueError where it does not parse."""
-    found: list[promql_parser.VectorSelector] = []
+    expressions: list[promql_parser.VectorSelector] = []
 
     def visit(node: Any) -> bool:
         if isinstance(node, promql_parser.VectorSelector):
-            found.append(node)
+            expressions.append(node)
         elif isinstance(node, promql_parser.MatrixSelector):
-            found.append(node.vector_selector)
+            expressions.append(node.vector_selector)
         return True
 
     promql_parser.walk(promql_parser.parse(expression), visit)
-    yield from found
+    yield from expressions
 
 
 @each
 def test_an_alert_reads_only_metrics_and_labels_that_exist(alert: dict[str, Any]) -> None:
-    found = list(selectors(alert["expr"]))
-    assert found and {one.name for one in found} <= QUERYABLE
-    assert {matcher.name for one in found for matcher in one.matchers.matchers} <= LABELS
+    expressions = list(selectors(alert["expr"]))
+    assert expressions and {one.name for one in expressions} <= QUERYABLE
+    assert {matcher.name for one in expressions for matcher in one.matchers.matchers} <= LABELS
 
 
 @each
@@ -74,8 +74,8 @@ def test_every_alert_has_a_test_in_which_it_fires() -> None:
 
 def test_every_service_is_scraped_under_its_name() -> None:
     (job,) = CONFIG["scrape_configs"]
-    told = {one["labels"]["service"]: one["targets"] for one in job["static_configs"]}
-    assert told == {service.name: [f"{service.name}:9100"] for service in SERVICES}
+    output = {one["labels"]["service"]: one["targets"] for one in job["static_configs"]}
+    assert output == {service.name: [f"{service.name}:9100"] for service in SERVICES}
     assert CONFIG["rule_files"] == ["alerts.yml"]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.security import acls, kafka_users
-from infra.security.acls import Grant
+from infra.security import kafka_users, rights
+from infra.security.rights import Grant
 from infra.supervisor.stack import SERVICES
 from shared.contracts.topics import LEDGERS, TOPICS
 
@@ -54,45 +54,47 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
 def _topics(user: str, operation: str) -> set[str]:
     return {
         grant.name + "*" * grant.prefixed
-        for grant in acls.table()
+        for grant in rights.table()
         if grant.user == user and grant.kind == "topic" and grant.operation == operation
     }
 
 
 def test_the_table_is_that_of_the_design() -> None:
-    assert set(acls.users()) == set(DESIGN)
-    found = {user: (_topics(user, "write"), _topics(user, "read")) for user in acls.users()}
-    assert found == DESIGN
+    assert set(rights.users()) == set(DESIGN)
+    operations = {user: (_topics(user, "write"), _topics(user, "read")) for user in rights.users()}
+    assert operations == DESIGN
 
 
 def test_every_service_that_is_started_is_a_user() -> None:
-    assert {service.user for service in SERVICES} == set(acls.services())
+    assert {service.user for service in SERVICES} == set(rights.services())
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_one_writer_among_the_services(topic: str) -> None:
     writers = {
-        user for user in acls.services() if acls.allows(acls.table(), user, "write", "topic", topic)
+        user
+        for user in rights.services()
+        if rights.allows(rights.table(), user, "write", "topic", topic)
     }
     assert len(writers) == 1
     assert topic not in LEDGERS or writers == {topic}
 
 
 def test_only_the_administrator_may_change_anything_but_records() -> None:
-    may_more = {g.user for g in acls.table() if g.operation not in ("read", "write", "describe")}
-    assert may_more == {acls.ADMIN}
-    assert not acls.allows(acls.table(), acls.ADMIN, "delete", "topic", "placement")
+    may_more = {g.user for g in rights.table() if g.operation not in ("read", "write", "describe")}
+    assert may_more == {rights.ADMIN}
+    assert not rights.allows(rights.table(), rights.ADMIN, "delete", "topic", "placement")
 
 
-def test_a_tenant_may_do_nothing_to_another_whose_name_begins_alike() -> None:
-    ada = acls.of_tenant("ada")
-    assert acls.allows(ada, "tenant.ada", "write", "topic", "submissions.ada")
-    assert acls.allows(ada, "tenant.ada", "read", "group", "ada/mine")
+def test_a_tenant_may_do_nothing_to_another_of_a_similar_name() -> None:
+    ada = rights.of_tenant("ada")
+    assert rights.allows(ada, "tenant.ada", "write", "topic", "submissions.ada")
+    assert rights.allows(ada, "tenant.ada", "read", "group", "ada/mine")
     for other in ("ada.b", "adam", "ada-2"):
         for operation in ("read", "write", "describe"):
             for name in (f"submissions.{other}", f"events.{other}"):
-                assert not acls.allows(ada, "tenant.ada", operation, "topic", name)
-        assert not acls.allows(ada, "tenant.ada", "read", "group", f"{other}/mine")
+                assert not rights.allows(ada, "tenant.ada", operation, "topic", name)
+        assert not rights.allows(ada, "tenant.ada", "read", "group", f"{other}/mine")
 
 
 def test_who_may_read_may_describe_but_not_the_other_way_round() -> None:

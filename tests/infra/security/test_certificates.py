@@ -16,7 +16,7 @@ import pytest
 from cryptography import x509
 
 from infra.security import certificates
-from infra.security.certificates import SERVERS, BadCertificates, Wish, make
+from infra.security.certificates import SERVERS, BadCertificates, CertificateOptions, make
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ALL = ["ca", *SERVERS]
@@ -86,7 +86,7 @@ def test_a_renewed_ca_keeps_its_key_so_that_who_trusts_the_old_one_goes_on(tmp_p
     later = datetime.fromtimestamp(time.time(), UTC) + timedelta(days=500)
     assert "ca" in make(tmp_path, now=later)
     assert certificate(tmp_path / "ca.crt").not_valid_after_utc > later + timedelta(days=700)
-    make(tmp_path, Wish(renew=True))
+    make(tmp_path, CertificateOptions(renew=True))
     talk(tmp_path, "broker", "localhost", old)
 
 
@@ -94,7 +94,7 @@ def test_a_new_authority_signs_everything_anew(tmp_path: Path) -> None:
     make(tmp_path)
     old = tmp_path / "old.crt"
     old.write_bytes((tmp_path / "ca.crt").read_bytes())
-    assert make(tmp_path, Wish(new_ca=True)) == ALL
+    assert make(tmp_path, CertificateOptions(new_ca=True)) == ALL
     talk(tmp_path, "api", "localhost", tmp_path / "ca.crt")
     with pytest.raises(ssl.SSLCertVerificationError):
         talk(tmp_path, "api", "localhost", old)
@@ -102,11 +102,11 @@ def test_a_new_authority_signs_everything_anew(tmp_path: Path) -> None:
 
 def test_another_name_makes_the_servers_anew(tmp_path: Path) -> None:
     make(tmp_path)
-    wish = Wish(hosts=("berth.example", "10.0.0.7"))
-    assert make(tmp_path, wish) == list(SERVERS)
+    options = CertificateOptions(hosts=("berth.example", "10.0.0.7"))
+    assert make(tmp_path, options) == list(SERVERS)
     talk(tmp_path, "api", "berth.example", tmp_path / "ca.crt")
     talk(tmp_path, "api", "10.0.0.7", tmp_path / "ca.crt")
-    assert make(tmp_path, wish) == []
+    assert make(tmp_path, options) == []
 
 
 def test_no_key_can_be_read_by_others(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_lost_key_of_the_ca_is_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "ca.key").unlink()
     with pytest.raises(BadCertificates, match="--new-ca"):
         make(tmp_path)
-    assert make(tmp_path, Wish(new_ca=True)) == ALL
+    assert make(tmp_path, CertificateOptions(new_ca=True)) == ALL
 
 
 def test_a_pair_that_does_not_match_is_refused(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_what_is_no_host_name_is_refused_before_anything_is_written(
     tmp_path: Path, host: str
 ) -> None:
     with pytest.raises(BadCertificates, match="--host"):
-        make(tmp_path / "new", Wish(hosts=(host,)))
+        make(tmp_path / "new", CertificateOptions(hosts=(host,)))
     assert not (tmp_path / "new").exists()
 
 
@@ -210,9 +210,9 @@ def test_many_at_once_agree_on_one_authority(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_made_and_shows_no_key(tmp_path: Path) -> None:
-    said: list[str] = []
-    certificates.main(["--out", str(tmp_path)], said.append)
-    certificates.main(["--out", str(tmp_path)], said.append)
-    assert [line.split("\t")[0] for line in said] == ALL * 2
-    assert ["made" in line for line in said] == [True] * 4 + [False] * 4
-    assert "PRIVATE" not in "".join(said)
+    printed: list[str] = []
+    certificates.main(["--out", str(tmp_path)], printed.append)
+    certificates.main(["--out", str(tmp_path)], printed.append)
+    assert [line.split("\t")[0] for line in printed] == ALL * 2
+    assert ["made" in line for line in printed] == [True] * 4 + [False] * 4
+    assert "PRIVATE" not in "".join(printed)

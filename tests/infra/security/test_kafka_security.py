@@ -41,8 +41,8 @@ from kafka.errors import TopicAuthorizationFailedError as NoTopic
 
 from infra.broker import kafka, topics
 from infra.machine.process import Running, free_ports
-from infra.security import acls, kafka_users
-from infra.security.acls import Grant, Operation
+from infra.security import acls, kafka_users, rights
+from infra.security.rights import Grant, Operation
 from shared.bus.kafka import KafkaLog
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS, submissions, tenant_events
@@ -76,7 +76,7 @@ class Guarded:
 
     @property
     def grants(self) -> frozenset[Grant]:
-        return acls.table().union(*map(acls.of_tenant, TENANTS))
+        return rights.table().union(*map(rights.of_tenant, TENANTS))
 
     def connection(self, user: str) -> Connection:
         return Connection(
@@ -110,11 +110,11 @@ def _furnished(root: Connection, secrets: Path) -> dict[str, str]:
     for tenant in TENANTS:
         topics.create(root, 1, False, [submissions(tenant), tenant_events(tenant)])
     topics.secure(root, secrets)
-    passwords = {user: kafka_users.password(secrets, user) for user in acls.users()}
+    passwords = {user: kafka_users.password(secrets, user) for user in rights.users()}
     passwords[NOBODY] = kafka_users.new_password()
     admin = topics.connect(root)
     for tenant in TENANTS:
-        passwords[acls.TENANT + tenant] = acls.create_user(admin, tenant)
+        passwords[rights.TENANT + tenant] = acls.create_user(admin, tenant)
     acls.set_passwords(admin, {NOBODY: passwords[NOBODY]})
     admin.close()
     return passwords
@@ -127,7 +127,7 @@ ALL_TOPICS = (
     *TOPICS,
     *(make(tenant).name for tenant in TENANTS for make in (submissions, tenant_events)),
 )
-GROUPS = (*map(acls.group_of, acls.services()), "ada/reader", "ada.b/reader", "elsewhere")
+GROUPS = (*map(rights.group_of, rights.services()), "ada/reader", "ada.b/reader", "elsewhere")
 
 
 async def test_every_cell_of_the_matrix_is_as_the_table_says(
@@ -139,7 +139,7 @@ async def test_every_cell_of_the_matrix_is_as_the_table_says(
     wrong = {
         cell: passed
         for cell, passed in found.items()
-        if passed != acls.allows(guarded.grants, *cell)
+        if passed != rights.allows(guarded.grants, *cell)
     }
     with capsys.disabled():
         sys.stdout.write(f"\n{_told(found)}\n")
@@ -151,7 +151,7 @@ async def test_every_cell_of_the_matrix_is_as_the_table_says(
     assert await _ends(guarded) == {name: ends[name] + written[name] for name in ALL_TOPICS}
 
 
-Cell = tuple[str, Operation, acls.Kind, str]
+Cell = tuple[str, Operation, rights.Kind, str]
 
 
 def _told(found: dict[Cell, bool]) -> str:
@@ -266,14 +266,14 @@ def _look_at_users(admin: KafkaAdminClient) -> object:
 
 
 WORKS: dict[str, tuple[Callable[[KafkaAdminClient], object], frozenset[str]]] = {
-    "make a topic": (_make, frozenset({acls.ADMIN})),
+    "make a topic": (_make, frozenset({rights.ADMIN})),
     "add lanes": (_widen, frozenset()),
     "delete a ledger": (_delete, frozenset()),
-    "change a retention": (_shorten, frozenset({acls.ADMIN})),
-    "grant a right": (_grant_all, frozenset({acls.ADMIN})),
-    "see rights": (_look_at_rights, frozenset({acls.ADMIN})),
-    "make a user": (_new_user, frozenset({acls.ADMIN})),
-    "see users": (_look_at_users, frozenset({acls.ADMIN})),
+    "change a retention": (_shorten, frozenset({rights.ADMIN})),
+    "grant a right": (_grant_all, frozenset({rights.ADMIN})),
+    "see rights": (_look_at_rights, frozenset({rights.ADMIN})),
+    "make a user": (_new_user, frozenset({rights.ADMIN})),
+    "see users": (_look_at_users, frozenset({rights.ADMIN})),
 }
 """What a user tries beside records, and who may."""
 
@@ -333,7 +333,7 @@ def test_applied_again_nothing_changes_and_what_the_table_lacks_is_gone(guarded:
         topics.secure(guarded.root, guarded.folder / "secrets")
         assert acls.grants(admin) == guarded.grants
         assert "dismissed" not in acls.scram_users(admin)
-        assert {NOBODY, *map(acls.TENANT.__add__, TENANTS)} < set(acls.scram_users(admin))
+        assert {NOBODY, *map(rights.TENANT.__add__, TENANTS)} < set(acls.scram_users(admin))
     finally:
         admin.close()
 

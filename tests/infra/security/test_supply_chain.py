@@ -51,8 +51,8 @@ class Advisories(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        told = {"vulns": [BAD]} if asked["package"]["name"] == self.weak else {}
-        raw = json.dumps(told).encode()
+        response = {"vulns": [BAD]} if asked["package"]["name"] == self.weak else {}
+        raw = json.dumps(response).encode()
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
@@ -83,19 +83,19 @@ def lock(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_lock_without_known_weaknesses_is_clean(
+def test_a_lock_without_known_vulnerabilities_is_clean(
     lock: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with advisories() as service:
         assert audit([lock], service) == CLEAN
-    assert "3 packages asked for, 0 known weaknesses" in capsys.readouterr().out
+    assert "3 packages, 0 known vulnerabilities" in capsys.readouterr().out
 
 
-def test_a_known_weakness_is_named(lock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_known_vulnerability_is_named(lock: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with advisories(weak="odd-name") as service:
         assert audit([lock], service) == UNSAFE
-    said = capsys.readouterr().out
-    assert "UNSAFE" in said and "OSV-1" in said and "3.0" in said
+    printed = capsys.readouterr().out
+    assert "UNSAFE" in printed and "OSV-1" in printed and "3.0" in printed
 
 
 @pytest.mark.parametrize("status", [500, None])
@@ -107,8 +107,8 @@ def test_an_audit_that_could_not_ask_is_no_audit(
     else:
         with advisories(status=status) as service:
             assert audit([lock], service) == NOT_AUDITED
-    said = capsys.readouterr().out
-    assert said.startswith("NOT AUDITED") and "0 known" not in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("NOT AUDITED") and "0 known" not in printed
 
 
 def test_a_package_without_a_hash_is_not_audited(lock: Path) -> None:
@@ -131,8 +131,8 @@ def test_every_locked_package_has_a_version_and_a_hash(name: str) -> None:
 def test_the_bill_of_materials_has_every_locked_package(tmp_path: Path) -> None:
     lock, out = ROOT / LOCKS[0], tmp_path / "sbom.json"
     sbom(lock, out)
-    told = json.loads(out.read_text())
-    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
-    found = {(each["name"].lower(), each["version"]) for each in told["components"]}
-    assert found == locked(lock)
-    assert all(each["externalReferences"][0]["hashes"] for each in told["components"])
+    response = json.loads(out.read_text())
+    assert (response["bomFormat"], response["specVersion"]) == ("CycloneDX", "1.6")
+    document = {(each["name"].lower(), each["version"]) for each in response["components"]}
+    assert document == locked(lock)
+    assert all(each["externalReferences"][0]["hashes"] for each in response["components"])

@@ -62,9 +62,9 @@ def a_request() -> ExportTraceServiceRequest:
 
 
 def test_a_span_is_whole_in_zipkins_form() -> None:
-    (found,) = zipkin_spans(a_request())
+    (built,) = zipkin_spans(a_request())
     link = f"{(b'u' * 16).hex()}/{(b'v' * 8).hex()}"
-    assert found == {
+    assert built == {
         "traceId": (b"t" * 16).hex(),
         "id": (b"s" * 8).hex(),
         "parentId": (b"p" * 8).hex(),
@@ -112,8 +112,8 @@ def test_a_receiver_takes_traces_only_and_no_flood() -> None:
 
 def test_what_decodes_spans_is_pinned_by_the_images_lock() -> None:
     lock = (ROOT / "infra" / "image" / "requirements.lock").read_text()
-    found = build.pinned(lock, build.DECODER)
-    assert [line.partition("==")[0] for line in found] == list(build.DECODER)
+    built = build.pinned(lock, build.DECODER)
+    assert [line.partition("==")[0] for line in built] == list(build.DECODER)
     with pytest.raises(KeyError):
         build.pinned(lock, ("no-such-package",))
 

@@ -29,10 +29,10 @@ class Prometheus(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         bad = "bad" in self.path
         row = {"metric": {"__name__": "up", "job": "<i>"}, "value": [0, "1"]}
-        told = {"error": "parse error"} if bad else {"data": {"result": [row]}}
+        responses = {"error": "parse error"} if bad else {"data": {"result": [row]}}
         self.send_response(400 if bad else 200)
         self.end_headers()
-        self.wfile.write(json.dumps(told).encode())
+        self.wfile.write(json.dumps(responses).encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -64,17 +64,17 @@ def provisioning(tmp_path: Path, prometheus: str) -> Path:
 
 
 def test_queries_of_rows_and_panels_with_variables_filled() -> None:
-    found = [(query.panel, query.expression) for query in grafana.queries(BOARD)]
-    assert found == [("up", "up"), ("rate", "rate(x[5m])"), ("rate", "bad(")]
+    page = [(query.panel, query.expression) for query in grafana.queries(BOARD)]
+    assert page == [("up", "up"), ("rate", "rate(x[5m])"), ("rate", "bad(")]
 
 
 def test_a_query_that_the_source_refuses_is_named(provisioning: Path) -> None:
     boards = grafana.dashboards(provisioning)
-    said = grafana.failing(boards, grafana.source_url(provisioning))
-    assert said == ["one: rate: parse error"]
+    message = grafana.failing(boards, grafana.source_url(provisioning))
+    assert message == ["one: rate: parse error"]
 
 
-def test_a_source_that_is_away_is_said(provisioning: Path) -> None:
+def test_an_unreachable_source_is_an_error(provisioning: Path) -> None:
     with pytest.raises(ValueError, match="refused"):
         grafana.ask("http://127.0.0.1:9", "up")
 

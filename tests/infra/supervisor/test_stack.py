@@ -36,18 +36,18 @@ names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service
 
 def _model(service: Service) -> type[BaseModel]:
     module = importlib.import_module(f"{service.module}.settings")
-    found = [
+    modules = [
         each
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, Settings)
         and each.__module__ == module.__name__
     ]
-    return found[0] if found else Settings
+    return modules[0] if modules else Settings
 
 
 @names
-def test_a_service_takes_what_it_is_told(service: Service) -> None:
+def test_a_service_accepts_its_variables(service: Service) -> None:
     settings = read_settings(_model(service), environment(service, SITE, PORTS))
     assert getattr(settings, "instance", "") == f"{service.name}-0"
 
@@ -65,9 +65,9 @@ def test_names_are_different_and_what_is_needed_comes_first() -> None:
         known.append(unit.name)
 
 
-def test_only_who_reads_tables_is_told_where_postgres_is() -> None:
-    told = {service.name: environment(service, SITE, PORTS) for service in SERVICES}
-    assert {name for name, env in told.items() if "BERTH_POSTGRES" in env} == {
+def test_only_readers_of_tables_get_the_address_of_postgres() -> None:
+    variables = {service.name: environment(service, SITE, PORTS) for service in SERVICES}
+    assert {name for name, env in variables.items() if "BERTH_POSTGRES" in env} == {
         "projector",
         "gateway",
     }
@@ -75,8 +75,8 @@ def test_only_who_reads_tables_is_told_where_postgres_is() -> None:
 
 def test_each_of_them_enters_postgres_as_its_own_role() -> None:
     for service in SERVICES:
-        told = environment(service, SITE, PORTS).get("BERTH_POSTGRES", "")
-        assert told == getattr(SITE, f"postgres_{service.name}", "")
+        variables = environment(service, SITE, PORTS).get("BERTH_POSTGRES", "")
+        assert variables == getattr(SITE, f"postgres_{service.name}", "")
 
 
 def test_two_executors_are_two_members_with_two_folders() -> None:
@@ -89,7 +89,7 @@ def test_two_executors_are_two_members_with_two_folders() -> None:
     assert virtual["BERTH_DATA"] != local["BERTH_DATA"]
 
 
-def test_a_step_is_told_no_more_than_it_takes() -> None:
+def test_a_step_gets_only_its_variables() -> None:
     topics, migrate = (step_environment(step, SITE) for step in STEPS)
     assert topics == {
         "BERTH_KAFKA": "127.0.0.1:9092",

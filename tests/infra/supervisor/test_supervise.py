@@ -73,9 +73,9 @@ def _is_dead(pid: int) -> bool:
 
 async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir: Path) -> None:
     stack = supervise.up(_options(data_dir))
-    found = {each.name: each for each in supervise.status(data_dir)}
-    assert list(found) == ["broker", "postgres", "first", "second"]
-    assert all(each.ready for each in found.values())
+    used = {each.name: each for each in supervise.status(data_dir)}
+    assert list(used) == ["broker", "postgres", "first", "second"]
+    assert all(each.ready for each in used.values())
     admin = topics.connect(stack.connection("admin"))
     assert set(admin.list_topics()) >= set(TOPICS)
     admin.close()
@@ -86,7 +86,7 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     assert supervise.down(data_dir)
     assert not supervise.is_running(data_dir)
     assert not is_open(stack.ports["first"]["metrics"])
-    assert all(_is_dead(each.pid) for each in found.values())
+    assert all(_is_dead(each.pid) for each in used.values())
     assert supervise.status(data_dir) == []
     assert not supervise.down(data_dir)
     assert not control.socket_path(data_dir.resolve()).exists()
@@ -104,7 +104,7 @@ def test_a_killed_service_runs_again(data_dir: Path) -> None:
     assert supervise.pid_of(data_dir, "second") == other
 
 
-def test_what_a_stack_takes_is_told_by_process_with_all_that_each_started(data_dir: Path) -> None:
+def test_use_is_reported_by_process_with_its_children(data_dir: Path) -> None:
     supervise.up(_options(data_dir))
     memory, spent_s = usage.memory(data_dir.resolve()), usage.cpu_s(data_dir.resolve())
     services = {"broker", "postgres", "first", "second"}
@@ -153,7 +153,7 @@ def test_a_stack_that_is_watched_ends_with_its_watcher(data_dir: Path) -> None:
     )
     (data_dir.parent / "tests_options.py").write_text(
         "from infra.supervisor.supervise import *\nfrom infra.supervisor.stack import *\n"
-        "from infra import supervise\n"
+        "from infra.supervisor import supervise\n"
         "def up(data):\n"
         "    supervise.up(StackOptions(data, services=(Service('first', 'dummy', 64),),"
         " steps=STEPS[:1], foreground=True))\n"
@@ -177,9 +177,9 @@ def test_a_service_sees_only_its_own_variables(
     monkeypatch.setenv("SECRET_OF_THE_USER", "s3cret")
     monkeypatch.setenv("BERTH_STRAY", "1")
     supervise.up(_options(data_dir, env={"first": {"BERTH_EXTRA": "a b%c"}}))
-    said = (data_dir / "logs" / "first.log").read_text()
-    assert "SECRET" not in said and "BERTH_STRAY" not in said
-    assert "BERTH_EXTRA" in said and "BERTH_KAFKA" in said
+    messages = (data_dir / "logs" / "first.log").read_text()
+    assert "SECRET" not in messages and "BERTH_STRAY" not in messages
+    assert "BERTH_EXTRA" in messages and "BERTH_KAFKA" in messages
     assert "BERTH_EXTRA" not in (data_dir / "logs" / "second.log").read_text()
 
 
@@ -218,7 +218,7 @@ def test_what_the_embedded_broker_forgot_is_not_read_again(data_dir: Path) -> No
 
 
 @pytest.mark.kafka
-def test_kafka_keeps_what_it_was_told_over_a_restart(data_dir: Path) -> None:
+def test_kafka_keeps_its_data_over_a_restart(data_dir: Path) -> None:
     if kafka.missing():
         pytest.skip(kafka.missing())
     stack = supervise.up(_options(data_dir, broker="kafka"))

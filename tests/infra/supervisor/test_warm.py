@@ -52,12 +52,12 @@ signal.signal(signal.SIGTERM, lambda *_: None)
 warm.read()
 env = dict(os.environ) | {"XHIS": "1"}
 env.pop("XMINE")
-assert warm.takes(argv, env)
-assert not warm.takes([*argv, "--more"], env)
-assert not warm.takes([*argv[:-1], "json"], env)
-assert not warm.takes([*argv[:-1], "probed.heavy"], env)
-assert not warm.takes(argv, env | {"PYTHONHASHSEED": "7"})
-assert not warm.takes(argv, env | {"ASKED": "when it was read"})
+assert warm.can_run(argv, env)
+assert not warm.can_run([*argv, "--more"], env)
+assert not warm.can_run([*argv[:-1], "json"], env)
+assert not warm.can_run([*argv[:-1], "probed.heavy"], env)
+assert not warm.can_run(argv, env | {"PYTHONHASHSEED": "7"})
+assert not warm.can_run(argv, env | {"ASKED": "when it was read"})
 child = os.fork()
 if child == 0:
     warm.begin(argv, env)
@@ -68,7 +68,7 @@ _, status = os.waitpid(child, 0)
 sys.stdout.flush()
 with open(os.environ["HEAVY"], "a") as file:
     file.write("# changed")
-assert not warm.takes(argv, env)
+assert not warm.can_run(argv, env)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 
@@ -101,7 +101,7 @@ def drive(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "said"),
+    ("how", "code", "output"),
     [
         ("", 0, ""),
         ("71", 71, ""),
@@ -110,7 +110,7 @@ def drive(folder: Path, how: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_copy_runs_and_ends_as_a_program_does(
-    probed: Path, how: str, code: int, said: str
+    probed: Path, how: str, code: int, output: str
 ) -> None:
     done = drive(probed, how)
     assert done.returncode == code, done.stderr
@@ -125,7 +125,7 @@ def test_a_copy_runs_and_ends_as_a_program_does(
         "title": f"{sys.executable} -P -m probed",
     }
     assert others == ["a thread", "at exit"]
-    assert said in done.stderr
+    assert output in done.stderr
 
 
 def test_a_copy_ends_with_who_made_it(probed: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_copy_ends_with_who_made_it(probed: Path) -> None:
 
 
 def has_not_ended(pid: int) -> bool:
-    """Who inherits it may be slow to reap it, or never do."""
+    """Return whether the process runs; a zombie, which its parent may never reap, has ended."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -148,12 +148,12 @@ def has_not_ended(pid: int) -> bool:
 
 def test_reading_all_services_starts_no_thread_that_a_copy_would_lack() -> None:
     commands = [[sys.executable, "-P", *service.arguments] for service in SERVICES]
-    told = (
-        "import os, shlex, sys\nfrom infra import warm\nwarm.tied = lambda end: []\n"
+    variables = (
+        "import os, shlex, sys\nfrom infra.supervisor import warm\nwarm.tied = lambda end: []\n"
         f"read = warm.Warm(map(shlex.join, {commands!r}))\nread.read()\n"
         "print(len(os.listdir('/proc/self/task')), 'services.gateway.app' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", told], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", variables], capture_output=True, text=True)
     assert done.stdout.split() == ["1", "True"], done.stderr
 
 
@@ -194,9 +194,9 @@ def test_a_restart_after_an_upgrade_runs_the_new_code(data_dir: Path) -> None:
     def begun(times: int) -> list[str]:
         ends = time.monotonic() + 10
         log = data_dir / "logs" / "first.log"
-        while len(found := log.read_text().split()) < times and time.monotonic() < ends:
+        while len(started := log.read_text().split()) < times and time.monotonic() < ends:
             time.sleep(0.05)
-        return found
+        return started
 
     def kill() -> None:
         pids = {each.name: each.pid for each in control.processes(data_dir)}

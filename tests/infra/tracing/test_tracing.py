@@ -52,12 +52,12 @@ def test_a_batch_goes_to_zipkin_as_its_json_and_to_the_others_as_it_came() -> No
         take = taking(Forward(spans), [Forward(other)])
         assert take(body, PROTOBUF, "") == 200
         assert eventually(lambda: as_came) == [(body, PROTOBUF, "")]
-        ((found, kind, _),) = eventually(lambda: as_json)
+        ((spans_read, kind, _),) = eventually(lambda: as_json)
     assert kind == "application/json"
-    assert [span["name"] for span in json.loads(found)] == ["place"]
+    assert [span["name"] for span in json.loads(spans_read)] == ["place"]
 
 
-def test_a_side_of_a_private_authority_is_trusted_where_that_was_told(
+def test_a_receiver_of_a_private_authority_is_trusted_if_configured(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificates.make(tmp_path)
@@ -87,12 +87,12 @@ def test_a_side_that_is_away_costs_batches_and_never_time() -> None:
     assert forward.lost >= 9
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert zipkin.missing() == "Java 17 or later is not installed"
 
 
-def test_zipkin_listens_where_it_is_told_and_nowhere_else() -> None:
+def test_zipkin_listens_on_its_address_only() -> None:
     words = zipkin.command(zipkin.jar(), "127.0.0.1", 9411)
     assert "--armeria.ports[0].ip=127.0.0.1" in words and "--armeria.ports[0].port=9411" in words
     with receiver(lambda *_: 200, 0) as server:
