@@ -1,4 +1,4 @@
-"""What a service is told at its start: one frozen model, read once from `BERTH_` variables."""
+"""The settings of a service: one frozen model, read once from `BERTH_` variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `access` ledger folded in memory, for who answers over HTTP beside its lanes."""
+"""The `access` ledger folded in memory, for a service that answers HTTP beside its lanes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AccessFollower:
             self.view.apply(fact.event)
 
     async def authenticate(self, key: str) -> Bearer | None:
-        """Whose key it is, be it made a moment ago; None for one that opens nothing."""
+        """Return the bearer of a key, be it made a moment ago; None for one that opens nothing."""
         if self.view.is_unknown_key(key):
             await self.catch_up()
         return self.view.authenticate(key)

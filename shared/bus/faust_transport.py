@@ -15,7 +15,7 @@ from shared.ledger.partition import TP
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What the transport asks of its host."""
+    """The functions of the host that the transport calls."""
 
     own: Callable[[Iterable[TP]], Awaitable[Mapping[TP, int]]]
     take: Callable[[Any], Awaitable[None]]

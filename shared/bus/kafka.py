@@ -50,14 +50,14 @@ class Pace:
         self._consumer = consumer
         self._embedded = embedded
         self._gather_ms = gather_ms
-        self._found_at = 0.0
+        self._records_at = 0.0
 
-    def note(self, found: bool) -> None:
+    def note(self, has_records: bool) -> None:
         """To be called after each poll."""
         now = time.monotonic()
-        if found:
-            self._found_at = now
-        idle_s = now - self._found_at
+        if has_records:
+            self._records_at = now
+        idle_s = now - self._records_at
         fetcher = self._consumer._fetcher
         if self._embedded:
             fetcher._fetch_max_wait_ms = BUSY_WAIT_MS if idle_s < IDLE_AFTER_S else IDLE_WAIT_MS
@@ -76,18 +76,18 @@ class KafkaFeed:
 
     async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
         try:
-            found = await self._consumer.getmany(
+            records = await self._consumer.getmany(
                 timeout_ms=int(wait_s * 1000), max_records=max_records
             )
         except OffsetOutOfRangeError as error:
             raise TailLost(f"the log no longer has what is due: {error}") from error
-        self._pace.note(bool(found))
+        self._pace.note(bool(records))
         return {
             TP(tp.topic, tp.partition): [
                 Entry(m.offset, m.key, m.value, tuple(m.headers or ()), m.timestamp)
                 for m in messages
             ]
-            for tp, messages in found.items()
+            for tp, messages in records.items()
         }
 
     async def seek(self, tp: TP, offset: int) -> None:

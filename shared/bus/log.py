@@ -25,7 +25,10 @@ class Feed(Protocol):
     """A moving read of some partitions, in offset order within each."""
 
     async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
-        """What is there, or after `wait_s` nothing. Raises TailLost when an offset is gone."""
+        """Return the records that are there, or after `wait_s` nothing.
+
+        Raises TailLost when an offset is gone.
+        """
         ...
 
     async def seek(self, tp: TP, offset: int) -> None: ...

@@ -51,25 +51,25 @@ class MemoryFeed:
         self._lossy = lossy
 
     async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
-        found = self._take(max_records)
-        if not found and wait_s > 0:
+        records = self._take(max_records)
+        if not records and wait_s > 0:
             await self._broker.moved(wait_s)
-            found = self._take(max_records)
+            records = self._take(max_records)
         await asyncio.sleep(0)
-        return found
+        return records
 
     def _take(self, max_records: int) -> dict[TP, list[Entry]]:
-        found: dict[TP, list[Entry]] = {}
+        records: dict[TP, list[Entry]] = {}
         for tp, position in self._next.items():
             there = self._broker.entries(tp)
             if position > len(there) and not self._lossy:
                 raise TailLost(f"{tp.key} has no offset {position}")
             taken = there[position : position + max_records]
             if taken:
-                found[tp] = taken
+                records[tp] = taken
                 self._next[tp] = taken[-1].offset + 1
                 max_records -= len(taken)
-        return found
+        return records
 
     async def seek(self, tp: TP, offset: int) -> None:
         self._next[tp] = offset

@@ -62,14 +62,14 @@ class LaneProbe:
 
     def look(self, now: Millis) -> None:
         lanes = list(self._lanes.held.values())
-        found = [Figure("berth_lanes_held", len(lanes)), *self._lags]
+        figures = [Figure("berth_lanes_held", len(lanes)), *self._lags]
         for lane in lanes:
-            found.append(inbox(lane))
-            found.extend(self._told(lane, now))
+            figures.append(inbox(lane))
+            figures.extend(self._figures_of(lane, now))
         self._counted = {lane.name: self._count(lane) for lane in lanes}
-        self._metrics.show(found)
+        self._metrics.show(figures)
 
-    def _told(self, lane: Lane[Any], now: Millis) -> list[Figure]:
+    def _figures_of(self, lane: Lane[Any], now: Millis) -> list[Figure]:
         """A figure that cannot be computed must not end a service that can decide."""
         try:
             return list(self._of_state(lane.state, now))

@@ -47,17 +47,17 @@ def is_passing(error: BaseException) -> bool:
 
 
 async def retry_while_away(ask: Callable[[], Awaitable[T]], most_s: float) -> T:
-    """What `ask` answers; asked again while the broker is away, for that long at most."""
+    """Return the result of `ask`, repeated while the broker is away, for `most_s` at most."""
     ends_s, pause_s = time.monotonic() + most_s, FIRST_PAUSE_S
     while True:
         try:
-            found = await ask()
+            result = await ask()
         except (KafkaError, OSError, TimeoutError) as error:
             if not is_passing(error) or time.monotonic() > ends_s:
                 raise
             BROKER.missed(error)
         else:
             BROKER.answered()
-            return found
+            return result
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -21,7 +21,7 @@ KEEP = 2
 DIGEST_BYTES = 32
 ABANDONED_S = 600
 UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, TypeError, ValueError, EOFError)
-"""What unpickling raises when the classes are no longer those that were stored."""
+"""Errors of unpickling when the classes are no longer those that were stored."""
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Snapshots(Generic[S]):
         self._mark = folder / f"{ledger}-{partition}.mark"
 
     def pack(self, cursor: Cursor, state: S) -> bytes:
-        """What `store` writes; the state is copied here, so that it may move on meanwhile."""
+        """Return the bytes for `store`; the state is copied here and may change."""
         body = pickle.dumps((cursor.to_json(), state), protocol=pickle.HIGHEST_PROTOCOL)
         return hashlib.sha256(body).digest() + body
 
@@ -77,9 +77,9 @@ class Snapshots(Generic[S]):
 
     def load(self) -> Snapshot[S] | None:
         for path in self._paths():
-            found = self._read(path)
-            if found is not None:
-                return found
+            snapshot = self._read(path)
+            if snapshot is not None:
+                return snapshot
         return None
 
     def _tidy(self) -> None:

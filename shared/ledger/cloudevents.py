@@ -8,7 +8,7 @@ import msgspec
 
 LIMIT_BYTES = 1024 * 1024
 LONGEST = 1024
-"""Characters of an attribute: ids and tenants are repeated in each event that follows."""
+"""Characters of an attribute: ids and tenants are repeated in item event that follows."""
 NUL = b"\\u0000"
 """The one character that Postgres cannot keep, as JSON has to write it."""
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
@@ -91,26 +91,26 @@ def decode(value: bytes | None) -> CloudEvent:
     if len(value) > LIMIT_BYTES:
         raise Malformed(f"{len(value)} bytes, at most {LIMIT_BYTES} are read")
     try:
-        found = _decoder.decode(value)
+        envelope = _decoder.decode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(_reason(error)) from None
-    if found.specversion != "1.0":
+    if envelope.specversion != "1.0":
         raise Malformed("specversion is not 1.0")
     for name in ("id", "source", "type"):
-        if not getattr(found, name):
+        if not getattr(envelope, name):
             raise Malformed(f"{name} is empty")
     for name in ("id", "source", "type", "subject", "traceparent", "tenant", "pool", "principal"):
-        _check_attribute(name, getattr(found, name))
-    _check_time(found.time)
-    return found
+        _check_attribute(name, getattr(envelope, name))
+    _check_time(envelope.time)
+    return envelope
 
 
 def decode_input(value: bytes | None) -> CloudEvent:
     """As `decode`, and refuses data that no read model could keep: for inputs of a decider."""
-    found = decode(value)
-    if NUL in found.body:
-        _check_text(_whole(found.data), "data")
-    return found
+    envelope = decode(value)
+    if NUL in envelope.body:
+        _check_text(_whole(envelope.data), "data")
+    return envelope
 
 
 def _whole(data: msgspec.Raw) -> object:
@@ -132,12 +132,12 @@ def _check_text(value: object, where: str) -> None:
         case str() if "\x00" in value:
             raise Malformed(f"{where}: may not hold a NUL character")
         case dict():
-            for name, each in value.items():
+            for name, item in value.items():
                 _check_text(name, f"{where}: a name")
-                _check_text(each, f"{where}.{name}"[:LONGEST])
+                _check_text(item, f"{where}.{name}"[:LONGEST])
         case list():
-            for index, each in enumerate(value):
-                _check_text(each, f"{where}.{index}"[:LONGEST])
+            for index, item in enumerate(value):
+                _check_text(item, f"{where}.{index}"[:LONGEST])
 
 
 def _check_time(time: str) -> None:

@@ -1,4 +1,4 @@
-"""What a service is: pure types that a core may import and a shell drives."""
+"""A service as pure types that a core may import and a shell drives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """Bytes of an input topic that are no message; the reader says so once, in its ledger."""
+    """Bytes of an input topic that are no message; the reader rejects them once, in its ledger."""
 
     topic: str
     partition: int
@@ -51,7 +51,7 @@ class Undecodable:
     sha256: str
 
     def rejection(self) -> InputRejected:
-        """What its reader has to say of it, and nothing else."""
+        """Return the one event that its reader decides about it."""
         return InputRejected(
             topic=self.topic,
             partition=self.partition,
@@ -73,7 +73,7 @@ class Input(NamedTuple):
     tenant: str = ""
     place: str = ""
     principal: str = ""
-    """Who sent a command, as the gateway knew them; empty where nobody did."""
+    """Sender of a command as the gateway authenticated it; empty for other inputs."""
     access_next: int = 0
     """How far its sender had read `access`: the inbox holds it back until this lane has too."""
 

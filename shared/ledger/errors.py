@@ -1,4 +1,4 @@
-"""What may go wrong on a log, and which of it must end the process."""
+"""Errors of a log, and which of them must end the process."""
 
 from __future__ import annotations
 

@@ -29,19 +29,19 @@ def commands_only(topic: str, type_: str, data: bytes) -> Model:
 
 
 class InputDecoder:
-    """What one service hears of its inputs."""
+    """Decodes the records of a service's inputs."""
 
     def __init__(
-        self, service: str, decode: Decode = commands_only, heard: frozenset[str] | None = None
+        self, service: str, decode: Decode = commands_only, consumed: frozenset[str] | None = None
     ) -> None:
-        self._heard = heard
+        self._consumed = consumed
         self._service = service
         self._decode = decode
         self.unknown = 0
         """Events of other ledgers whose type this installation does not know."""
 
     def decode_ledger(self, accepted: Accepted) -> list[Input]:
-        facts = accepted.facts(heard=self._heard)
+        facts = accepted.facts(consumed=self._consumed)
         self.unknown += accepted.unknown
         return [
             Input(
@@ -98,8 +98,8 @@ class InputDecoder:
         if CUSTODIAN.get(tp.topic) != self._service:
             return []
         digest = hashlib.sha256(value).hexdigest()
-        what = Undecodable(tp.topic, tp.partition, offset, reason, digest)
-        return [Input(tp.topic, f"{tp.topic}/{tp.partition}/{offset}", what)]
+        undecodable = Undecodable(tp.topic, tp.partition, offset, reason, digest)
+        return [Input(tp.topic, f"{tp.topic}/{tp.partition}/{offset}", undecodable)]
 
 
 def refuse_misplaced(topic: str, type_: str, owner: str | None) -> None:

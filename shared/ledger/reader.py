@@ -1,4 +1,4 @@
-"""The reader rule: which records of a ledger count. Everybody who reads a ledger uses it."""
+"""The reader rule: which records of a ledger count. Every reader of a ledger applies it."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ class Accepted:
         for index, e in enumerate(self.record.events()):
             yield RawFact(e.type, e.subject, bytes(e.data), e.cause, e.traceparent, seq, index, at)
 
-    def facts(self, *, own: bool = False, heard: frozenset[str] | None = None) -> list[Fact]:
+    def facts(self, *, own: bool = False, consumed: frozenset[str] | None = None) -> list[Fact]:
         """The events; of another's ledger, types unknown here are counted and passed over.
 
-        `heard` names the types that the reader reacts to: decoding is most of its work.
+        `consumed` names the types that the reader reacts to: decoding is most of its work.
         """
-        found: list[Fact] = []
+        facts: list[Fact] = []
         self.unknown = 0
         for raw in self.raw():
-            if heard is not None and raw.type not in heard:
+            if consumed is not None and raw.type not in consumed:
                 self.unknown += raw.type not in EVENTS
                 continue
             try:
@@ -87,7 +87,7 @@ class Accepted:
                     raise
                 self.unknown += 1
                 continue
-            found.append(
+            facts.append(
                 Fact(
                     event,
                     self.ledger,
@@ -99,7 +99,7 @@ class Accepted:
                     raw.traceparent,
                 )
             )
-        return found
+        return facts
 
 
 class Reader:

@@ -38,7 +38,7 @@ def an_input(message: Model | Undecodable, source: str = "commands", **more: Any
 
 
 def run(decider: Decider[S], state: S, inputs: Sequence[Input], now: int = AT) -> list[Event]:
-    """What the decider answers; each decision is folded into `state` before the next is asked."""
+    """Return the decided events; each decision is folded into `state` before the next one."""
     return [fact.event for fact in run_facts(decider, state, inputs, now)]
 
 
@@ -54,7 +54,7 @@ def run_facts(
 
 
 def wake(decider: Decider[S], state: S, now: int) -> list[Event]:
-    """What the shell would get when it sleeps until `next_wake`: nothing when it is not due."""
+    """Return the events of a wake at `now`; none when `next_wake` is not due."""
     due = decider.next_wake(state)
     return run(decider, state, [], now) if due is not None and due <= now else []
 

@@ -11,7 +11,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
 Accident = Literal["none", "lost_request", "lost_ack", "late", "duplicate", "wrong_offset"]
-"""What becomes of one append: `late` fails, and lands before this client's next one."""
+"""The outcome of one append: `late` fails, and lands before this client's next one."""
 
 
 class FlakyLog:

@@ -12,7 +12,7 @@ SEEDS = ("1", "2")
 
 
 def printed_under_two_hash_seeds(script: str) -> tuple[str, str]:
-    """What the Python script prints in a process of its own, once for each seed."""
+    """Return what the Python script prints in a process of its own, once for each seed."""
     first, second = (_printed(script, seed) for seed in SEEDS)
     return first, second
 

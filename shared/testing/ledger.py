@@ -25,7 +25,7 @@ ALARM = "alarm"
 
 @dataclass(slots=True)
 class Seats:
-    """Who sits where. Two jobs on one seat, or a job answered twice, is a broken bus."""
+    """The holder of each seat. Two jobs on one seat, or a job answered twice, is a broken bus."""
 
     SCHEMA: ClassVar[str] = "seats1"
     taken: dict[int, str] = field(default_factory=dict)
@@ -114,10 +114,10 @@ def command(
 
 
 def accepted(tp: TP, entries: Iterable[Entry]) -> list[Accepted]:
-    """What an honest reader of a whole partition believes."""
+    """Return the records of a whole partition that the reader rule accepts."""
     reader = Reader(tp.topic, tp.partition)
-    found = (reader.offer(entry.offset, entry.value) for entry in entries)
-    return [record for record in found if record is not None]
+    records = (reader.offer(entry.offset, entry.value) for entry in entries)
+    return [record for record in records if record is not None]
 
 
 def fold(tp: TP, entries: Iterable[Entry]) -> Seats:
