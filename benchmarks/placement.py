@@ -18,7 +18,7 @@ from benchmarks.parts.big_round import big_round
 from benchmarks.parts.command import serve
 from benchmarks.parts.load import percentile
 from benchmarks.parts.mixed import mixed, throughputs
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.view import view_of
@@ -182,7 +182,7 @@ def scenario(source: str, jobs: int, options: Options, solver: str) -> Scenario:
     )
 
 
-def share_nodes(count: int) -> dict[str, Node]:
+def share_nodes(count: int) -> dict[str, InventoryNode]:
     nodes = equal_nodes(count, 8, pool=POOL, racks=4)
     return {
         name: replace(node, cpus=SHARE_CPUS, mem_gib=SHARE_MEM_GIB) for name, node in nodes.items()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from benchmarks.parts.command import Json, Say, serve
 from services.priority.core.decide import Priority
-from services.priority.core.features import features
-from services.priority.core.learned import Model
-from services.priority.core.sights import Sights
+from services.priority.core.feature_cache import FeatureCache
+from services.priority.core.features import compute_features
+from services.priority.core.learned import LearnedModel
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -58,11 +58,11 @@ async def run(options: Options, say: Say) -> Json:
     pool = queue.pool
     assert pool is not None
     model = load_models(pool)[options.model]
-    assert isinstance(model, Model)
+    assert isinstance(model, LearnedModel)
     in_numpy = network_of(options.model)
     now = AT + 3_600_000
     view = queue.view(now)
-    x, context = features(view)
+    x, context = compute_features(view)
     clock = Between(queue, now)
     onnx_scores, numpy_scores = model.scores(x, context), in_numpy(x, context)
     say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
@@ -72,9 +72,9 @@ async def run(options: Options, say: Say) -> Json:
         times,
         clock.tick,
         {
-            "onnx_ms": lambda: model.scores(*features(queue.view(clock.now))),
-            "numpy_ms": lambda: in_numpy(*features(queue.view(clock.now))),
-            "features_ms": lambda: features(queue.view(clock.now)),
+            "onnx_ms": lambda: model.scores(*compute_features(queue.view(clock.now))),
+            "numpy_ms": lambda: in_numpy(*compute_features(queue.view(clock.now))),
+            "features_ms": lambda: compute_features(queue.view(clock.now)),
             "features_anew_ms": clock.features_anew,
             "onnx_network_ms": lambda: model.scores(x, context),
             "numpy_network_ms": lambda: in_numpy(x, context),
@@ -112,8 +112,8 @@ class Between:
         evolve(Priority(), self.queue, QueueChanged(pool="p", entered=news, left=left), self.now)
 
     def features_anew(self) -> object:
-        self.queue.table.sights = Sights()
-        return features(self.queue.view(self.now))
+        self.queue.table.feature_cache = FeatureCache()
+        return compute_features(self.queue.view(self.now))
 
 
 def in_turn(

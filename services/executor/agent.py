@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.executor.backends import Backend
+from services.executor.core.effects import (
+    Effect,
+    ForgetWorker,
+    PrepareWorker,
+    SendReport,
+    StartWorker,
+    StopWorker,
+    WorkerEnded,
+    WorkerOutcome,
+)
 from services.executor.core.membership import configure, leave, register_again, rejoin, take_over
-from services.executor.core.orders import Effect, Ended, Forget, Go, Outcome, Prepare, Say, Stop
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
-from services.executor.core.state import Lane
+from services.executor.core.state import ExecutorState
 from services.executor.reporter import Reporter
 from shared.contracts.access import PoolConfigured
 from shared.ledger.decider import Fact
@@ -18,7 +27,7 @@ from shared.ledger.decider import Fact
 class Agent:
     """One lane. Until `take_over` it only folds; nothing is done and nothing is said."""
 
-    def __init__(self, lane: Lane, reporter: Reporter) -> None:
+    def __init__(self, lane: ExecutorState, reporter: Reporter) -> None:
         self.lane = lane
         self._reporter = reporter
         self._backends: Mapping[str, Backend] = {}
@@ -35,13 +44,13 @@ class Agent:
             if self._acts and effects:
                 self._perform(effects)
 
-    def on_outcome(self, outcome: Outcome) -> None:
+    def on_outcome(self, outcome: WorkerOutcome) -> None:
         self._perform(on_outcome(self.lane, outcome))
 
     def on_pool(self, pool: PoolConfigured) -> None:
         self._perform(configure(self.lane, pool))
 
-    def take_over(self, incarnation: str, ends: Mapping[str, Ended]) -> None:
+    def take_over(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
         self._acts = True
         self._perform(take_over(self.lane, incarnation, ends))
 
@@ -57,17 +66,17 @@ class Agent:
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Say(report=report):
+                case SendReport(report=report):
                     self._reporter.say(report)
-                case Prepare(order=order):
-                    backend = self._backends[self.lane.nodes[order.node_id].backend]
-                    self._ran_by[order.allocation_id] = backend
-                    backend.prepare(order)
-                case Go(allocation_id=allocation_id):
-                    self._ran_by[allocation_id].go(allocation_id)
-                case Stop(allocation_id=allocation_id, grace_s=grace_s):
+                case PrepareWorker(spec=spec):
+                    backend = self._backends[self.lane.nodes[spec.node_id].backend]
+                    self._ran_by[spec.allocation_id] = backend
+                    backend.prepare(spec)
+                case StartWorker(allocation_id=allocation_id):
+                    self._ran_by[allocation_id].start(allocation_id)
+                case StopWorker(allocation_id=allocation_id, grace_s=grace_s):
                     self._ran_by[allocation_id].stop(allocation_id, grace_s)
-                case Forget(allocation_id=allocation_id):
+                case ForgetWorker(allocation_id=allocation_id):
                     self._forget(allocation_id)
 
     def _forget(self, allocation_id: str) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from uuid import uuid4
 
-from services.executor.core.inventory import Node
-from services.executor.core.orders import Outcome
-from services.executor.pool_lane import Machine, PoolLane
+from services.executor.core.effects import WorkerOutcome
+from services.executor.core.inventory import InventoryNode
+from services.executor.pool_lane import PoolLane, SharedParts
 from services.executor.pools import PoolWatch
 from services.executor.process.backend import ProcessBackend
 from services.executor.process.journal import Journal
-from services.executor.process.launch import Place, unreachable
+from services.executor.process.launch import LaunchSettings, unreachable
 from services.executor.process.orphans import reap
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
@@ -35,7 +35,7 @@ class Executor:
     def __init__(
         self,
         settings: ExecutorSettings,
-        nodes: tuple[Node, ...],
+        nodes: tuple[InventoryNode, ...],
         connect: Callable[[], Log],
         metrics: Metrics,
     ) -> None:
@@ -79,7 +79,7 @@ class Executor:
             await self._pools.close()
             await self._soft_log.stop()
 
-    async def _serve_all(self, machine: Machine, stop: asyncio.Event) -> None:
+    async def _serve_all(self, machine: SharedParts, stop: asyncio.Event) -> None:
         await self._pools.start()
         async with asyncio.TaskGroup() as group:
             beside = (self._soft.run(), self._pools.run(), probe_lag(self.behind, self._metrics))
@@ -92,7 +92,7 @@ class Executor:
             for task in background:
                 task.cancel()
 
-    async def _serve(self, machine: Machine, pool: str, stop: asyncio.Event) -> None:
+    async def _serve(self, machine: SharedParts, pool: str, stop: asyncio.Event) -> None:
         stopping = asyncio.ensure_future(stop.wait())
         knowing = asyncio.ensure_future(self._pools.known(pool))
         try:
@@ -106,7 +106,7 @@ class Executor:
             stopping.cancel()
             knowing.cancel()
 
-    async def _prepare(self) -> Machine:
+    async def _prepare(self) -> SharedParts:
         settings = self._settings
         journal, processes, ends = None, None, {}
         if any(node.backend == "process" for node in self._nodes):
@@ -114,7 +114,7 @@ class Executor:
             journal = Journal(settings.folder / "journal")
             ends = await asyncio.to_thread(reap, journal)
             processes = ProcessBackend(place, journal, self._on_outcome, self._on_lines)
-        return Machine(
+        return SharedParts(
             settings,
             self._connect,
             self._soft,
@@ -125,7 +125,7 @@ class Executor:
             self._metrics,
         )
 
-    def _on_outcome(self, outcome: Outcome) -> None:
+    def _on_outcome(self, outcome: WorkerOutcome) -> None:
         self._lanes[_lane_of(outcome.allocation_id)].agent.on_outcome(outcome)
 
     def _on_lines(self, allocation_id: str, lines: LogLines) -> None:
@@ -136,9 +136,9 @@ def _lane_of(allocation_id: str) -> int:
     return int(allocation_id.partition("/")[0])
 
 
-def _place(settings: ExecutorSettings) -> Place:
+def _place(settings: ExecutorSettings) -> LaunchSettings:
     work = settings.work or settings.folder / "work"
-    place = Place(
+    place = LaunchSettings(
         work.resolve(),
         settings.worker_path,
         settings.secrets,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from services.executor.core.orders import Order, Outcome
+from services.executor.core.effects import WorkerOutcome, WorkerSpec
 
-Tell: TypeAlias = Callable[[Outcome], None]
+OutcomeHandler: TypeAlias = Callable[[WorkerOutcome], None]
 
 
 class Backend(Protocol):
     """Called from the event loop only; outcomes may be told before a call returns."""
 
-    def prepare(self, order: Order) -> None:
+    def prepare(self, spec: WorkerSpec) -> None:
         """Answered by Ready or Refused."""
         ...
 
-    def go(self, allocation_id: str) -> None:
+    def start(self, allocation_id: str) -> None:
         """Of a ready worker; answered by Ended, some day."""
         ...
 

@@ -12,12 +12,12 @@ from time import monotonic
 from aiokafka.errors import KafkaError
 
 from services.executor.agent import Agent
-from services.executor.core.inventory import Node
+from services.executor.core.effects import WorkerEnded
+from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import resume
-from services.executor.core.orders import Ended
 from services.executor.core.react import acts_on
-from services.executor.core.state import Lane
-from services.executor.lease import Lease
+from services.executor.core.state import ExecutorState
+from services.executor.lease import ReadLease
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
@@ -36,24 +36,26 @@ SNAPSHOT_RECORDS = 1_000
 log = logging.getLogger(__name__)
 
 
-def snapshots_of(folder: Path, partition: int, nodes: Mapping[str, Node]) -> Snapshots[Lane]:
+def snapshots_of(
+    folder: Path, partition: int, nodes: Mapping[str, InventoryNode]
+) -> Snapshots[ExecutorState]:
     """Another inventory would have folded another state."""
     inventory = hashlib.sha256(repr(sorted(nodes.items())).encode()).hexdigest()[:16]
-    return Snapshots(folder, LEDGER, partition, f"{Lane.SCHEMA}.{inventory}")
+    return Snapshots(folder, LEDGER, partition, f"{ExecutorState.SCHEMA}.{inventory}")
 
 
 class LaneReader:
     """Hands accepted facts to the agent, in order, and knows how fresh they are."""
 
     def __init__(
-        self, log: Log, agent: Agent, snapshots: Snapshots[Lane], metrics: Metrics
+        self, log: Log, agent: Agent, snapshots: Snapshots[ExecutorState], metrics: Metrics
     ) -> None:
         self._log = log
         self._agent = agent
         self._snapshots = snapshots
         self._partition = agent.lane.partition
         self._tail = LedgerTail(log, {LEDGER: [self._partition]})
-        self._lease = Lease(monotonic())
+        self._lease = ReadLease(monotonic())
         self._stored_seq = 0
         self._metrics = metrics
         self._ignored = 0
@@ -63,13 +65,13 @@ class LaneReader:
     def lapsed(self) -> bool:
         return self._lease.lapsed
 
-    async def catch_up(self, incarnation: str, ends: Mapping[str, Ended]) -> None:
+    async def catch_up(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
         """Fold up to the end that is there now; only then act."""
         self._restore()
         await self._tail.start()
         while not self._tail.caught_up:
             self._fold(await self._tail.poll())
-        self._lease = Lease(monotonic())
+        self._lease = ReadLease(monotonic())
         self._agent.take_over(incarnation, ends)
         self.acting = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Lease:
+class ReadLease:
     """Fresh means: at that time, everything that was in the ledger had been read."""
 
     def __init__(self, now_s: float) -> None:

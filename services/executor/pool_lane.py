@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from services.executor.agent import Agent
 from services.executor.backends import Backend
-from services.executor.core.inventory import Node
-from services.executor.core.orders import Ended
-from services.executor.core.state import Lane
+from services.executor.core.effects import WorkerEnded
+from services.executor.core.inventory import InventoryNode
+from services.executor.core.state import ExecutorState
 from services.executor.lane import LaneReader, snapshots_of
 from services.executor.pools import PoolWatch
 from services.executor.process.backend import ProcessBackend
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SharedParts:
     """What all lanes of an executor have in common."""
 
     settings: ExecutorSettings
@@ -47,14 +47,16 @@ class Machine:
     incarnation: str
     processes: ProcessBackend | None
     journal: Journal | None
-    ends: Mapping[str, Ended]
+    ends: Mapping[str, WorkerEnded]
     metrics: Metrics
 
 
 class PoolLane:
     """Serves the nodes of one pool until it is told to leave."""
 
-    def __init__(self, machine: Machine, pool: PoolConfigured, nodes: tuple[Node, ...]) -> None:
+    def __init__(
+        self, machine: SharedParts, pool: PoolConfigured, nodes: tuple[InventoryNode, ...]
+    ) -> None:
         self._machine = machine
         self.pool = pool.pool
         self.partition = pool.partition
@@ -68,7 +70,7 @@ class PoolLane:
             self.pool,
             settings.report_window_ms / 1000,
         )
-        self.agent = Agent(Lane(self.partition, own), self._reporter)
+        self.agent = Agent(ExecutorState(self.partition, own), self._reporter)
         self._virtual = VirtualBackend(
             self.agent.on_outcome, lambda: self.agent.lane.time_scale, settings.slow_nodes
         )

@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 from services.executor.app import Executor
-from services.executor.core.inventory import Node, parse
+from services.executor.core.inventory import InventoryNode, parse
 from services.executor.settings import ExecutorSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
@@ -40,7 +40,7 @@ def _connect(settings: ExecutorSettings) -> Log:
     return KafkaLog(settings.connection, client=f"executor-{settings.executor_id}")
 
 
-def _inventory(settings: ExecutorSettings) -> tuple[Node, ...]:
+def _inventory(settings: ExecutorSettings) -> tuple[InventoryNode, ...]:
     try:
         return parse(settings.nodes.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from services.executor.backends import Tell
-from services.executor.core.orders import Ended, Order, Ready
+from services.executor.backends import OutcomeHandler
+from services.executor.core.effects import Prepared, WorkerEnded, WorkerSpec
 from services.executor.core.virtual import VirtualWorkers
 from shared.contracts.reports import IterationTimes
 
@@ -17,18 +17,20 @@ GRAIN_S = 0.002
 class VirtualBackend:
     """`scale` tells the pool's cluster seconds per wall second whenever a worker starts."""
 
-    def __init__(self, tell: Tell, scale: Callable[[], float], slow: Mapping[str, float]) -> None:
+    def __init__(
+        self, tell: OutcomeHandler, scale: Callable[[], float], slow: Mapping[str, float]
+    ) -> None:
         self._tell = tell
         self._scale = scale
         self._workers = VirtualWorkers(slow)
         self._timer: asyncio.TimerHandle | None = None
 
-    def prepare(self, order: Order) -> None:
-        self._workers.prepare(order)
-        self._tell(Ready(order.allocation_id))
+    def prepare(self, spec: WorkerSpec) -> None:
+        self._workers.prepare(spec)
+        self._tell(Prepared(spec.allocation_id))
 
-    def go(self, allocation_id: str) -> None:
-        self._workers.go(allocation_id, _now_s(), self._scale())
+    def start(self, allocation_id: str) -> None:
+        self._workers.start(allocation_id, _now_s(), self._scale())
         self._set_timer()
 
     def stop(self, allocation_id: str, grace_s: float) -> None:
@@ -58,7 +60,7 @@ class VirtualBackend:
 
     def _on_timer(self) -> None:
         self._timer = None
-        ended: list[Ended] = self._workers.due(_now_s())
+        ended: list[WorkerEnded] = self._workers.due(_now_s())
         for end in ended:
             self._tell(end)
         self._set_timer()

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.evidence import Evidence
 from services.failslow.core.peers import Thresholds
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from services.failslow.figures import figures
 from services.failslow.settings import FailSlowSettings
 from shared.bus.host import run_service
@@ -38,7 +38,7 @@ def run(settings: FailSlowSettings) -> None:
     )
     serve_metrics(telemetry, settings, "failslow")
 
-    async def follow(lane: Lane[Watch]) -> None:
+    async def follow(lane: Lane[FailSlowState]) -> None:
         for job_id, gang in lane.state.gangs.items():
             telemetry.spans.remember_job(job_id, gang.traceparent)
         await follower.follow(lane)
@@ -63,7 +63,7 @@ class Follower:
         self._limits = limits
         self._metrics = metrics
 
-    async def follow(self, lane: Lane[Watch]) -> None:
+    async def follow(self, lane: Lane[FailSlowState]) -> None:
         """Runs while the lane is held; what was said before that is of no interest."""
         evidence = Evidence(self._limits)
         tail = TopicTail(self._connect(), lossy=True)
@@ -77,7 +77,7 @@ class Follower:
         finally:
             await tail.stop()
 
-    def _gather(self, evidence: Evidence, entries: list[Entry], state: Watch) -> None:
+    def _gather(self, evidence: Evidence, entries: list[Entry], state: FailSlowState) -> None:
         for entry in entries:
             report = decode(entry.value)
             if report is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
 
 
-def figures(watch: Watch, _now: Millis) -> Iterator[Figure]:
+def figures(watch: FailSlowState, _now: Millis) -> Iterator[Figure]:
     """Of one lane; nothing of a lane without a pool."""
     if watch.pool is None:
         return

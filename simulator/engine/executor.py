@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from services.executor.core.inventory import Node
+from services.executor.core.effects import (
+    Effect,
+    Prepared,
+    PrepareWorker,
+    SendReport,
+    StartWorker,
+    StopWorker,
+    WorkerEnded,
+    WorkerOutcome,
+)
+from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import configure, take_over
-from services.executor.core.orders import Effect, Ended, Go, Outcome, Prepare, Ready, Say, Stop
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
-from services.executor.core.state import Lane
+from services.executor.core.state import ExecutorState
 from services.executor.core.virtual import VirtualWorkers
 from shared.contracts.access import PoolConfigured
 from shared.contracts.reports import Report
@@ -28,10 +37,14 @@ class VirtualExecutor:
     """
 
     def __init__(
-        self, nodes: Mapping[str, Node], pool: PoolConfigured, begin: int, slow: Mapping[str, float]
+        self,
+        nodes: Mapping[str, InventoryNode],
+        pool: PoolConfigured,
+        begin: int,
+        slow: Mapping[str, float],
     ) -> None:
         self._begin = begin
-        self._lane = Lane(LANE, dict(nodes))
+        self._lane = ExecutorState(LANE, dict(nodes))
         self._pool = pool
         self._workers = VirtualWorkers(slow)
         self._facts: list[Fact] = []
@@ -90,19 +103,19 @@ class VirtualExecutor:
     def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
         for effect in effects:
             match effect:
-                case Prepare(order=order):
-                    self._workers.prepare(order)
-                    self._record_outcome(Ready(order.allocation_id), now_s)
-                case Go(allocation_id=id):
-                    self._workers.go(id, now_s, self._lane.time_scale)
-                case Stop(allocation_id=id):
+                case PrepareWorker(spec=spec):
+                    self._workers.prepare(spec)
+                    self._record_outcome(Prepared(spec.allocation_id), now_s)
+                case StartWorker(allocation_id=id):
+                    self._workers.start(id, now_s, self._lane.time_scale)
+                case StopWorker(allocation_id=id):
                     self._record_outcome(self._workers.stop(id, now_s), now_s)
-                case Say(report=report):
+                case SendReport(report=report):
                     self._reports.append(report)
                 case _:
                     pass
 
-    def _record_outcome(self, outcome: Outcome | Ended, now_s: float) -> None:
+    def _record_outcome(self, outcome: WorkerOutcome | WorkerEnded, now_s: float) -> None:
         effects = on_outcome(self._lane, outcome)
         if effects:
             self._perform(effects, now_s)

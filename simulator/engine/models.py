@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.priority.core import learned
-from services.priority.core.learned import BadModel, Model, Models
+from services.priority.core.learned import BadModel, LearnedModel, LearnedModels
 from shared.contracts.access import PoolConfigured
 
 FOLDER = Path(learned.__file__).parents[1] / "models"
 
 
-def load_models(pool: PoolConfigured) -> Models:
+def load_models(pool: PoolConfigured) -> LearnedModels:
     """Load the models that the pool names. Raises ValueError for a missing or invalid one."""
     shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
     asked = (*([pool.learned] if pool.learned else []), *shadows)
@@ -20,14 +20,14 @@ def load_models(pool: PoolConfigured) -> Models:
 
 def resolve_name(name: str, pool: PoolConfigured) -> str:
     """Return the network of a family for such a pool; another name stays as it is."""
-    return name if (FOLDER / f"{name}.onnx").is_file() else learned.variant(name, pool)
+    return name if (FOLDER / f"{name}.onnx").is_file() else learned.model_name(name, pool)
 
 
-def load_model(name: str) -> Model:
+def load_model(name: str) -> LearnedModel:
     """Load and check a model; ValueError with the reason if it is invalid."""
     path = model_path(name)
     try:
-        return learned.load(path.with_suffix(".json").read_bytes(), path.read_bytes())
+        return learned.load_model(path.with_suffix(".json").read_bytes(), path.read_bytes())
     except (OSError, BadModel) as error:
         raise ValueError(f"learned: {name!r}: {error}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from shared.contracts.access import PoolConfigured
 from simulator.engine.failures import Failure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
@@ -121,7 +121,7 @@ def size_pool(
 
 
 def plan_failures(
-    jobs: Sequence[WorkloadJob], nodes: dict[str, Node], options: SimulationOptions
+    jobs: Sequence[WorkloadJob], nodes: dict[str, InventoryNode], options: SimulationOptions
 ) -> list[Failure]:
     """Return the failures of the nodes during the trace, none unless requested."""
     if not options.failures:

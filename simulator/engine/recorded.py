@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
@@ -127,10 +127,12 @@ def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
     ]
 
 
-def nodes_of(past: RecordedPool) -> Mapping[str, Node]:
+def nodes_of(past: RecordedPool) -> Mapping[str, InventoryNode]:
     """Return a virtual node for each recorded one."""
     return {
-        name: Node(name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ())
+        name: InventoryNode(
+            name, past.name, "virtual", "gpu", gpus, PLENTY_CPUS, PLENTY_MEM_GIB, "r0", ()
+        )
         for name, gpus in sorted(past.nodes.items())
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from shared.contracts.access import PoolConfigured
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from simulator.engine.failures import Failure
@@ -35,7 +35,7 @@ class Scenario:
 
     jobs: Sequence[WorkloadJob]
     """Sorted by (submit, key)."""
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, InventoryNode]
     pool: PoolConfigured
     window_s: tuple[float, float]
     restart_s: float = 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from simulator.metrics.measures import offered_load
 from simulator.metrics.outcome import Floats
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
@@ -69,12 +69,12 @@ def stretch_arrivals(jobs: Sequence[WorkloadJob], factor: float) -> list[Workloa
 
 def equal_nodes(
     count: int, gpus: int = NODE_GPUS, *, pool: str, gpu_type: str = "gpu", racks: int = 1
-) -> dict[str, Node]:
+) -> dict[str, InventoryNode]:
     """Return identical nodes with more CPU and memory than jobs can request, in equal `racks`."""
     width = len(str(count - 1))
     names = [f"n{number:0{width}d}" for number in range(count)]
     return {
-        name: Node(
+        name: InventoryNode(
             name,
             pool,
             "virtual",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from services.priority.core.learned import looks_back
+from services.priority.core.learned import uses_history
 from shared.contracts.access import ConfigurePool, PoolConfigured
 from simulator.engine.options import MARGIN
 from simulator.engine.run import simulate
@@ -51,7 +51,7 @@ def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
     ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": MARGIN}
     calm: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
     blind: dict[str, object] = {"base_policy": "las", **ranked, "preempt_margin": 0.0}
-    rank = {"base_policy": "gittins", **ranked} if looks_back(pool) else blind
+    rank = {"base_policy": "gittins", **ranked} if uses_history(pool) else blind
     return [
         Candidate("learned, preemption by rank", {"learned": family, **ranked}),
         Candidate(f"{rank['base_policy']}, preemption by rank", {"learned": None, **rank}),

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.executor.core.react import acts_on
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import open_round, solve_now
 from services.priority.core.decide import Priority
-from services.priority.core.learned import Models
+from services.priority.core.learned import LearnedModels
 from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Command, Event
@@ -32,7 +32,7 @@ MAX_IDLE_WAKES = 10_000
 """Wakes in a row without a decision, after which a decider counts as stuck."""
 
 
-def deciders(models: Models | None = None) -> tuple[Decider[Any], ...]:
+def deciders(models: LearnedModels | None = None) -> tuple[Decider[Any], ...]:
     """Return the deciders of a pool, in the order in which they decide at one instant."""
     return Admission(), Priority(models), Placement()
 
@@ -64,7 +64,7 @@ class World:
         self,
         pool: PoolConfigured,
         tenants: Iterable[str],
-        nodes: Mapping[str, Node],
+        nodes: Mapping[str, InventoryNode],
         *,
         ledgers: bool = False,
         recorded: bool = False,
@@ -72,7 +72,7 @@ class World:
         listeners: Mapping[str, Listener] | None = None,
         tick_ms: int = 1,
         planner: Planner = solve_now,
-        models: Models | None = None,
+        models: LearnedModels | None = None,
     ) -> None:
         self.now = BEGIN
         self._planner = planner

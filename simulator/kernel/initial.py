@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from services.priority.core.history import BINS, start
+from services.priority.core.history import BINS, fill_prior
 from simulator.kernel import state
 from simulator.kernel.codes import (
     CONTEXT_MS,
@@ -106,7 +106,7 @@ def initial_distributions(n: int, has_distributions: bool) -> Floats:
     """
     distributions = np.zeros((n if has_distributions else 1, BINS))
     if not has_distributions:
-        start(distributions[0])
+        fill_prior(distributions[0])
     return distributions
 
 

@@ -34,17 +34,17 @@ srsf = compile_twin(keys.srsf)
 banded = compile_twin(keys.banded)
 
 bin_of = compile_twin(history.bin_of)
-learn = compile_twin(history.learn)
+learn = compile_twin(history.add_sample)
 shrink = compile_twin(history.shrink)
-start = compile_twin(history.start)
+start = compile_twin(history.fill_prior)
 quantile_s = compile_twin(history.quantile_s)
 
-_LEVELS = np.array([history.level_s(b) for b in range(history.BINS + 1)])
+_LEVELS = np.array([history.bin_start_s(b) for b in range(history.BINS + 1)])
 
 
 @compiled
 def level_s(b: int) -> float:
-    """Return `history.level_s` from a table: its powers cost more than all else computed with
+    """Return `history.bin_start_s` from a table: its powers cost more than all else computed with
     it.
     """
     return float(_LEVELS[b])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.priority.core.history import LEVELS, alike
+from services.priority.core.history import LEVELS, name_pattern
 from simulator.workload.columns import Columns
 
 Ints = NDArray[np.int64]
@@ -85,7 +85,7 @@ def build_work(columns: Columns) -> Work:
 def encode_groups(columns: Columns, chosen: NDArray[np.bool_]) -> tuple[Ints, int]:
     """Return the groups of `history.groups` as level_codes [n, LEVELS], and their number."""
     tenant, user = columns.tenant[chosen], columns.user[chosen]
-    names = np.array([*(alike(name) for name in columns.names), ""])
+    names = np.array([*(name_pattern(name) for name in columns.names), ""])
     name = np.unique(names, return_inverse=True)[1][columns.name[chosen]]
     size = np.unique(columns.gpus[chosen], return_inverse=True)[1]
     nothing = np.zeros_like(tenant)

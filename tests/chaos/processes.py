@@ -17,8 +17,8 @@ from typing import Any
 from weakref import WeakSet
 
 from services.executor.app import Executor
-from services.executor.core.inventory import Node
-from services.executor.core.orders import Ended, Order, Outcome
+from services.executor.core.effects import WorkerEnded, WorkerOutcome, WorkerSpec
+from services.executor.core.inventory import InventoryNode
 from services.executor.settings import ExecutorSettings
 from services.executor.virtual import VirtualBackend
 from services.placement.app import decode_report
@@ -118,25 +118,25 @@ class Machine:
     """What really runs on the GPUs, whatever anybody believes."""
 
     def __init__(self) -> None:
-        self._used: dict[str, tuple[Life, Order]] = {}
+        self._used: dict[str, tuple[Life, WorkerSpec]] = {}
         self.wrong: list[str] = []
         self.started: set[str] = set()
         self.ordered: dict[str, set[Shape]] = {}
         """What executors made ready, by allocation: an honest one knows one shape of each."""
 
-    def start(self, life: Life, order: Order) -> None:
+    def start(self, life: Life, spec: WorkerSpec) -> None:
         if life.dead:
             return
         for other, (_, running) in self._used.items():
-            shared = set(running.gpus) & set(order.gpus)
-            crowded = running.gpu_milli + order.gpu_milli > 1000
-            if running.node_id == order.node_id and shared and crowded:
-                spot = f"{order.node_id}/{sorted(shared)}"
-                self.wrong.append(f"{order.allocation_id} runs on {spot} beside {other}")
-        if order.allocation_id in self.started:
-            self.wrong.append(f"{order.allocation_id} was started a second time")
-        self._used[order.allocation_id] = life, order
-        self.started.add(order.allocation_id)
+            shared = set(running.gpus) & set(spec.gpus)
+            crowded = running.gpu_milli + spec.gpu_milli > 1000
+            if running.node_id == spec.node_id and shared and crowded:
+                spot = f"{spec.node_id}/{sorted(shared)}"
+                self.wrong.append(f"{spec.allocation_id} runs on {spot} beside {other}")
+        if spec.allocation_id in self.started:
+            self.wrong.append(f"{spec.allocation_id} was started a second time")
+        self._used[spec.allocation_id] = life, spec
+        self.started.add(spec.allocation_id)
 
     def end(self, life: Life, allocation_id: str) -> None:
         if not life.dead:
@@ -149,24 +149,24 @@ class Machine:
 class WatchedBackend(VirtualBackend):
     """Tells the machine what it does."""
 
-    def __init__(self, tell: Callable[[Outcome], None], *given: Any) -> None:
+    def __init__(self, tell: Callable[[WorkerOutcome], None], *given: Any) -> None:
         self._life = LIFE.get()
-        self._orders: dict[str, Order] = {}
+        self._orders: dict[str, WorkerSpec] = {}
         self._say = tell
         super().__init__(self._told, *given)
 
-    def prepare(self, order: Order) -> None:
-        self._orders[order.allocation_id] = order
-        shape = order.job_id, order.node_id, order.gpus
-        self._life.world.machine.ordered.setdefault(order.allocation_id, set()).add(shape)
-        super().prepare(order)
+    def prepare(self, spec: WorkerSpec) -> None:
+        self._orders[spec.allocation_id] = spec
+        shape = spec.job_id, spec.node_id, spec.gpus
+        self._life.world.machine.ordered.setdefault(spec.allocation_id, set()).add(shape)
+        super().prepare(spec)
 
-    def go(self, allocation_id: str) -> None:
+    def start(self, allocation_id: str) -> None:
         self._life.world.machine.start(self._life, self._orders[allocation_id])
-        super().go(allocation_id)
+        super().start(allocation_id)
 
-    def _told(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Ended):
+    def _told(self, outcome: WorkerOutcome) -> None:
+        if isinstance(outcome, WorkerEnded):
             self._life.world.machine.end(self._life, outcome.allocation_id)
         self._say(outcome)
 
@@ -378,7 +378,7 @@ async def feed(life: Life, lanes: Lanes[Any], tp: TP) -> None:
                 break
 
 
-def executor(nodes: tuple[Node, ...], name: str) -> Callable[[Life], Any]:
+def executor(nodes: tuple[InventoryNode, ...], name: str) -> Callable[[Life], Any]:
     async def run(life: Life) -> None:
         settings = ExecutorSettings(
             kafka="sim:1", data=life.world.folder / name, executor_id=name, nodes=Path("none")

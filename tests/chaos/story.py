@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.bus.clock import now_ms
@@ -93,9 +93,9 @@ class Told:
     """What lies in the logs at the end."""
 
 
-def nodes() -> tuple[Node, ...]:
+def nodes() -> tuple[InventoryNode, ...]:
     return tuple(
-        Node(
+        InventoryNode(
             node_id=f"n{n}",
             pool=POOL.pool,
             backend="virtual",

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from services.executor.process import journal as journal_module
-from services.executor.process.journal import Entry, Journal
+from services.executor.process.journal import Journal, JournalEntry
 from shared.bus import snapshots as snapshots_module
 from shared.bus.failpoints import PLACES, Failpoints
 from shared.bus.kafka import KafkaLog
@@ -152,9 +152,9 @@ def test_a_death_at_the_journal_leaves_all_of_a_line_or_nothing(
     tmp_path: Path, place: str, known: bool
 ) -> None:
     journal = Journal(tmp_path / "journal")
-    journal.write(Entry("0/1/0/0", "starting"))
+    journal.write(JournalEntry("0/1/0/0", "starting"))
     with patch.object(journal_module, "FAILPOINTS", Dying(place)), pytest.raises(Died):
-        journal.write(Entry("0/2/0/0", "starting"))
+        journal.write(JournalEntry("0/2/0/0", "starting"))
     journal.close()
     again = Journal(tmp_path / "journal")
     assert [again.knows("0/1/0/0"), again.knows("0/2/0/0")] == [True, known]

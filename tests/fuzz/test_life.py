@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.placement.core.pool.shape import GPU
 from shared.bus.memory import MemoryLog
 from shared.contracts.access import PoolConfigured
@@ -291,10 +291,10 @@ class Life(RuleBasedStateMachine):
         assert broker.entries(TP("events", LANE))
 
 
-def nodes() -> dict[str, Node]:
+def nodes() -> dict[str, InventoryNode]:
     shapes = [("a100-0", "a100", 4), ("a100-1", "a100", 4), ("l40s-0", "l40s", 2)]
     return {
-        name: Node(
+        name: InventoryNode(
             node_id=name,
             pool="virtual",
             backend="virtual",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from services.admission.core.decide import Admission
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.placement.core.decide import Placement
 from services.priority.core.decide import Priority
 from shared.contracts.access import PoolConfigured
@@ -25,7 +25,7 @@ class Cluster(World):
     """A world that keeps everything, in the ticks of a live service; priority is not waited for."""
 
     def __init__(
-        self, pool: PoolConfigured, tenants: Iterable[str], nodes: dict[str, Node]
+        self, pool: PoolConfigured, tenants: Iterable[str], nodes: dict[str, InventoryNode]
     ) -> None:
         super().__init__(pool, tenants, nodes, ledgers=True, recorded=True, tick_ms=TICK_MS)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.jobs import (
@@ -33,10 +33,10 @@ END_MS = 600_000
 Step = Callable[[Cluster], None]
 
 
-def nodes() -> dict[str, Node]:
+def nodes() -> dict[str, InventoryNode]:
     shapes = [("a100", 4, 8), ("l40s", 4, 4)]
     return {
-        f"{kind}-{n}": Node(
+        f"{kind}-{n}": InventoryNode(
             node_id=f"{kind}-{n}",
             pool="virtual",
             backend="virtual",

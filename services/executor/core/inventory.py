@@ -51,7 +51,7 @@ class PoolNodes(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class InventoryNode:
     """One node of this executor."""
 
     node_id: str
@@ -69,7 +69,7 @@ _file: TypeAdapter[PoolNodes | list[PoolNodes]] = TypeAdapter(PoolNodes | list[P
 _name: TypeAdapter[str] = TypeAdapter(Name)
 
 
-def parse(text: str) -> tuple[Node, ...]:
+def parse(text: str) -> tuple[InventoryNode, ...]:
     """All nodes, in the order of the file. Raises ValueError for what is no inventory."""
     read = _file.validate_python(json.loads(text))
     pools = read if isinstance(read, list) else [read]
@@ -82,10 +82,10 @@ def parse(text: str) -> tuple[Node, ...]:
     return nodes
 
 
-def _nodes(pool: PoolNodes, group: NodeGroup) -> Iterator[Node]:
+def _nodes(pool: PoolNodes, group: NodeGroup) -> Iterator[InventoryNode]:
     labels = {**group.labels, ADDRESS_LABEL: group.address}
     for name in names(group.id):
-        yield Node(
+        yield InventoryNode(
             _name.validate_python(name),
             pool.pool,
             pool.backend,

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 
+from services.executor.core.effects import (
+    Effect,
+    ForgetWorker,
+    PrepareWorker,
+    SendReport,
+    StartWorker,
+    StopWorker,
+    WorkerSpec,
+)
 from services.executor.core.inventory import ADDRESS_LABEL
 from services.executor.core.membership import on_joined, on_lost
-from services.executor.core.orders import Effect, Forget, Go, Order, Prepare, Say, Stop
-from services.executor.core.state import Job, Lane, Phase, Worker
+from services.executor.core.state import ExecutorState, TrackedJob, Worker, WorkerPhase
 from services.executor.core.stopping import stop
 from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
@@ -57,7 +65,7 @@ def acts_on(wire_type: str) -> bool:
     return wire_type.rpartition(".")[0] in ACTED_ON
 
 
-def react(lane: Lane, fact: Fact) -> list[Effect]:
+def react(lane: ExecutorState, fact: Fact) -> list[Effect]:
     """Fold the fact. While a process only catches up it drops what this returns."""
     match fact.event:
         case JobPlaced() as e:
@@ -77,11 +85,11 @@ def react(lane: Lane, fact: Fact) -> list[Effect]:
     return []
 
 
-def _note(lane: Lane, event: Event) -> None:
+def _note(lane: ExecutorState, event: Event) -> None:
     """Facts that ask for nothing now, but must be known later."""
     match event:
         case JobEnqueued() as e:
-            lane.jobs[e.job_id] = Job(e.tenant, e.spec, e.array_index)
+            lane.jobs[e.job_id] = TrackedJob(e.tenant, e.spec, e.array_index)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             lane.jobs.pop(e.job_id, None)
         case NodeJoined() as e:
@@ -92,7 +100,7 @@ def _note(lane: Lane, event: Event) -> None:
             pass
 
 
-def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
+def _on_placed(lane: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
     job = lane.jobs.get(e.job_id)
     if job is not None:
         job.workers = len(e.allocations)
@@ -118,12 +126,16 @@ def _on_placed(lane: Lane, fact: Fact, e: JobPlaced) -> list[Effect]:
 
 
 def _take(
-    lane: Lane, worker: Worker, e: JobPlaced, allocation: Allocation, job: Job | None
+    lane: ExecutorState,
+    worker: Worker,
+    e: JobPlaced,
+    allocation: Allocation,
+    job: TrackedJob | None,
 ) -> list[Effect]:
     """Prepare the worker, or say why not."""
     if worker.node_id in lane.usurped | lane.rejoining:
         # It is the other's worker, or the new incarnation will say that it never ran.
-        worker.phase = Phase.GONE
+        worker.phase = WorkerPhase.GONE
         return []
     mine = lane.mine.get(worker.node_id)
     if mine is None or lane.joined.get(worker.node_id) != mine:
@@ -132,10 +144,10 @@ def _take(
     if job is None or problem:
         return _gone(worker, WorkerRefused(**_of(worker), reason=problem))
     lane.occupy(worker)
-    return [Prepare(_order(lane, worker, e, allocation, job))]
+    return [PrepareWorker(_worker_spec(lane, worker, e, allocation, job))]
 
 
-def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
+def _problem(lane: ExecutorState, worker: Worker, job: TrackedJob | None) -> str:
     node = lane.nodes[worker.node_id]
     if job is None:
         return "job_unknown: its JobEnqueued is not in the ledger"
@@ -148,18 +160,20 @@ def _problem(lane: Lane, worker: Worker, job: Job | None) -> str:
 
 
 def _gone(worker: Worker, report: WorkerStopped | WorkerRefused) -> list[Effect]:
-    worker.phase = Phase.GONE
+    worker.phase = WorkerPhase.GONE
     worker.last = report
-    return [Say(report)]
+    return [SendReport(report)]
 
 
 def _of(worker: Worker) -> dict[str, str]:
     return {"allocation_id": worker.allocation_id, "job_id": worker.job_id}
 
 
-def _order(lane: Lane, worker: Worker, e: JobPlaced, a: Allocation, job: Job) -> Order:
+def _worker_spec(
+    lane: ExecutorState, worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob
+) -> WorkerSpec:
     master = min(e.allocations, key=lambda allocation: allocation.rank)
-    return Order(
+    return WorkerSpec(
         allocation_id=worker.allocation_id,
         job_id=e.job_id,
         tenant=e.tenant,
@@ -173,26 +187,26 @@ def _order(lane: Lane, worker: Worker, e: JobPlaced, a: Allocation, job: Job) ->
         gpu_milli=a.gpu_milli,
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
         master_address=lane.addresses.get(master.node_id, "127.0.0.1"),
-        spec=job.spec,
+        job_spec=job.spec,
         gpu_types=job.gpu_types,
         done_s=job.done_s,
         restart_s=job.spec.simulated.restart_s if job.resumes and job.spec.simulated else 0.0,
     )
 
 
-def _on_started(lane: Lane, fact: Fact, e: JobStarted) -> list[Effect]:
+def _on_started(lane: ExecutorState, fact: Fact, e: JobStarted) -> list[Effect]:
     if job := lane.jobs.get(e.job_id):
         job.started_at = fact.at
     effects: list[Effect] = []
     for worker in lane.of(e.job_id, e.attempt):
-        if worker.phase is Phase.READY:
-            worker.phase = Phase.RUNNING
-            effects.append(Go(worker.allocation_id))
+        if worker.phase is WorkerPhase.READY:
+            worker.phase = WorkerPhase.RUNNING
+            effects.append(StartWorker(worker.allocation_id))
     return effects
 
 
 def _on_set_back(
-    lane: Lane, fact: Fact, e: JobPreempted | JobMigrated | JobResized
+    lane: ExecutorState, fact: Fact, e: JobPreempted | JobMigrated | JobResized
 ) -> list[Effect]:
     """It stops, and goes on from its last checkpoint some day."""
     job = lane.jobs.get(e.job_id)
@@ -201,7 +215,7 @@ def _on_set_back(
     return stop(lane.of(e.job_id, e.attempt))
 
 
-def save(job: Job, at: int, time_scale: float) -> None:
+def save(job: TrackedJob, at: int, time_scale: float) -> None:
     """The start ends at `at` (ms) and another one goes on from its last checkpoint."""
     began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
     kept = kept_ms(job.spec, max(0, at - began), time_scale)
@@ -210,14 +224,14 @@ def save(job: Job, at: int, time_scale: float) -> None:
     job.started_at = 0
 
 
-def _on_released(lane: Lane, e: AllocationReleased) -> list[Effect]:
+def _on_released(lane: ExecutorState, e: AllocationReleased) -> list[Effect]:
     worker = lane.workers.get(e.allocation_id)
     if worker is None:
         return []
     if worker.lives:
         # The lease ran out before the stop was reported: nobody waits for it any more.
         worker.released = True
-        worker.phase = Phase.STOPPING
-        return [Stop(worker.allocation_id, 0.0)]
+        worker.phase = WorkerPhase.STOPPING
+        return [StopWorker(worker.allocation_id, 0.0)]
     lane.drop(worker)
-    return [Forget(worker.allocation_id)]
+    return [ForgetWorker(worker.allocation_id)]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
 
 
-class Phase(StrEnum):
+class WorkerPhase(StrEnum):
     PREPARING = "preparing"
     READY = "ready"
     RUNNING = "running"
@@ -21,7 +21,7 @@ class Phase(StrEnum):
 
 
 @dataclass(slots=True)
-class Job:
+class TrackedJob:
     """A job that has not ended, as its last JobEnqueued told it."""
 
     tenant: str
@@ -49,28 +49,28 @@ class Worker:
     gpus: tuple[int, ...]
     gpu_milli: int
     grace_s: float
-    phase: Phase = Phase.PREPARING
+    phase: WorkerPhase = WorkerPhase.PREPARING
     released: bool = False
     last: Report | None = None
     """What was said of its end; said again when placement asks again."""
 
     @property
     def lives(self) -> bool:
-        return self.phase is not Phase.GONE
+        return self.phase is not WorkerPhase.GONE
 
 
 @dataclass(slots=True)
-class Lane:
+class ExecutorState:
     """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
 
-    SCHEMA: ClassVar[str] = "5"
+    SCHEMA: ClassVar[str] = "6"
 
     partition: int
-    nodes: dict[str, Node]
+    nodes: dict[str, InventoryNode]
     time_scale: float = 1.0
     lease_s: float = 30.0
     backends: frozenset[str] = frozenset()
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, TrackedJob] = field(default_factory=dict)
     workers: dict[str, Worker] = field(default_factory=dict)
     of_job: dict[str, list[str]] = field(default_factory=dict)
     use: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Lane:
             on_gpu[worker.allocation_id] = worker.gpu_milli
 
     def vacate(self, worker: Worker) -> None:
-        worker.phase = Phase.GONE
+        worker.phase = WorkerPhase.GONE
         for gpu in worker.gpus:
             on_gpu = self.use.get((worker.node_id, gpu), {})
             on_gpu.pop(worker.allocation_id, None)
@@ -125,5 +125,5 @@ class Lane:
             if used + worker.gpu_milli > 1000:
                 yield gpu
 
-    def owned(self, node_ids: Iterable[str]) -> list[Node]:
+    def owned(self, node_ids: Iterable[str]) -> list[InventoryNode]:
         return [self.nodes[name] for name in node_ids if name in self.nodes]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import NormalDist
 
-from services.executor.core.orders import Ended, Order
+from services.executor.core.effects import WorkerEnded, WorkerSpec
 from shared.contracts.checkpoint import speed
 from shared.contracts.jobs import JobSpec, Simulated
 from shared.contracts.reports import IterationTimes
@@ -37,10 +37,10 @@ def work_s(job_id: str, spec: JobSpec) -> float:
 
 
 @dataclass(slots=True)
-class Running:
+class VirtualRun:
     """A worker at work; times on the caller's clock, in wall seconds."""
 
-    order: Order
+    spec: WorkerSpec
     started_s: float
     due_s: float
     scale: float
@@ -50,7 +50,7 @@ class Running:
     @property
     def working_s(self) -> float:
         """When its work goes on, after the restart."""
-        return self.started_s + self.order.restart_s / self.scale
+        return self.started_s + self.spec.restart_s / self.scale
 
 
 class VirtualWorkers:
@@ -58,38 +58,38 @@ class VirtualWorkers:
 
     def __init__(self, slow: Mapping[str, float]) -> None:
         self._slow = slow
-        self._prepared: dict[str, Order] = {}
-        self._running: dict[str, Running] = {}
-        self._gangs: dict[str, Running] = {}
+        self._prepared: dict[str, WorkerSpec] = {}
+        self._running: dict[str, VirtualRun] = {}
+        self._gangs: dict[str, VirtualRun] = {}
         self._heap: list[tuple[float, str]] = []
 
-    def prepare(self, order: Order) -> None:
-        self._prepared[order.allocation_id] = order
+    def prepare(self, spec: WorkerSpec) -> None:
+        self._prepared[spec.allocation_id] = spec
 
-    def go(self, allocation_id: str, now_s: float, scale: float) -> None:
+    def start(self, allocation_id: str, now_s: float, scale: float) -> None:
         """A gang waits for its slowest worker in each iteration, so all end together.
 
         A restart takes as long on any node. Workers of an elastic gang share its work evenly, and
         a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
         """
-        order = self._prepared.pop(allocation_id)
-        slowest = max(self._slow.get(node, 1.0) for node in order.gang_nodes)
-        work = max(0.0, work_s(order.job_id, order.spec) - order.done_s)
-        left_s = work * slowest / scale / speed(order.spec, order.world_size, order.gpu_types)
-        due_s = now_s + order.restart_s / scale + left_s
-        running = Running(order, now_s, due_s, scale, slowest)
+        spec = self._prepared.pop(allocation_id)
+        slowest = max(self._slow.get(node, 1.0) for node in spec.gang_nodes)
+        work = max(0.0, work_s(spec.job_id, spec.job_spec) - spec.done_s)
+        left_s = work * slowest / scale / speed(spec.job_spec, spec.world_size, spec.gpu_types)
+        due_s = now_s + spec.restart_s / scale + left_s
+        running = VirtualRun(spec, now_s, due_s, scale, slowest)
         self._running[allocation_id] = running
-        if order.world_size > 1:
+        if spec.world_size > 1:
             self._gangs[allocation_id] = running
         heapq.heappush(self._heap, (running.due_s, allocation_id))
 
-    def stop(self, allocation_id: str, now_s: float) -> Ended:
+    def stop(self, allocation_id: str, now_s: float) -> WorkerEnded:
         self._prepared.pop(allocation_id, None)
         running = self._take(allocation_id)
         self._compact()
         if running is None:
-            return Ended(allocation_id, None)
-        return Ended(allocation_id, STOPPED, round((now_s - running.started_s) * 1000))
+            return WorkerEnded(allocation_id, None)
+        return WorkerEnded(allocation_id, STOPPED, round((now_s - running.started_s) * 1000))
 
     def _compact(self) -> None:
         """Ends of stopped workers may lie years ahead; they must not pile up."""
@@ -97,17 +97,19 @@ class VirtualWorkers:
             self._heap = [(r.due_s, name) for name, r in self._running.items()]
             heapq.heapify(self._heap)
 
-    def due(self, now_s: float) -> list[Ended]:
+    def due(self, now_s: float) -> list[WorkerEnded]:
         """The workers whose time is over; they are forgotten here."""
-        ended: list[Ended] = []
+        ended: list[WorkerEnded] = []
         while self._heap and self._heap[0][0] <= now_s:
             due_s, allocation_id = heapq.heappop(self._heap)
             running = self._running.get(allocation_id)
             if running is None or running.due_s != due_s:
                 continue
             self._take(allocation_id)
-            code = (running.order.spec.simulated or _plain).exit_code
-            ended.append(Ended(allocation_id, code, round((due_s - running.started_s) * 1000)))
+            code = (running.spec.job_spec.simulated or _plain).exit_code
+            ended.append(
+                WorkerEnded(allocation_id, code, round((due_s - running.started_s) * 1000))
+            )
         return ended
 
     @property
@@ -122,20 +124,20 @@ class VirtualWorkers:
             running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
             times = self._new_times(running, now_s)
             if times:
-                found.append(_sample(running.order, times))
+                found.append(_sample(running.spec, times))
         return found
 
-    def _new_times(self, running: Running, now_s: float) -> tuple[float, ...]:
-        order = running.order
-        base_s = (order.spec.simulated or _plain).iteration_s
+    def _new_times(self, running: VirtualRun, now_s: float) -> tuple[float, ...]:
+        spec = running.spec
+        base_s = (spec.job_spec.simulated or _plain).iteration_s
         ran_s = max(0.0, now_s - running.working_s) * running.scale
         count = int(ran_s / (base_s * running.slowest))
         first = max(running.reported, count - SAMPLES)
         running.reported = count
-        own_s = base_s * self._slow.get(order.node_id, 1.0)
-        return tuple(own_s * _jitter(order.allocation_id, n) for n in range(first, count))
+        own_s = base_s * self._slow.get(spec.node_id, 1.0)
+        return tuple(own_s * _jitter(spec.allocation_id, n) for n in range(first, count))
 
-    def _take(self, allocation_id: str) -> Running | None:
+    def _take(self, allocation_id: str) -> VirtualRun | None:
         self._gangs.pop(allocation_id, None)
         return self._running.pop(allocation_id, None)
 
@@ -145,11 +147,11 @@ def _jitter(allocation_id: str, iteration: int) -> float:
     return 1 + JITTER * (drawn - 0.5)
 
 
-def _sample(order: Order, times: tuple[float, ...]) -> IterationTimes:
+def _sample(spec: WorkerSpec, times: tuple[float, ...]) -> IterationTimes:
     return IterationTimes(
-        job_id=order.job_id,
-        allocation_id=order.allocation_id,
-        node_id=order.node_id,
-        rank=order.rank,
+        job_id=spec.job_id,
+        allocation_id=spec.allocation_id,
+        node_id=spec.node_id,
+        rank=spec.rank,
         iteration_s=times,
     )

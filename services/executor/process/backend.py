@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
-from services.executor.backends import Tell
-from services.executor.core.orders import Ended, Order, Ready, Refused
-from services.executor.process.environment import Refusal
+from services.executor.backends import OutcomeHandler
+from services.executor.core.effects import Prepared, PrepareFailed, WorkerEnded, WorkerSpec
+from services.executor.process.environment import LaunchRefused
+from services.executor.process.folders import WorkerFolders
 from services.executor.process.group import kill_each, left_behind, signal_group
 from services.executor.process.group import status as status_of
-from services.executor.process.homes import Homes
-from services.executor.process.journal import Entry, Journal
-from services.executor.process.launch import Launch, Place, code_of, prepare, start
+from services.executor.process.journal import Journal, JournalEntry
+from services.executor.process.launch import Launch, LaunchSettings, code_of, prepare, start
 from services.executor.process.lines import LineTail
 from shared.contracts.reports import LogLines
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Running:
+class WorkerProcess:
     """A started worker, until nothing of it is left."""
 
     launch: Launch
@@ -47,44 +47,46 @@ class ProcessBackend:
 
     def __init__(
         self,
-        place: Place,
+        place: LaunchSettings,
         journal: Journal,
-        tell: Tell,
+        tell: OutcomeHandler,
         print_lines: Callable[[str, LogLines], None],
     ) -> None:
         self._place = place
         self._journal = journal
         self._tell = tell
         self._print = print_lines
-        self._homes = Homes(place.work)
+        self._homes = WorkerFolders(place.work)
         self._prepared: dict[str, Launch] = {}
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, WorkerProcess] = {}
         self._ended: dict[str, Launch] = {}
         self._sweeps: set[asyncio.Task[None]] = set()
 
-    def prepare(self, order: Order) -> None:
+    def prepare(self, spec: WorkerSpec) -> None:
         try:
-            launch = prepare(self._place, order, secrets.token_hex(16), self._free_uid())
-        except Refusal as refusal:
-            self._tell(Refused(order.allocation_id, str(refusal)))
+            launch = prepare(self._place, spec, secrets.token_hex(16), self._free_uid())
+        except LaunchRefused as refusal:
+            self._tell(PrepareFailed(spec.allocation_id, str(refusal)))
             return
         self._homes.taken(launch.home)
-        self._prepared[order.allocation_id] = launch
-        self._tell(Ready(order.allocation_id))
+        self._prepared[spec.allocation_id] = launch
+        self._tell(Prepared(spec.allocation_id))
 
-    def go(self, allocation_id: str) -> None:
+    def start(self, allocation_id: str) -> None:
         launch = self._prepared.pop(allocation_id)
-        self._journal.write(Entry(allocation_id, "starting", launch.token))
+        self._journal.write(JournalEntry(allocation_id, "starting", launch.token))
         try:
             process, output = start(launch)
         except OSError as error:
-            log.warning("worker cannot start", extra={"job_id": launch.order.job_id})
+            log.warning("worker cannot start", extra={"job_id": launch.spec.job_id})
             self._finish(launch, code_of(error), 0, asked=False)
             return
         found = status_of(process.pid)
         ticks = found.started_ticks if found else 0
-        self._journal.write(Entry(allocation_id, "running", launch.token, process.pid, ticks))
-        running = Running(launch, process, monotonic(), LineTail(output))
+        self._journal.write(
+            JournalEntry(allocation_id, "running", launch.token, process.pid, ticks)
+        )
+        running = WorkerProcess(launch, process, monotonic(), LineTail(output))
         self._running[allocation_id] = running
         self._watch(running)
 
@@ -124,9 +126,9 @@ class ProcessBackend:
         launch = self._prepared.pop(allocation_id, None)
         if launch is not None:
             shutil.rmtree(launch.home, ignore_errors=True)
-        self._tell(Ended(allocation_id, None))
+        self._tell(WorkerEnded(allocation_id, None))
 
-    def _kill_in(self, running: Running, grace_s: float) -> None:
+    def _kill_in(self, running: WorkerProcess, grace_s: float) -> None:
         """An earlier, sooner end of the grace stands."""
         loop = asyncio.get_running_loop()
         if running.kill is not None:
@@ -134,17 +136,17 @@ class ProcessBackend:
             running.kill.cancel()
         running.kill = loop.call_later(grace_s, self._signal, running, signal.SIGKILL)
 
-    def _signal(self, running: Running, number: signal.Signals) -> None:
+    def _signal(self, running: WorkerProcess, number: signal.Signals) -> None:
         """Until the leader is reaped its number, and so its group's, is nobody else's."""
         if running.process.returncode is None:
             signal_group(running.process.pid, number)
 
-    def _watch(self, running: Running) -> None:
+    def _watch(self, running: WorkerProcess) -> None:
         descriptor = os.pidfd_open(running.process.pid)
         loop = asyncio.get_running_loop()
         loop.add_reader(descriptor, self._on_end, descriptor, running)
 
-    def _on_end(self, descriptor: int, running: Running) -> None:
+    def _on_end(self, descriptor: int, running: WorkerProcess) -> None:
         asyncio.get_running_loop().remove_reader(descriptor)
         os.close(descriptor)
         ran_ms = round((monotonic() - running.started_s) * 1000)
@@ -152,7 +154,7 @@ class ProcessBackend:
         self._sweeps.add(sweep)
         sweep.add_done_callback(self._swept)
 
-    async def _sweep(self, running: Running, ran_ms: int) -> None:
+    async def _sweep(self, running: WorkerProcess, ran_ms: int) -> None:
         """The leader has ended; the GPUs are free only when nothing else of it lives either."""
         launch = running.launch
         while pids := left_behind(launch.token, running.process.pid):
@@ -162,7 +164,7 @@ class ProcessBackend:
         if running.kill is not None:
             running.kill.cancel()
         self._hand_out(running, *running.tail.finish())
-        del self._running[launch.order.allocation_id]
+        del self._running[launch.spec.allocation_id]
         self._finish(launch, code if code >= 0 else 128 - code, ran_ms, running.asked)
 
     def _swept(self, sweep: asyncio.Task[None]) -> None:
@@ -174,25 +176,25 @@ class ProcessBackend:
 
     def _finish(self, launch: Launch, exit_code: int, ran_ms: int, asked: bool) -> None:
         """On disk before it is said: a restart must be able to say it again."""
-        allocation_id = launch.order.allocation_id
+        allocation_id = launch.spec.allocation_id
         state: Literal["stopped", "ended"] = "stopped" if asked else "ended"
         self._journal.write(
-            Entry(allocation_id, state, launch.token, exit_code=exit_code, ran_ms=ran_ms)
+            JournalEntry(allocation_id, state, launch.token, exit_code=exit_code, ran_ms=ran_ms)
         )
         launch.close_home()
         self._ended[allocation_id] = launch
-        self._tell(Ended(allocation_id, exit_code, ran_ms))
+        self._tell(WorkerEnded(allocation_id, exit_code, ran_ms))
 
-    def _hand_out(self, running: Running, first: int, lines: tuple[str, ...]) -> None:
-        order = running.launch.order
+    def _hand_out(self, running: WorkerProcess, first: int, lines: tuple[str, ...]) -> None:
+        spec = running.launch.spec
         if lines:
             self._print(
-                order.allocation_id,
+                spec.allocation_id,
                 LogLines(
-                    job_id=order.job_id,
-                    tenant=order.tenant,
-                    rank=order.rank,
-                    attempt=order.attempt,
+                    job_id=spec.job_id,
+                    tenant=spec.tenant,
+                    rank=spec.rank,
+                    attempt=spec.attempt,
                     first_line=first,
                     lines=lines,
                 ),

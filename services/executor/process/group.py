@@ -15,7 +15,7 @@ DEAD = frozenset("ZXx")
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ProcessStatus:
     """The part of /proc/<pid>/stat that matters."""
 
     pid: int
@@ -25,14 +25,14 @@ class Status:
     started_ticks: int
 
 
-def status(pid: int) -> Status | None:
+def status(pid: int) -> ProcessStatus | None:
     """None: there is no such process."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     rest = text.rpartition(")")[2].split()
-    return Status(pid, rest[0], int(rest[2]), int(rest[3]), int(rest[19]))
+    return ProcessStatus(pid, rest[0], int(rest[2]), int(rest[3]), int(rest[19]))
 
 
 def left_behind(token: str, leader: int | None = None) -> list[int]:
@@ -66,7 +66,7 @@ def kill_each(pids: list[int]) -> None:
             continue
 
 
-def _living() -> Iterator[Status]:
+def _living() -> Iterator[ProcessStatus]:
     for entry in os.listdir(PROC):
         if entry.isdecimal():
             found = status(int(entry))

@@ -24,7 +24,7 @@ class JournalBusy(RuntimeError):
     """Another executor of the same name is at work on this machine."""
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last word on one worker; a later line of the same allocation replaces an earlier."""
 
     allocation_id: str
@@ -36,7 +36,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     ran_ms: int = 0
 
 
-_decoder = msgspec.json.Decoder(Entry)
+_decoder = msgspec.json.Decoder(JournalEntry)
 _encoder = msgspec.json.Encoder()
 
 
@@ -61,11 +61,11 @@ class Journal:
         self._file = self._rewrite()
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """Of each worker that is not forgotten, oldest first."""
         return list(self._entries.values())
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalEntry) -> None:
         FAILPOINTS.hit("before_journal")
         self._file.write(_encoder.encode(entry) + b"\n")
         self._file.flush()
@@ -83,7 +83,7 @@ class Journal:
     def forget(self, allocation_id: str) -> None:
         """Nothing of it is left to do or to tell."""
         if self.knows(allocation_id):
-            self.write(Entry(allocation_id, "forgotten"))
+            self.write(JournalEntry(allocation_id, "forgotten"))
 
     def keep(self, prefix: str, wanted: Container[str]) -> None:
         """Forget, of the allocations that begin so, all but these."""
@@ -108,8 +108,8 @@ class Journal:
         return self._path.open("ab+")
 
 
-def _read(path: Path) -> dict[str, Entry]:
-    entries: dict[str, Entry] = {}
+def _read(path: Path) -> dict[str, JournalEntry]:
+    entries: dict[str, JournalEntry] = {}
     if not path.exists():
         return entries
     lines = path.read_bytes().split(b"\n")
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Entry]:
     return entries
 
 
-def _apply(entries: dict[str, Entry], entry: Entry) -> None:
+def _apply(entries: dict[str, JournalEntry], entry: JournalEntry) -> None:
     if entry.state == "forgotten":
         entries.pop(entry.allocation_id, None)
     else:

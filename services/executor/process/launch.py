@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from services.executor.core.orders import Order
-from services.executor.process.environment import Refusal, environment, secret_reader
+from services.executor.core.effects import WorkerSpec
+from services.executor.process.environment import LaunchRefused, environment, secret_reader
 
 OUTPUT = "output.log"
 CANNOT_RUN = 126
@@ -19,7 +19,7 @@ NOT_FOUND = 127
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaunchSettings:
     """How this machine runs workers."""
 
     work: Path
@@ -38,7 +38,7 @@ class Place:
 class Launch:
     """A worker whose program can be started at once."""
 
-    order: Order
+    spec: WorkerSpec
     home: Path
     program: str
     environment: dict[str, str]
@@ -51,18 +51,18 @@ class Launch:
             os.chown(self.home, 0, 0)
 
 
-def prepare(place: Place, order: Order, token: str, uid: int | None) -> Launch:
+def prepare(place: LaunchSettings, spec: WorkerSpec, token: str, uid: int | None) -> Launch:
     """Make its directory and check what can be checked. Raises Refusal."""
-    if not order.spec.command:
-        raise Refusal("no_command: the process backend runs a command, not an image")
+    if not spec.job_spec.command:
+        raise LaunchRefused("no_command: the process backend runs a command, not an image")
     if place.own_uids and uid is None:
-        raise Refusal(f"no_uid: all {place.uid_count} are in use")
-    home = place.work / f"{order.job_id}.{order.attempt}.{order.rank}"
-    secret = secret_reader(place.secrets, order.tenant)
-    values = environment(order, home, place.path, token, secret)
-    program = _program(order.spec.command[0], place.path)
+        raise LaunchRefused(f"no_uid: all {place.uid_count} are in use")
+    home = place.work / f"{spec.job_id}.{spec.attempt}.{spec.rank}"
+    secret = secret_reader(place.secrets, spec.tenant)
+    values = environment(spec, home, place.path, token, secret)
+    program = _program(spec.job_spec.command[0], place.path)
     _make(home, uid)
-    return Launch(order, home, program, values, token, uid)
+    return Launch(spec, home, program, values, token, uid)
 
 
 def start(launch: Launch) -> tuple[subprocess.Popen[bytes], BinaryIO]:
@@ -100,7 +100,7 @@ def unreachable(folder: Path) -> Path | None:
 
 def _spawn(launch: Launch, output: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        launch.order.spec.command,
+        launch.spec.job_spec.command,
         executable=launch.program,
         cwd=launch.home,
         env=launch.environment,
@@ -120,7 +120,7 @@ def _program(command: str, path: str) -> str:
     relative = "/" in command and not command.startswith("/")
     found = None if relative else shutil.which(command, path=path)
     if found is None:
-        raise Refusal(f"command_missing: {command[:256]}")
+        raise LaunchRefused(f"command_missing: {command[:256]}")
     return found
 
 
@@ -133,4 +133,4 @@ def _make(home: Path, uid: int | None) -> None:
         if uid is not None:
             os.chown(home, uid, uid)
     except OSError as error:
-        raise Refusal(f"no_directory: {error.strerror}") from None
+        raise LaunchRefused(f"no_directory: {error.strerror}") from None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.failslow.core.state import Fault, Watch
+from services.failslow.core.state import FailSlowState, TrackedFault
 from shared.contracts.base import Command
 from shared.contracts.faults import DismissFault, FaultDismissed, MarkFalseAlarm
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input
 
 
-def answer(state: Watch, item: Input, command: Command) -> Iterator[Decision]:
+def answer(state: FailSlowState, item: Input, command: Command) -> Iterator[Decision]:
     match command:
         case DismissFault(fault_id=fault_id, reason=reason):
             yield from close(state, item, fault_id, reason, false_alarm=False)
@@ -20,7 +20,7 @@ def answer(state: Watch, item: Input, command: Command) -> Iterator[Decision]:
 
 
 def close(
-    state: Watch, item: Input, fault_id: str, reason: str, *, false_alarm: bool
+    state: FailSlowState, item: Input, fault_id: str, reason: str, *, false_alarm: bool
 ) -> Iterator[Decision]:
     fault = state.faults.get(fault_id)
     refusal = why_not(state, fault, false_alarm)
@@ -31,7 +31,7 @@ def close(
     yield item.decision(dismissed(fault, reason, false_alarm))
 
 
-def why_not(state: Watch, fault: Fault | None, false_alarm: bool) -> str:
+def why_not(state: FailSlowState, fault: TrackedFault | None, false_alarm: bool) -> str:
     """A closed fault may still turn out to have been a false alarm, once."""
     if state.pool is None:
         return "unknown_pool"
@@ -42,7 +42,7 @@ def why_not(state: Watch, fault: Fault | None, false_alarm: bool) -> str:
     return ""
 
 
-def dismissed(fault: Fault, reason: str, false_alarm: bool) -> FaultDismissed:
+def dismissed(fault: TrackedFault, reason: str, false_alarm: bool) -> FaultDismissed:
     return FaultDismissed(
         fault_id=fault.fault_id,
         job_id=fault.job_id,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from services.failslow.core.answers import answer
 from services.failslow.core.evidence import is_new, windows_of
-from services.failslow.core.gangs import Changes, apply, noted
-from services.failslow.core.peers import Slow, Thresholds, judge
-from services.failslow.core.state import Fault, Gang, Watch
+from services.failslow.core.gangs import GangChanges, apply, noted
+from services.failslow.core.peers import SlowWorker, Thresholds, judge
+from services.failslow.core.state import FailSlowState, GangState, TrackedFault
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
@@ -27,11 +27,11 @@ class FailSlow:
     def __init__(self, limits: Thresholds | None = None) -> None:
         self.limits = limits or Thresholds()
 
-    def initial(self, partition: int) -> Watch:
-        return Watch(partition)
+    def initial(self, partition: int) -> FailSlowState:
+        return FailSlowState(partition)
 
-    def decide(self, state: Watch, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-        changes = Changes()
+    def decide(self, state: FailSlowState, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        changes = GangChanges()
         for item in inputs:
             if item.source == "placement":
                 changes.note(state, item)
@@ -48,7 +48,7 @@ class FailSlow:
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
 
-    def evolve(self, state: Watch, fact: Fact) -> None:
+    def evolve(self, state: FailSlowState, fact: Fact) -> None:
         match fact.event:
             case GangsNoted() as event:
                 apply(state, event)
@@ -65,11 +65,11 @@ class FailSlow:
             case PoolConfigured() as pool:
                 state.pool = pool
 
-    def next_wake(self, state: Watch) -> int | None:
+    def next_wake(self, state: FailSlowState) -> int | None:
         return None
 
     def _compare(
-        self, state: Watch, item: Input, times: tuple[IterationTimes, ...]
+        self, state: FailSlowState, item: Input, times: tuple[IterationTimes, ...]
     ) -> Iterator[Decision]:
         for job_id in dict.fromkeys(each.job_id for each in times):
             gang = state.gangs.get(job_id)
@@ -86,7 +86,7 @@ class FailSlow:
                     yield ended(state.faults[gang.open[rank]], "recovered", item.id)
 
 
-def end_watch(state: Watch, changes: Changes) -> Iterator[Decision]:
+def end_watch(state: FailSlowState, changes: GangChanges) -> Iterator[Decision]:
     """Faults end before the watch of their gang does."""
     for job_id in changes.ended:
         for fault_id in list(state.gangs[job_id].open.values()):
@@ -95,7 +95,7 @@ def end_watch(state: Watch, changes: Changes) -> Iterator[Decision]:
         yield Decision(noted(state, changes))
 
 
-def suspected(job_id: str, gang: Gang, rank: int, slow: Slow) -> FaultSuspected:
+def suspected(job_id: str, gang: GangState, rank: int, slow: SlowWorker) -> FaultSuspected:
     worker = gang.workers[rank]
     return FaultSuspected(
         fault_id=f"{job_id}/{gang.attempt}/{rank}/{gang.counts.get(rank, 0) + 1}",
@@ -111,12 +111,12 @@ def suspected(job_id: str, gang: Gang, rank: int, slow: Slow) -> FaultSuspected:
     )
 
 
-def ended(fault: Fault, reason: str, cause: str = "") -> Decision:
+def ended(fault: TrackedFault, reason: str, cause: str = "") -> Decision:
     """The end of a suspicion follows from the suspicion."""
     return Decision(cleared(fault, reason), cause, fault.traceparent)
 
 
-def cleared(fault: Fault, reason: str) -> FaultCleared:
+def cleared(fault: TrackedFault, reason: str) -> FaultCleared:
     return FaultCleared(
         fault_id=fault.fault_id,
         job_id=fault.job_id,
@@ -126,9 +126,9 @@ def cleared(fault: Fault, reason: str) -> FaultCleared:
     )
 
 
-def open_fault(state: Watch, event: FaultSuspected, traceparent: str) -> None:
+def open_fault(state: FailSlowState, event: FaultSuspected, traceparent: str) -> None:
     _, attempt, rank, count = event.fault_id.split("/")
-    fault = Fault(
+    fault = TrackedFault(
         event.fault_id, event.job_id, event.tenant, event.node_id, int(attempt), int(rank)
     )
     fault.traceparent = traceparent
@@ -139,7 +139,7 @@ def open_fault(state: Watch, event: FaultSuspected, traceparent: str) -> None:
         gang.counts[fault.rank] = int(count)
 
 
-def close_in_gang(state: Watch, fault_id: str, *, mute: bool) -> None:
+def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
     fault = state.faults.get(fault_id)
     gang = gang_of(state, fault) if fault else None
     if fault is None or gang is None:
@@ -150,7 +150,7 @@ def close_in_gang(state: Watch, fault_id: str, *, mute: bool) -> None:
         gang.muted.add(fault.rank)
 
 
-def gang_of(state: Watch, fault: Fault) -> Gang | None:
+def gang_of(state: FailSlowState, fault: TrackedFault) -> GangState | None:
     """None once the attempt that suffered is over."""
     gang = state.gangs.get(fault.job_id)
     return gang if gang is not None and gang.attempt == fault.attempt else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from services.failslow.core.peers import Thresholds, Windows, judge
-from services.failslow.core.state import Gang, Watch
+from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersIterated
 
 REMEMBERED = 8
@@ -22,7 +22,7 @@ SHORTEST_S, LONGEST_S = 1e-6, 1e9
 
 
 @dataclass(slots=True)
-class Window:
+class ReportWindow:
     """Medians of one worker's reports; `at` is the executor's clock at the newest."""
 
     at: int = 0
@@ -34,10 +34,10 @@ class Evidence:
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
-        self._windows: dict[str, dict[str, Window]] = {}
+        self._windows: dict[str, dict[str, ReportWindow]] = {}
         self._touched: dict[str, None] = {}
 
-    def add(self, report: TelemetryReported, gangs: Mapping[str, Gang]) -> None:
+    def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
         """A report read twice, or after a younger one, changes nothing."""
         for times in report.times:
             gang = gangs.get(times.job_id)
@@ -45,7 +45,7 @@ class Evidence:
             if worker is not None and worker.allocation_id == times.allocation_id:
                 self._note(times, report.at)
 
-    def worth_saying(self, state: Watch) -> list[WorkersIterated]:
+    def worth_saying(self, state: FailSlowState) -> list[WorkersIterated]:
         """One message per gang of which the decider would say something new."""
         touched, self._touched = self._touched, {}
         self._windows = {job: w for job, w in self._windows.items() if job in state.gangs}
@@ -61,14 +61,14 @@ class Evidence:
     def _note(self, times: IterationTimes, at: int) -> None:
         own = times.iteration_s if is_plausible(times.iteration_s) else ()
         windows = self._windows.setdefault(times.job_id, {})
-        window = windows.setdefault(times.allocation_id, Window())
+        window = windows.setdefault(times.allocation_id, ReportWindow())
         if not own or at <= window.at:
             return
         window.at = at
         window.medians.append(median(own))
         self._touched[times.job_id] = None
 
-    def _times(self, job_id: str, gang: Gang) -> tuple[IterationTimes, ...]:
+    def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
         """Workers that fell silent are left out: the others may have moved on since."""
         windows = self._windows.get(job_id, {})
         newest = max((window.at for window in windows.values()), default=0)
@@ -85,7 +85,7 @@ class Evidence:
         )
 
 
-def windows_of(gang: Gang, times: tuple[IterationTimes, ...]) -> Windows:
+def windows_of(gang: GangState, times: tuple[IterationTimes, ...]) -> Windows:
     """By rank; times of another attempt's worker are passed over."""
     return {
         each.rank: each.iteration_s
@@ -100,13 +100,13 @@ def is_plausible(iteration_s: Sequence[float]) -> bool:
     return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
 
 
-def news(gang: Gang, windows: Windows, limits: Thresholds) -> bool:
+def news(gang: GangState, windows: Windows, limits: Thresholds) -> bool:
     verdict = judge(windows, limits)
     return any(is_new(gang, rank) for rank in verdict.slow) or any(
         rank in gang.open for rank in verdict.healthy
     )
 
 
-def is_new(gang: Gang, rank: int) -> bool:
+def is_new(gang: GangState, rank: int) -> bool:
     """One open fault per worker; one that an operator closed is not opened again."""
     return rank not in gang.open and rank not in gang.muted

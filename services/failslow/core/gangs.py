@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from services.failslow.core.state import Gang, Watch
+from services.failslow.core.state import FailSlowState, GangState
 from shared.contracts.faults import GangsNoted, GangWorker, WatchedGang
 from shared.contracts.placement import (
     JobAttemptFailed,
@@ -37,7 +37,7 @@ ENDS = (
 
 
 @dataclass(slots=True)
-class Changes:
+class GangChanges:
     """What one batch of inputs does to the watched gangs; one that came and went is not noted."""
 
     started: dict[str, WatchedGang] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self.started or self.ended)
 
-    def note(self, state: Watch, item: Input) -> None:
+    def note(self, state: FailSlowState, item: Input) -> None:
         match item.message:
             case JobPlaced(job_id=job_id, allocations=allocations) as placed:
                 self.end(state, job_id)
@@ -55,7 +55,7 @@ class Changes:
             case message if isinstance(message, ENDS):
                 self.end(state, message.job_id)
 
-    def end(self, state: Watch, job_id: str) -> None:
+    def end(self, state: FailSlowState, job_id: str) -> None:
         self.started.pop(job_id, None)
         if job_id in state.gangs:
             self.ended[job_id] = None
@@ -76,16 +76,16 @@ def watched(placed: JobPlaced, item: Input) -> WatchedGang:
     )
 
 
-def noted(state: Watch, changes: Changes) -> GangsNoted:
+def noted(state: FailSlowState, changes: GangChanges) -> GangsNoted:
     return GangsNoted(
         pool=state.name, started=tuple(changes.started.values()), ended=tuple(changes.ended)
     )
 
 
-def apply(state: Watch, event: GangsNoted) -> None:
+def apply(state: FailSlowState, event: GangsNoted) -> None:
     """Ends first: a job that was placed anew in the same batch stays watched."""
     for job_id in event.ended:
         state.gangs.pop(job_id, None)
     for gang in event.started:
         workers = {worker.rank: worker for worker in gang.workers}
-        state.gangs[gang.job_id] = Gang(gang.tenant, gang.attempt, workers, gang.traceparent)
+        state.gangs[gang.job_id] = GangState(gang.tenant, gang.attempt, workers, gang.traceparent)

@@ -39,7 +39,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class SlowWorker:
     """The numbers behind a suspicion: medians over the reports that agree."""
 
     slowdown: float
@@ -53,7 +53,7 @@ class Slow:
 class Verdict:
     """Of one gang; a worker in neither is left as it is."""
 
-    slow: dict[int, Slow]
+    slow: dict[int, SlowWorker]
     healthy: tuple[int, ...]
 
 
@@ -61,7 +61,7 @@ NOTHING = Verdict({}, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Comparison:
     """One report of each worker, in units of what is normal in the gang."""
 
     ratios: dict[int, float]
@@ -69,7 +69,7 @@ class Round:
     normal_s: float
 
     @classmethod
-    def of(cls, windows: Windows, back: int, limits: Thresholds) -> Round:
+    def of(cls, windows: Windows, back: int, limits: Thresholds) -> Comparison:
         """The report that is `back` from the newest, of the workers that have one."""
         values = {rank: window[-back] for rank, window in windows.items() if len(window) >= back}
         ordered = sorted(values.values())
@@ -98,7 +98,7 @@ def judge(windows: Windows, limits: Thresholds) -> Verdict:
     enough = {rank: w for rank, w in windows.items() if len(w) >= limits.reports}
     if len(enough) < 2:
         return NOTHING
-    rounds = [Round.of(enough, back, limits) for back in range(1, limits.reports + 1)]
+    rounds = [Comparison.of(enough, back, limits) for back in range(1, limits.reports + 1)]
     if not all(each.is_telling for each in rounds):
         return NOTHING
     spread = spread_of(rounds, limits)
@@ -115,7 +115,7 @@ def judge(windows: Windows, limits: Thresholds) -> Verdict:
     return Verdict(slow, tuple(healthy))
 
 
-def spread_of(rounds: Sequence[Round], limits: Thresholds) -> float:
+def spread_of(rounds: Sequence[Comparison], limits: Thresholds) -> float:
     """Robust standard deviation of the quiet workers, relative; all reports together say it."""
     away = (
         abs(ratio - 1)
@@ -127,10 +127,10 @@ def spread_of(rounds: Sequence[Round], limits: Thresholds) -> float:
 
 
 def _slow(
-    windows: Windows, rank: int, rounds: Sequence[Round], spread: float, limits: Thresholds
-) -> Slow:
+    windows: Windows, rank: int, rounds: Sequence[Comparison], spread: float, limits: Thresholds
+) -> SlowWorker:
     slowdown = median(each.ratios[rank] for each in rounds)
-    return Slow(
+    return SlowWorker(
         slowdown=slowdown,
         score=(slowdown - 1) / spread,
         iteration_s=median(each.ratios[rank] * each.normal_s for each in rounds),
@@ -143,7 +143,7 @@ def _in_a_row(windows: Windows, rank: int, spread: float, limits: Thresholds) ->
     """Reports from the newest back that agree; peers with shorter windows drop out on the way."""
     count = limits.reports
     while count < len(windows[rank]):
-        each = Round.of(windows, count + 1, limits)
+        each = Comparison.of(windows, count + 1, limits)
         if not (each.is_telling and each.stands_out(rank, spread, limits)):
             break
         count += 1

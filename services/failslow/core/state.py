@@ -15,7 +15,7 @@ Status = Literal["open", "cleared", "dismissed", "false_alarm"]
 
 
 @dataclass(slots=True)
-class Fault:
+class TrackedFault:
     """A suspicion, open or closed."""
 
     fault_id: str
@@ -30,7 +30,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Gang:
+class GangState:
     """A placed gang; `open` and `counts` are by rank, `muted` ranks are not suspected again."""
 
     tenant: str
@@ -44,14 +44,14 @@ class Gang:
 
 
 @dataclass(slots=True)
-class Watch:
+class FailSlowState:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "failslow-3"
+    SCHEMA: ClassVar[str] = "failslow-4"
     partition: int
     pool: PoolConfigured | None = None
-    gangs: dict[str, Gang] = field(default_factory=dict)
-    faults: dict[str, Fault] = field(default_factory=dict)
+    gangs: dict[str, GangState] = field(default_factory=dict)
+    faults: dict[str, TrackedFault] = field(default_factory=dict)
     closed: dict[str, None] = field(default_factory=dict)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 

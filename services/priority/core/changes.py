@@ -39,7 +39,7 @@ ENDS = JobSucceeded | JobFailed | JobCancelled
 
 
 @dataclass(slots=True)
-class Changes:
+class QueueChanges:
     """The note in the making, laid over the state: a batch may start and stop a job many times."""
 
     entered: dict[str, QueueEntry] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Changes:
         )
 
 
-def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
+def note(state: Queue, changes: QueueChanges, item: Input, message: Event) -> None:
     match message:
         case JobAdmitted():
             changes.entered[message.job_id] = entry_of(message, item.traceparent)
@@ -103,7 +103,7 @@ def note(state: Queue, changes: Changes, item: Input, message: Event) -> None:
             note_run(state, changes, item.at, message)
 
 
-def note_run(state: Queue, changes: Changes, at: int, message: Event) -> None:
+def note_run(state: Queue, changes: QueueChanges, at: int, message: Event) -> None:
     match message:
         case JobPlaced():
             changes.running[message.job_id] = running_of(message, at)
@@ -155,12 +155,12 @@ def running_of(message: JobPlaced, at: int) -> Running:
     return construct(Running, job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
 
 
-def wait_again(changes: Changes, job_id: str) -> None:
+def wait_again(changes: QueueChanges, job_id: str) -> None:
     changes.parked.pop(job_id, None)
     changes.requeued[job_id] = None
 
 
-def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
+def end(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
     kept = tally_of(state, changes, job_id).kept_ms
@@ -177,7 +177,7 @@ def end(state: Queue, changes: Changes, at: int, message: ENDS) -> None:
     changes.left[job_id] = None
 
 
-def stop_counting(state: Queue, changes: Changes, job_id: str, at: int) -> None:
+def stop_counting(state: Queue, changes: QueueChanges, job_id: str, at: int) -> None:
     """The job holds no GPUs any more: what it used is charged to its tenant."""
     run = changes.running.pop(job_id, None) or run_in(state, changes, job_id)
     changes.idle[job_id] = None
@@ -186,7 +186,7 @@ def stop_counting(state: Queue, changes: Changes, job_id: str, at: int) -> None:
         changes.usage[run.tenant] = changes.usage.get(run.tenant, 0.0) + used
 
 
-def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
+def run_in(state: Queue, changes: QueueChanges, job_id: str) -> Running | None:
     """The run that the state knows, unless this batch has ended it."""
     job = state.jobs.get(job_id)
     if job is None or job.phase != "running" or job_id in changes.idle:
@@ -196,7 +196,9 @@ def run_in(state: Queue, changes: Changes, job_id: str) -> Running | None:
     return construct(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
 
 
-def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool = True) -> None:
+def cut_short(
+    state: Queue, changes: QueueChanges, job_id: str, at: int, saves: bool = True
+) -> None:
     """A stopped job keeps its work up to its last checkpoint, a program that failed nothing."""
     go = go_of(state, changes, job_id)
     if not go:
@@ -215,7 +217,7 @@ def cut_short(state: Queue, changes: Changes, job_id: str, at: int, saves: bool 
     changes.started.pop(job_id, None)
 
 
-def work_ms(state: Queue, changes: Changes, job_id: str, at: int) -> int:
+def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
     """Wall ms of useful work since the go: a start after a stop first pays its cost."""
     go = go_of(state, changes, job_id)
     if not go:
@@ -226,7 +228,7 @@ def work_ms(state: Queue, changes: Changes, job_id: str, at: int) -> int:
     return max(0, at - go - cost)
 
 
-def go_of(state: Queue, changes: Changes, job_id: str) -> int:
+def go_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
     """ms of the go of the attempt that works now; 0: none does."""
     if job_id in changes.started:
         return changes.started[job_id]
@@ -236,7 +238,7 @@ def go_of(state: Queue, changes: Changes, job_id: str) -> int:
     return int(state.table.get(job.row, "go_ms")) if job else 0
 
 
-def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
+def tally_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
     """What the job has to show of its earlier attempts."""
     if job_id in changes.stopped:
         return changes.stopped[job_id]
@@ -246,7 +248,7 @@ def tally_of(state: Queue, changes: Changes, job_id: str) -> Stopped:
     return construct(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 
-def entry_in(state: Queue, changes: Changes, job_id: str) -> QueueEntry | None:
+def entry_in(state: Queue, changes: QueueChanges, job_id: str) -> QueueEntry | None:
     if job_id in changes.entered:
         return changes.entered[job_id]
     job = state.jobs.get(job_id)

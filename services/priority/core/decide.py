@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.priority.core.changes import Changes, note
+from services.priority.core.changes import QueueChanges, note
 from services.priority.core.folding import apply_changes
-from services.priority.core.learned import Models
-from services.priority.core.policies import holds_alone
+from services.priority.core.learned import LearnedModels
+from services.priority.core.policies import order_survives_departures
 from services.priority.core.ranking import fold_ranking, key_of, rank
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured, TenantRegistered
@@ -30,14 +30,14 @@ class Priority:
     ledger = "priority"
     consumed_events = CONSUMED_EVENTS["priority"]
 
-    def __init__(self, models: Models | None = None) -> None:
-        self._models: Models = models or {}
+    def __init__(self, models: LearnedModels | None = None) -> None:
+        self._models: LearnedModels = models or {}
 
     def initial(self, partition: int) -> Queue:
         return Queue(partition)
 
     def decide(self, state: Queue, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
-        changes = Changes()
+        changes = QueueChanges()
         for item in inputs:
             message = item.message
             if item.source == "access":
@@ -73,7 +73,7 @@ class Priority:
 def pause_ms(state: Queue, pool: PoolConfigured) -> int | None:
     """From one ranking to the next; None: the last one holds until the line changes."""
     if not state.dirty:
-        return None if pool.rank_ms == 0 and holds_alone(pool) else REFRESH_MS
+        return None if pool.rank_ms == 0 and order_survives_departures(pool) else REFRESH_MS
     return pool.rank_ms if state.head in state.waiting else min(HEAD_MS, pool.rank_ms)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.priority.core.history import BINS, VALUES, gittins_of, level_s, mean_left_of
+from services.priority.core.history import BINS, VALUES, bin_start_s, gittins_of, mean_left_of
 from services.priority.core.queue_view import QueueView
 from services.priority.core.table import Floats
 
 FEW = 12
 """Below it the scalar functions are faster."""
-_EDGES = np.array([level_s(b) for b in range(1, BINS)], np.float64)
-_LEVELS = np.array([level_s(b) for b in range(BINS)], np.float64)
+_EDGES = np.array([bin_start_s(b) for b in range(1, BINS)], np.float64)
+_LEVELS = np.array([bin_start_s(b) for b in range(BINS)], np.float64)
 _BINS = np.arange(BINS)[:, None]
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core import expected
-from services.priority.core.history import BINS, VALUES, level_s, start
+from services.priority.core.feature_cache import STALE, FeatureCache
+from services.priority.core.history import BINS, VALUES, bin_start_s, fill_prior
 from services.priority.core.queue_view import QueueView
 from services.priority.core.schema import FeatureSchema
-from services.priority.core.sights import STALE, Sights
 from services.priority.core.table import Floats
 
 SCHEMA = FeatureSchema(
@@ -38,25 +38,25 @@ LEAST_GPUS = 0.01
 CONTEXT_S = 3600.0
 """Cluster s for which the context holds. It bears on the scores of all jobs alike: looked at anew
 at every ranking it would have jobs overtake each other, and stop each other, at every change."""
-_LEVELS = np.array([level_s(b) for b in range(BINS)], np.float64)
+_LEVELS = np.array([bin_start_s(b) for b in range(BINS)], np.float64)
 _EDGES = _LEVELS[1:]
 NOBODY = np.zeros(0, np.intp)
 Seen: TypeAlias = tuple[NDArray[np.float32], Floats]
 _PRIOR = np.zeros(BINS)
-start(_PRIOR)
+fill_prior(_PRIOR)
 
 
-def features(
+def compute_features(
     view: QueueView, by_history: bool = True
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """float32 [n, 8] and [4], in the order of `SCHEMA`; all finite.
 
     Without history a job's run time is as likely as any up to what its user said at most.
     """
-    if view.sights is None:
+    if view.feature_cache is None:
         columns, service = seen(view, by_history)
     else:
-        columns, service = seen_lately(view, view.sights, by_history)
+        columns, service = seen_lately(view, view.feature_cache, by_history)
     w = view.waiting
     gpus = np.maximum(view.gpus[:w], LEAST_GPUS)
     context = (
@@ -68,22 +68,22 @@ def features(
     return columns, np.array(context, np.float32)
 
 
-def seen_lately(view: QueueView, sights: Sights, by_history: bool) -> Seen:
+def seen_lately(view: QueueView, feature_cache: FeatureCache, by_history: bool) -> Seen:
     """As `seen`: rows that changed, or serve in another bin than they did, are looked at anew."""
     by = (view.capacity_gpus, view.time_scale, by_history)
-    sights.begin(by, view.rows_most, len(SCHEMA.columns))
+    feature_cache.begin(by, view.rows_most, len(SCHEMA.columns))
     waiting, holding = view.rows[: view.waiting], view.rows[view.waiting :]
     part = view.part(
-        waiting[sights.marks[waiting] == STALE],
-        holding[sights.marks[holding] != marks_of(view.part(NOBODY, holding))],
+        waiting[feature_cache.marks[waiting] == STALE],
+        holding[feature_cache.marks[holding] != marks_of(view.part(NOBODY, holding))],
     )
     if len(part.rows):
-        sights.columns[part.rows], sights.service[part.rows] = seen(part, by_history)
+        feature_cache.columns[part.rows], feature_cache.service[part.rows] = seen(part, by_history)
         # Of whom history was not asked every moment counts.
-        sights.marks[part.rows] = np.where(part.mean_s > 0.0, marks_of(part), STALE)
-    columns = sights.columns[view.rows]
+        feature_cache.marks[part.rows] = np.where(part.mean_s > 0.0, marks_of(part), STALE)
+    columns = feature_cache.columns[view.rows]
     columns[:, SCHEMA.columns.index("running")] = view.running
-    return columns, sights.service[view.rows]
+    return columns, feature_cache.service[view.rows]
 
 
 def marks_of(view: QueueView) -> NDArray[np.int8]:
@@ -113,7 +113,7 @@ def seen(view: QueueView, by_history: bool) -> Seen:
     return np.stack(columns, axis=1).astype(np.float32), (gittins + np.log(gpus)) / 10.0
 
 
-class Expects(NamedTuple):
+class RuntimeBeliefs(NamedTuple):
     """What is believed of each job, [n] each."""
 
     gittins_s: Floats
@@ -122,12 +122,12 @@ class Expects(NamedTuple):
     p90_s: Floats
 
 
-def of_history(view: QueueView) -> Expects:
-    return Expects(expected.gittins_s(view), expected.left_s(view), view.p10_s, view.p90_s)
+def of_history(view: QueueView) -> RuntimeBeliefs:
+    return RuntimeBeliefs(expected.gittins_s(view), expected.left_s(view), view.p10_s, view.p90_s)
 
 
-def of_limits(view: QueueView) -> Expects:
-    """Of `history.start`'s distribution cut at the walltime; who outlived that is in its bin."""
+def of_limits(view: QueueView) -> RuntimeBeliefs:
+    """Beliefs by the prior cut at the walltime; a job that outlived it ends in its present bin."""
     at = np.searchsorted(_EDGES, view.attained_s, side="right")
     limit = np.searchsorted(_EDGES, view.walltime_s, side="right")
     limit = np.where(np.isnan(view.walltime_s), BINS - 1, limit)
@@ -140,7 +140,7 @@ def of_limits(view: QueueView) -> Expects:
         expected.mean_left(p, attained_s),
         *(VALUES[np.argmax(seen >= q * seen[:, -1:], axis=1)] for q in (0.1, 0.9)),
     )
-    return Expects(*(each[which] for each in found))
+    return RuntimeBeliefs(*(each[which] for each in found))
 
 
 def mean(values: Floats) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from services.priority.core.history import gittins_of, mean_left_of
-from services.priority.core.policies import holds_alone
-from services.priority.core.state import Job, Phase, Queue, Usage
+from services.priority.core.policies import order_survives_departures
+from services.priority.core.state import DecayedUsage, JobPhase, PoolJob, Queue
 from services.priority.core.table import PARKED, RUNNING, WAITING
 from shared.contracts.jobs import PRIORITY_CLASSES
 from shared.contracts.ranking import (
@@ -22,7 +22,7 @@ from shared.contracts.ranking import (
 TIERS = {name: float(place) for place, name in enumerate(PRIORITY_CLASSES)}
 SPOT_TIER = 4.0
 """Spot jobs come after all others, as in placement."""
-PHASES: dict[Phase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PARKED}
+PHASES: dict[JobPhase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PARKED}
 
 
 def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
@@ -37,7 +37,7 @@ def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
     fold_runs(state, event)
     fold_places(state, event)
     for delta in event.usage:
-        usage = state.usage.setdefault(delta.tenant, Usage())
+        usage = state.usage.setdefault(delta.tenant, DecayedUsage())
         usage.add(delta.gpu_s, at, state.half_life_wall_s)
     state.dirty = news
 
@@ -83,7 +83,9 @@ def only_shrinks(state: Queue) -> bool:
     """The last ranking names the whole line, and nobody's score depends on anybody else: without
     those who leave it is the ranking of those who stay."""
     pool = state.pool
-    return pool is not None and holds_alone(pool) and len(state.waiting) <= RANKED_MOST
+    return (
+        pool is not None and order_survives_departures(pool) and len(state.waiting) <= RANKED_MOST
+    )
 
 
 def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
@@ -108,7 +110,7 @@ def enter(state: Queue, entry: QueueEntry) -> None:
         state.origin = entry.submitted_at
     job = state.jobs.get(entry.job_id)
     if job is None:
-        job = Job(entry, "waiting", entry.tenant, state.table.add(entry.job_id))
+        job = PoolJob(entry, "waiting", entry.tenant, state.table.add(entry.job_id))
         state.jobs[entry.job_id] = job
     job.entry = entry
     fill(state, job.row, entry)
@@ -154,7 +156,7 @@ def cut(state: Queue, stop: Stopped) -> None:
     job = state.jobs.get(stop.job_id)
     if job is None:
         return
-    state.standing.mark(stop.job_id)
+    state.order_cache.mark(stop.job_id)
     state.table.put(
         job.row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0
     )
@@ -165,7 +167,9 @@ def cut(state: Queue, stop: Stopped) -> None:
 def hold(state: Queue, run: Running) -> None:
     job = state.jobs.get(run.job_id)
     if job is None:
-        job = state.jobs[run.job_id] = Job(None, "running", run.tenant, state.table.add(run.job_id))
+        job = state.jobs[run.job_id] = PoolJob(
+            None, "running", run.tenant, state.table.add(run.job_id)
+        )
         state.table.put(job.row, tenant=state.number_of(run.tenant))
     job.tenant = run.tenant
     state.table.put(job.row, held_gpus=run.gpus, since_ms=run.since, go_ms=0)
@@ -182,10 +186,10 @@ def park(state: Queue, job_id: str) -> None:
         move(state, job_id, job, "parked")
 
 
-def move(state: Queue, job_id: str, job: Job, phase: Phase) -> None:
+def move(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
     """Policies see a job once its entry is known."""
     job.phase = phase
-    state.standing.mark(job_id)
+    state.order_cache.mark(job_id)
     if phase != "running":
         state.table.put(job.row, held_gpus=0.0, since_ms=0, go_ms=0)
     state.waiting.pop(job_id, None)
@@ -199,7 +203,7 @@ def move(state: Queue, job_id: str, job: Job, phase: Phase) -> None:
 def leave(state: Queue, job_id: str) -> None:
     job = state.jobs.pop(job_id, None)
     state.waiting.pop(job_id, None)
-    state.standing.mark(job_id)
+    state.order_cache.mark(job_id)
     if job is not None:
         state.table.drop(job.row)
     if job is None or job.entry is None:

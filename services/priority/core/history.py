@@ -46,7 +46,7 @@ def bin_of(run_s: float) -> int:
     return min(BINS - 1, int(math.log2(run_s) * PER_OCTAVE))
 
 
-def learn(counts: Floats, at: int, fade: float) -> None:
+def add_sample(counts: Floats, at: int, fade: float) -> None:
     """One more run time in that bin; `counts` [BINS] fades and is smoothed over the neighbours."""
     keep = 1.0 - 1.0 / fade
     for b in range(BINS):
@@ -70,13 +70,13 @@ def shrink(counts: Floats, trust: float, p: Floats) -> None:
         p[b] = (counts[b] + trust * p[b]) / total
 
 
-def start(p: Floats) -> None:
+def fill_prior(p: Floats) -> None:
     """What is believed before any job ended: every bin from 1 s to a week is as likely."""
     for b in range(BINS):
         p[b] = 1.0 / 40.0 if b < 40 else 1e-6
 
 
-def level_s(b: int) -> float:
+def bin_start_s(b: int) -> float:
     """Where bin b begins, in s. Ranks look at a job's attained time in such steps alone (as
     Tiresias' queues do), so that jobs do not overtake one another at every moment."""
     return 0.0 if b == 0 else 2.0 ** (b / PER_OCTAVE)
@@ -85,7 +85,7 @@ def level_s(b: int) -> float:
 def mean_left_s(p: Floats, attained_s: float) -> float:
     """Expected rest, in s, of a job with that distribution which has run for `attained_s`."""
     first = bin_of(attained_s)
-    begun = level_s(first)
+    begun = bin_start_s(first)
     mass = 0.0
     left = 0.0
     for b in range(first, BINS):
@@ -100,7 +100,7 @@ def gittins_s(p: Floats, attained_s: float) -> float:
     min over D of E[min(S - a, D) | S > a] / P(S - a <= D | S > a), D at the bins' values.
     """
     first = bin_of(attained_s)
-    begun = level_s(first)
+    begun = bin_start_s(first)
     mass = 0.0
     for b in range(first, BINS):
         mass += p[b]
@@ -139,29 +139,29 @@ mean_left_of = _over_floats(mean_left_s)
 gittins_of = _over_floats(gittins_s)
 
 PRIOR: Floats = np.zeros(BINS)
-start(PRIOR)
+fill_prior(PRIOR)
 QUANTILES: Floats = np.array([0.1, 0.5, 0.9])
 
 
 BUMPS: Floats = np.diag(np.full(BINS, 0.5))
 BUMPS += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
-"""What `learn` adds for each bin, without what would lie beyond the first or the last."""
+"""What `add_sample` adds for each bin, without what would lie beyond the first or the last."""
 
 KEEP, TRUSTED, COUNTS = 0, 1, 2
 """Columns of a group's line; its counts begin at the last of them."""
 FIRST_GROUPS = 64
 
-Group: TypeAlias = tuple[str, ...]
+HistoryGroup: TypeAlias = tuple[str, ...]
 _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
 
 
-def alike(name: str) -> str:
+def name_pattern(name: str) -> str:
     """Names that differ in numbers and hashes alone are runs of one program."""
     return _DIGITS.sub("#", name.lower())
 
 
 @lru_cache(maxsize=4096)
-def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[Group | None, ...]:
+def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup | None, ...]:
     """One group per level, None where the job does not say what the level needs."""
     size = f"{gpus:g}"
     by_tenant, by_user = bool(tenant), bool(user) and user != "unknown"
@@ -173,7 +173,7 @@ def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[Group | None
         ("recent", tenant, size),
         ("user-gpus", tenant, user, size) if by_user else None,
         ("user-recent", tenant, user) if by_user else None,
-        ("name", tenant, user, alike(name)) if name else None,
+        ("name", tenant, user, name_pattern(name)) if name else None,
     )
 
 
@@ -209,13 +209,13 @@ class History:
     All groups are one array, so that the eight of a job are read and written at one go.
     """
 
-    rows: dict[Group, int] = field(default_factory=dict)
+    rows: dict[HistoryGroup, int] = field(default_factory=dict)
     """Where each group is in `lines`."""
     lines: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
     """[any, 2 + BINS]: what is kept of a sample at the next one, the level's trust, the counts."""
 
     @property
-    def counts(self) -> dict[Group, Floats]:
+    def counts(self) -> dict[HistoryGroup, Floats]:
         """[BINS] of each group."""
         return {group: self.lines[row, COUNTS:] for group, row in self.rows.items()}
 
@@ -241,8 +241,10 @@ class History:
         self.lines[rows] = lines
 
     def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
-        """Bit for bit what `start` and `shrink` give: sums go from the first bin to the last, as
-        those of `accumulate` do; `sum` may add otherwise."""
+        """Return bit for bit what `fill_prior` and `shrink` give.
+
+        Sums go from the first bin to the last, as in `accumulate`; `sum` may add otherwise.
+        """
         known = self.rows
         rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
         if not rows:
@@ -257,7 +259,7 @@ class History:
             p /= total
         return _estimate(p, math.fsum(counts.tolist()))
 
-    def _row(self, group: Group, level: int) -> int:
+    def _row(self, group: HistoryGroup, level: int) -> int:
         row = self.rows.get(group)
         if row is None:
             row = self.rows[group] = len(self.rows)

@@ -22,7 +22,7 @@ from services.priority.core.schema import FeatureSchema
 from services.priority.core.table import Floats
 from shared.contracts.access import PoolConfigured
 
-Array: TypeAlias = NDArray[np.float32]
+Float32s: TypeAlias = NDArray[np.float32]
 
 MODEL_MOST_BYTES = 1 << 20
 OPSETS = range(13, 26)
@@ -45,29 +45,29 @@ class BadOutput(Exception):
     """The model answered with something that is no score: what and where."""
 
 
-class SchemaSaid(BaseModel):
+class ManifestSchema(BaseModel):
     model_config = ConfigDict(frozen=True)
     name: str = Field(description="of the features that it was trained on")
     sha256: str = Field(description="of their names in order, see `FeatureSchema.sha256`")
 
 
-class Manifest(BaseModel):
+class ModelManifest(BaseModel):
     """What lies beside the network; fields that are not listed are for people."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     name: str = Field(description="of the policy")
     sha256: str = Field(description="of the network's bytes")
     opset: int = Field(description="version of ONNX's operators that it uses")
-    schema_: SchemaSaid = Field(alias="schema", description="its features")
+    schema_: ManifestSchema = Field(alias="schema", description="its features")
     band: float = Field(
         0.0, ge=0, description="score within which the base policy decides; 0: nowhere"
     )
 
 
-class Model:
+class LearnedModel:
     """A network that was looked over; `load` makes it."""
 
-    def __init__(self, manifest: Manifest, session: Any) -> None:
+    def __init__(self, manifest: ModelManifest, session: Any) -> None:
         self.manifest = manifest
         self._session = session
 
@@ -75,7 +75,7 @@ class Model:
     def sha256(self) -> str:
         return self.manifest.sha256
 
-    def scores(self, x: Array, context: Array) -> Array:
+    def scores(self, x: Float32s, context: Float32s) -> Float32s:
         """Higher goes first, [n], for features [n, F] and [C]; raises `BadOutput`."""
         try:
             (found,) = self._session.run([SCORES], {JOBS: x, CONTEXT: context})
@@ -86,7 +86,7 @@ class Model:
         if not np.isfinite(found).all():
             bad = int(np.flatnonzero(~np.isfinite(found))[0])
             raise BadOutput(f"{SCORES}[{bad}]: {found[bad]}, must be finite")
-        scores: Array = found
+        scores: Float32s = found
         return scores
 
     def over(self, scores: Floats, base_scores: Floats) -> Floats:
@@ -99,39 +99,41 @@ class Model:
         return found
 
 
-Models: TypeAlias = Mapping[str, Model | BadModel]
+LearnedModels: TypeAlias = Mapping[str, LearnedModel | BadModel]
 """By name; one that could not be loaded says why."""
 
 
-def variant(family: str, pool: PoolConfigured) -> str:
+def model_name(family: str, pool: PoolConfigured) -> str:
     """The model of a family for a pool that is run like this: may rank stop jobs, may the tenants'
     history be looked at?"""
     kind = "preempt" if pool.preemption == "ranked" else "queue"
-    return f"{family}-{kind}" + ("" if looks_back(pool) else "-blind")
+    return f"{family}-{kind}" + ("" if uses_history(pool) else "-blind")
 
 
-def looks_back(pool: PoolConfigured) -> bool:
+def uses_history(pool: PoolConfigured) -> bool:
     """A pool that believes its users' limits alone has no history; none believes the oracle."""
     return pool.runtime != "user"
 
 
-def load(manifest_bytes: bytes, model_bytes: bytes, schema: FeatureSchema = SCHEMA) -> Model:
+def load_model(
+    manifest_bytes: bytes, model_bytes: bytes, schema: FeatureSchema = SCHEMA
+) -> LearnedModel:
     """The model, or `BadModel`."""
     try:
-        manifest = Manifest.model_validate_json(manifest_bytes)
+        manifest = ModelManifest.model_validate_json(manifest_bytes)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "manifest"
         raise BadModel(f"{where}: {first['msg']}") from None
     check_bytes(manifest, model_bytes)
     check_schema(manifest, schema)
-    model = Model(manifest, session_of(model_bytes))
+    model = LearnedModel(manifest, session_of(model_bytes))
     check_shapes(model, schema)
     check_probe(model, schema)
     return model
 
 
-def check_bytes(manifest: Manifest, model_bytes: bytes) -> None:
+def check_bytes(manifest: ModelManifest, model_bytes: bytes) -> None:
     if len(model_bytes) > MODEL_MOST_BYTES:
         refuse("model", f"{len(model_bytes)} bytes", f"at most {MODEL_MOST_BYTES}")
     digest = hashlib.sha256(model_bytes).hexdigest()
@@ -147,7 +149,7 @@ def check_bytes(manifest: Manifest, model_bytes: bytes) -> None:
         refuse("opset", opset, f"from {OPSETS[0]} to {OPSETS[-1]}")
 
 
-def check_schema(manifest: Manifest, schema: FeatureSchema) -> None:
+def check_schema(manifest: ModelManifest, schema: FeatureSchema) -> None:
     if manifest.schema_.name != schema.name:
         refuse("schema.name", manifest.schema_.name, f"{schema.name!r}, what this service computes")
     if manifest.schema_.sha256 != schema.sha256:
@@ -169,7 +171,7 @@ def session_of(model_bytes: bytes) -> Any:
         raise BadModel(f"model: the runtime says {str(error)[:300]!r}") from None
 
 
-def check_shapes(model: Model, schema: FeatureSchema) -> None:
+def check_shapes(model: LearnedModel, schema: FeatureSchema) -> None:
     """Names, types and shapes; a size that is not fixed is a name, as `n`."""
     inputs = {each.name: each for each in model._session.get_inputs()}
     outputs = {each.name: each for each in model._session.get_outputs()}
@@ -192,7 +194,7 @@ def check_tensor(tensor: Any, sizes: list[int | None]) -> None:
         refuse(f"{tensor.name}.shape", tensor.shape, f"{said}")
 
 
-def check_probe(model: Model, schema: FeatureSchema) -> None:
+def check_probe(model: LearnedModel, schema: FeatureSchema) -> None:
     """Made-up jobs of every size between 0 and 1 must have finite scores."""
     ramp = np.linspace(0.0, 1.0, PROBE_JOBS * len(schema.columns), dtype=np.float32)
     context = np.linspace(0.0, 1.0, len(schema.context), dtype=np.float32)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from services.priority.core import fair_share
-from services.priority.core.policies import POLICIES, Ask, scores_of
+from services.priority.core.policies import POLICIES, PolicyInputs, scores_of
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.sorting import first_of
@@ -21,7 +21,7 @@ FAIR_SHARE = "fair_share"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ScoredOrder:
     """A score for every job of a view, higher goes first, and what decided."""
 
     scores: Floats
@@ -39,19 +39,21 @@ def is_classic(policy: str) -> bool:
     return policy == FAIR_SHARE or policy in POLICIES
 
 
-def order_by(policy: str, queue: Queue, view: QueueView, now: int, source: RuntimeSource) -> Order:
+def order_by(
+    policy: str, queue: Queue, view: QueueView, now: int, source: RuntimeSource
+) -> ScoredOrder:
     """The order of a classic policy; `source` says where it takes run times from."""
     if policy == FAIR_SHARE:
         return shared_out(queue, view, now)
     chosen = POLICIES[policy]
     times = RunTimes(view, chosen.source or source)
-    ask = Ask(view, times, lambda: fair_share.factors(queue, view, now))
+    ask = PolicyInputs(view, times, lambda: fair_share.factors(queue, view, now))
     scores = scores_of(chosen, ask)
     runtime: RuntimeSource | Literal["none"] = times.source if times.asked else "none"
-    return Order(scores, runtime, times.terms())
+    return ScoredOrder(scores, runtime, times.terms())
 
 
-def shared_out(queue: Queue, view: QueueView, now: int) -> Order:
+def shared_out(queue: Queue, view: QueueView, now: int) -> ScoredOrder:
     """Scores are places, counted down; who holds GPUs is never behind who waits, and who waits
     behind the named ones shares the last place."""
     first = fair_share.order(queue, view, now, RANKED_MOST)
@@ -62,4 +64,4 @@ def shared_out(queue: Queue, view: QueueView, now: int) -> Order:
         f"share_gpu_s.{tenant}": round(value, 3)
         for tenant, value in sorted(fair_share.shares(queue, now).items())
     }
-    return Order(scores, "none", terms, first)
+    return ScoredOrder(scores, "none", terms, first)

@@ -20,7 +20,7 @@ from shared.contracts.access import PoolConfigured, RuntimeSource
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PolicyInputs:
     """What a policy may look at."""
 
     view: QueueView
@@ -29,11 +29,11 @@ class Ask:
     """Fair-share factor of each job's tenant, [n], in (0, 1]."""
 
 
-Keys = Callable[[Ask], Floats]
+Keys = Callable[[PolicyInputs], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BasePolicy:
     """A key per job and how it becomes a score.
 
     The score is `-key`, so that a margin between two jobs has the key's unit; with `ratio` it is
@@ -44,14 +44,14 @@ class Policy:
     ratio: bool = False
     source: RuntimeSource | None = None
     """Where it takes run times from, whatever the pool says."""
-    stands: bool = True
+    has_stable_keys: bool = True
     """The key of a waiting job depends on that job alone and holds until it waits no more."""
 
 
 LEAST_KEY = 1e-9
 
 
-def scores_of(policy: Policy, ask: Ask) -> Floats:
+def scores_of(policy: BasePolicy, ask: PolicyInputs) -> Floats:
     """Higher goes first, [n]."""
     found = policy.keys(ask)
     if not policy.ratio:
@@ -59,39 +59,39 @@ def scores_of(policy: Policy, ask: Ask) -> Floats:
     return -np.array(list(map(math.log, np.maximum(found, LEAST_KEY).tolist())), np.float64)
 
 
-def fcfs(ask: Ask) -> Floats:
+def fcfs(ask: PolicyInputs) -> Floats:
     return ask.view.submit_s
 
 
-def smallest_first(ask: Ask) -> Floats:
+def smallest_first(ask: PolicyInputs) -> Floats:
     return ask.view.gpus
 
 
-def sjf(ask: Ask) -> Floats:
+def sjf(ask: PolicyInputs) -> Floats:
     return ask.times.run_s()
 
 
-def saf(ask: Ask) -> Floats:
+def saf(ask: PolicyInputs) -> Floats:
     return ask.times.run_s() * ask.view.gpus
 
 
-def f1(ask: Ask) -> Floats:
+def f1(ask: PolicyInputs) -> Floats:
     submit = _log10(np.maximum(ask.view.submit_s, 1.0))
     return _log10(np.maximum(ask.times.run_s(), 1.0)) * ask.view.gpus + 870.0 * submit
 
 
-def wfp3(ask: Ask) -> Floats:
+def wfp3(ask: PolicyInputs) -> Floats:
     ratio = ask.view.wait_s / np.maximum(ask.times.run_s(), 1.0)
     return -(ratio * ratio * ratio) * ask.view.gpus
 
 
-def unicep(ask: Ask) -> Floats:
+def unicep(ask: PolicyInputs) -> Floats:
     sizes, which = np.unique(np.maximum(ask.view.gpus, 1.0), return_inverse=True)
     logs = np.array([math.log2(size) for size in sizes.tolist()], np.float64)[which]
     return -ask.view.wait_s / (logs * ask.times.run_s() + 1e-5)
 
 
-def multifactor(ask: Ask) -> Floats:
+def multifactor(ask: PolicyInputs) -> Floats:
     view = ask.view
     age = np.minimum(view.wait_s / keys.MAX_AGE_S, 1.0)
     size = 1.0 - view.gpus / max(view.capacity_gpus, 1.0)
@@ -99,7 +99,7 @@ def multifactor(ask: Ask) -> Floats:
     return -(keys.WEIGHT_AGE * age + keys.WEIGHT_SIZE * size + keys.WEIGHT_SHARE * share)
 
 
-def las(ask: Ask) -> Floats:
+def las(ask: PolicyInputs) -> Floats:
     """In one queue nobody stops another: placement asks for a strictly higher score."""
     attained_gpu_s = ask.view.attained_s * ask.view.gpus
     queue = np.zeros(len(attained_gpu_s))
@@ -108,17 +108,17 @@ def las(ask: Ask) -> Floats:
     return queue
 
 
-def gittins(ask: Ask) -> Floats:
+def gittins(ask: PolicyInputs) -> Floats:
     """The rank of its service in GPU-seconds: that of its time, times its GPUs."""
     ask.times.asked = True
     return expected.gittins_s(ask.view) * ask.view.gpus
 
 
-def srtf(ask: Ask) -> Floats:
+def srtf(ask: PolicyInputs) -> Floats:
     return ask.times.left_s()
 
 
-def srsf(ask: Ask) -> Floats:
+def srsf(ask: PolicyInputs) -> Floats:
     return ask.times.left_s() * ask.view.gpus
 
 
@@ -126,33 +126,33 @@ def _log10(values: Floats) -> Floats:
     return np.array(list(map(math.log10, values.tolist())), np.float64)
 
 
-POLICIES: dict[str, Policy] = {
-    "fcfs": Policy(fcfs),
-    "priority_class": Policy(fcfs),
-    "smallest_first": Policy(smallest_first),
-    "sjf": Policy(sjf),
-    "saf": Policy(saf),
-    "f1": Policy(f1),
-    "wfp3": Policy(wfp3, stands=False),
-    "unicep": Policy(unicep, stands=False),
-    "multifactor": Policy(multifactor, stands=False),
-    "qssf": Policy(saf, source="history"),
-    "las": Policy(las),
-    "gittins": Policy(gittins, ratio=True, source="history"),
-    "srtf": Policy(srtf),
-    "srsf": Policy(srsf, ratio=True),
+POLICIES: dict[str, BasePolicy] = {
+    "fcfs": BasePolicy(fcfs),
+    "priority_class": BasePolicy(fcfs),
+    "smallest_first": BasePolicy(smallest_first),
+    "sjf": BasePolicy(sjf),
+    "saf": BasePolicy(saf),
+    "f1": BasePolicy(f1),
+    "wfp3": BasePolicy(wfp3, has_stable_keys=False),
+    "unicep": BasePolicy(unicep, has_stable_keys=False),
+    "multifactor": BasePolicy(multifactor, has_stable_keys=False),
+    "qssf": BasePolicy(saf, source="history"),
+    "las": BasePolicy(las),
+    "gittins": BasePolicy(gittins, ratio=True, source="history"),
+    "srtf": BasePolicy(srtf),
+    "srsf": BasePolicy(srsf, ratio=True),
 }
 """All but `fair_share`, whose places depend on each other. Classes are kept apart by whoever
 sorts, so `priority_class` is `fcfs` inside a class."""
 
 
-def stands(pool: PoolConfigured) -> bool:
+def has_stable_keys(pool: PoolConfigured) -> bool:
     """Nothing but a policy whose keys hold orders the line."""
     if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
         return False
-    return POLICIES[pool.base_policy].stands
+    return POLICIES[pool.base_policy].has_stable_keys
 
 
-def holds_alone(pool: PoolConfigured) -> bool:
+def order_survives_departures(pool: PoolConfigured) -> bool:
     """What was said of a line stays true of those who stay in it, and of nobody else is asked."""
-    return pool.preemption != "ranked" and stands(pool)
+    return pool.preemption != "ranked" and has_stable_keys(pool)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from services.priority.core.sights import Sights
-from services.priority.core.table import COLUMN, RUNNING, WAITING, Floats, Rows, Table
+from services.priority.core.feature_cache import FeatureCache
+from services.priority.core.table import COLUMN, RUNNING, WAITING, Floats, JobTable, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class QueueView:
     gathered when somebody asks for it: most policies look at three of them.
     """
 
-    sights: Sights | None = None
+    feature_cache: FeatureCache | None = None
     """What networks saw of the table's rows; None: of no table."""
 
     def __init__(
-        self, table: Table, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
+        self, table: JobTable, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
     ) -> None:
         self._table = table
         self._clock = clock
-        self.sights = table.sights
+        self.feature_cache = table.feature_cache
         self.capacity_gpus = capacity_gpus
         """Of the nodes that are there."""
         self.waiting = len(waiting)
@@ -218,6 +218,6 @@ class QueueView:
         return self.distributions[self.rows]
 
 
-def view_of(table: Table, clock: Clock, capacity_gpus: float) -> QueueView:
+def view_of(table: JobTable, clock: Clock, capacity_gpus: float) -> QueueView:
     """All jobs of the table that wait or hold GPUs."""
     return QueueView(table, clock, capacity_gpus, table.of(WAITING), table.of(RUNNING))

@@ -8,22 +8,22 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from services.priority.core.features import CONTEXT_S, features
+from services.priority.core.features import CONTEXT_S, compute_features
 from services.priority.core.learned import (
-    Array,
     BadModel,
     BadOutput,
-    Model,
-    Models,
-    looks_back,
-    variant,
+    Float32s,
+    LearnedModel,
+    LearnedModels,
+    model_name,
+    uses_history,
 )
-from services.priority.core.ordering import Order, is_classic, order_by
-from services.priority.core.policies import POLICIES, stands
+from services.priority.core.order_cache import OrderCache, Position
+from services.priority.core.ordering import ScoredOrder, is_classic, order_by
+from services.priority.core.policies import POLICIES, has_stable_keys
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
 from services.priority.core.sorting import first_of, lowest_running
-from services.priority.core.standing import Place, Standing
 from services.priority.core.state import Queue
 from services.priority.core.table import RUNNING, Floats
 from shared.contracts.access import PoolConfigured, RuntimeSource
@@ -52,26 +52,26 @@ NOBODY = np.zeros(0, np.intp)
 class Seen(NamedTuple):
     """What networks are given: features of the jobs [n, F] and of the pool [C]."""
 
-    jobs: Array
-    context: Array
+    jobs: Float32s
+    context: Float32s
     is_new: bool
     """Was the context looked at for this ranking?"""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RankingInputs:
     """What there is to rank, and by which models."""
 
     queue: Queue
     pool: PoolConfigured
     view: QueueView
-    models: Models
+    models: LearnedModels
     now: int
     seen: Seen | None
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PolicyFailure:
     """Why a policy says nothing."""
 
     reason: DegradeReason
@@ -79,7 +79,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Ranking:
     """Places of the first waiting jobs, a score for every job, and whose it is."""
 
     first: list[int]
@@ -88,25 +88,25 @@ class Advice:
     sha256: str = ""
 
 
-def rank(queue: Queue, models: Models, now: int) -> Iterator[Decision]:
+def rank(queue: Queue, models: LearnedModels, now: int) -> Iterator[Decision]:
     """The order, behind what is new about the policies that made it."""
     assert queue.pool is not None
-    if stands(queue.pool):
+    if has_stable_keys(queue.pool):
         yield Decision(in_standing_order(queue, queue.pool, now))
         return
-    queue.standing.forget()
+    queue.order_cache.forget()
     view = queue.view(now)
     base = order_by(queue.pool.base_policy, queue, view, now, queue.pool.runtime)
     view.base_score[:] = base.scores
-    line = Line(queue, queue.pool, view, models, now, seen(queue, queue.pool, view, now))
+    line = RankingInputs(queue, queue.pool, view, models, now, seen(queue, queue.pool, view, now))
     advice = None
     if learned := queue.pool.learned:
         found = by_model(line, learned)
         yield from news(queue, learned, found)
-        if isinstance(found, Advice):
+        if isinstance(found, Ranking):
             advice = found
     if advice is None:
-        advice = Advice(base.first(line.view), base.scores)
+        advice = Ranking(base.first(line.view), base.scores)
     yield Decision(ranked(line, base, advice))
     if queue.pool.shadows and now - queue.shadowed_at >= SHADOW_MS:
         for name in queue.pool.shadows:
@@ -117,13 +117,13 @@ def seen(queue: Queue, pool: PoolConfigured, view: QueueView, now: int) -> Seen 
     """None where no network is asked. The context holds for a while, see `CONTEXT_S`."""
     if not (pool.learned or any(name.startswith(LEARNED) for name in pool.shadows)):
         return None
-    jobs, context = features(view, looks_back(pool))
+    jobs, context = compute_features(view, uses_history(pool))
     if queue.context and now - queue.context_at < wall_ms(CONTEXT_S, pool.time_scale):
         return Seen(jobs, np.array(queue.context, np.float32), False)
     return Seen(jobs, context, True)
 
 
-def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
+def ranked(line: RankingInputs, base: ScoredOrder, advice: Ranking) -> QueueRanked:
     running: list[int] = []
     if line.pool.preemption == "ranked":
         running = lowest_running(line.view, advice.scores, RUNNING_MOST)
@@ -146,12 +146,12 @@ def ranked(line: Line, base: Order, advice: Advice) -> QueueRanked:
 
 def believed(pool: PoolConfigured) -> RuntimeSource:
     """Whose run times a network decides by."""
-    return "history" if looks_back(pool) else "user"
+    return "history" if uses_history(pool) else "user"
 
 
 def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRanked:
     """As `ranked`, without a look at those that waited before."""
-    standing = stood(queue, pool, now)
+    order_cache = stood(queue, pool, now)
     running: list[Ranked] = []
     if pool.preemption == "ranked":
         view = QueueView(queue.table, queue.clock(now), 0.0, NOBODY, queue.table.of(RUNNING))
@@ -163,7 +163,7 @@ def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRank
         ]
     runtime: RuntimeSource | Literal["none"] = "none"
     terms: dict[str, float] = {}
-    if standing.asks_runtime:
+    if order_cache.asks_runtime:
         runtime = POLICIES[pool.base_policy].source or pool.runtime
         terms = RunTimes(queue.view(now), runtime, asked=True).terms()
     return construct(
@@ -171,33 +171,33 @@ def in_standing_order(queue: Queue, pool: PoolConfigured, now: int) -> QueueRank
         pool=queue.name,
         base_policy=pool.base_policy,
         runtime=runtime,
-        ranked=standing.first(),
+        ranked=order_cache.first(),
         running=tuple(running),
         waiting=len(queue.waiting),
         terms=terms | queue.accuracy.terms(),
     )
 
 
-def stood(queue: Queue, pool: PoolConfigured, now: int) -> Standing:
+def stood(queue: Queue, pool: PoolConfigured, now: int) -> OrderCache:
     """The line, brought up to date."""
-    standing = queue.standing
+    order_cache = queue.order_cache
     by = (pool.base_policy, pool.runtime, pool.time_scale, queue.origin)
-    if standing.by != by:
-        standing.begin(by, queue.waiting)
-    if standing.stale:
-        names = [name for name in standing.stale if name in queue.waiting]
-        standing.leave()
+    if order_cache.by != by:
+        order_cache.begin(by, queue.waiting)
+    if order_cache.stale:
+        names = [name for name in order_cache.stale if name in queue.waiting]
+        order_cache.leave()
         if names:
-            standing.enter(placed(queue, pool, now, names))
-    return standing
+            order_cache.enter(placed(queue, pool, now, names))
+    return order_cache
 
 
-def placed(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> list[Place]:
+def placed(queue: Queue, pool: PoolConfigured, now: int, names: list[str]) -> list[Position]:
     """The places of waiting jobs."""
     rows = np.array([queue.jobs[name].row for name in names], np.intp)
     view = QueueView(queue.table, queue.clock(now), 0.0, rows, NOBODY)
     order = order_by(pool.base_policy, queue, view, now, pool.runtime)
-    queue.standing.asks_runtime = order.runtime != "none"
+    queue.order_cache.asks_runtime = order.runtime != "none"
     columns = (view.tier, -order.scores, view.submit_s, order.scores)
     rows_of = zip(names, *(column.tolist() for column in columns), strict=True)
     return [
@@ -218,39 +218,41 @@ def pairs_of(view: QueueView, scores: Floats, places: list[int]) -> Iterable[tup
     return zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)
 
 
-def by_model(line: Line, name: str) -> Advice | Problem:
+def by_model(line: RankingInputs, name: str) -> Ranking | PolicyFailure:
     """What a learned policy says of all jobs."""
-    chosen = name if name in line.models else variant(name, line.pool)
+    chosen = name if name in line.models else model_name(name, line.pool)
     match line.models.get(chosen):
         case None:
-            return Problem("unknown", f"learned: {name!r}, must be a model of this installation")
+            return PolicyFailure(
+                "unknown", f"learned: {name!r}, must be a model of this installation"
+            )
         case BadModel() as error:
-            return Problem("bad_model", str(error)[:512])
-        case Model() as model:
+            return PolicyFailure("bad_model", str(error)[:512])
+        case LearnedModel() as model:
             assert line.seen is not None, "features of a pool that asks a network"
             try:
                 own = model.scores(line.seen.jobs, line.seen.context).astype(np.float64)
             except BadOutput as error:
-                return Problem("bad_output", str(error)[:512])
+                return PolicyFailure("bad_output", str(error)[:512])
             scores = model.over(own, line.view.base_score)
             first = first_of(line.view, scores, RANKED_MOST)
-            return Advice(first, scores, chosen, model.sha256)
+            return Ranking(first, scores, chosen, model.sha256)
 
 
-def by_name(line: Line, name: str) -> Advice | Problem:
+def by_name(line: RankingInputs, name: str) -> Ranking | PolicyFailure:
     """What a shadow says: a classic policy, or `learned:` and a name."""
     if name.startswith(LEARNED):
         return by_model(line, name.removeprefix(LEARNED))
     if not is_classic(name):
-        return Problem("unknown", f"shadows: {name!r}, must be a policy of this installation")
+        return PolicyFailure("unknown", f"shadows: {name!r}, must be a policy of this installation")
     order = order_by(name, line.queue, line.view, line.now, line.pool.runtime)
-    return Advice(order.first(line.view), order.scores)
+    return Ranking(order.first(line.view), order.scores)
 
 
-def shadowed(line: Line, name: str, acting: Advice) -> Iterator[Decision]:
+def shadowed(line: RankingInputs, name: str, acting: Ranking) -> Iterator[Decision]:
     found = by_name(line, name)
     yield from news(line.queue, name, found, shadow=True)
-    if isinstance(found, Advice):
+    if isinstance(found, Ranking):
         top = found.first[:SHADOW_MOST]
         yield Decision(
             ShadowRanked(
@@ -284,11 +286,11 @@ def positions(jobs: list[int], order: list[int]) -> Floats:
 
 
 def news(
-    queue: Queue, name: str, found: Advice | Problem, shadow: bool = False
+    queue: Queue, name: str, found: Ranking | PolicyFailure, shadow: bool = False
 ) -> Iterator[Decision]:
     """A policy that fails says so once, and once that it is back."""
     known = is_degraded(queue, name, shadow)
-    if isinstance(found, Problem) and not known:
+    if isinstance(found, PolicyFailure) and not known:
         yield Decision(
             PolicyDegraded(
                 pool=queue.name,
@@ -298,7 +300,7 @@ def news(
                 detail=found.detail,
             )
         )
-    elif isinstance(found, Advice) and known:
+    elif isinstance(found, Ranking) and known:
         yield Decision(PolicyRestored(pool=queue.name, learned=name, shadow=shadow))
 
 

@@ -7,28 +7,28 @@ from typing import ClassVar, Literal
 
 from services.priority.core.accuracy import Accuracy
 from services.priority.core.history import History
+from services.priority.core.order_cache import OrderCache
 from services.priority.core.queue_view import Clock, QueueView, view_of
-from services.priority.core.standing import Standing
-from services.priority.core.table import Table
+from services.priority.core.table import JobTable
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import QueueEntry
 
-Phase = Literal["waiting", "running", "parked"]
+JobPhase = Literal["waiting", "running", "parked"]
 
 
 @dataclass(slots=True)
-class Job:
+class PoolJob:
     """A job from its admission to its end; `entry` is missing while only placement spoke of it."""
 
     entry: QueueEntry | None
-    phase: Phase
+    phase: JobPhase
     tenant: str
     row: int
     """Where its numbers are in the table."""
 
 
 @dataclass(slots=True)
-class Usage:
+class DecayedUsage:
     """GPU-seconds that decay with the pool's half-life; `value` is as of `at` (ms)."""
 
     value: float = 0.0
@@ -47,17 +47,17 @@ class Usage:
 class Queue:
     """One pool's lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "priority-6"
+    SCHEMA: ClassVar[str] = "priority-7"
     partition: int
     pool: PoolConfigured | None = None
     weights: dict[str, float] = field(default_factory=dict)
     tenants: dict[str, int] = field(default_factory=dict)
     """A number for each tenant that ever had a job here, as in the table."""
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, PoolJob] = field(default_factory=dict)
     waiting: dict[str, QueueEntry] = field(default_factory=dict)
-    table: Table = field(default_factory=Table)
+    table: JobTable = field(default_factory=JobTable)
     gone_early: set[str] = field(default_factory=set)
-    usage: dict[str, Usage] = field(default_factory=dict)
+    usage: dict[str, DecayedUsage] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     """GPUs of each node that is there."""
     history: History = field(default_factory=History)
@@ -73,7 +73,7 @@ class Queue:
     context: tuple[float, ...] = ()
     """What networks are told of the pool, see `features`; empty: look at it."""
     context_at: int = 0
-    standing: Standing = field(default_factory=Standing, compare=False, repr=False)
+    order_cache: OrderCache = field(default_factory=OrderCache, compare=False, repr=False)
 
     @property
     def name(self) -> str:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.history import BINS
-from services.priority.core.sights import Sights
 
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.intp]
@@ -49,7 +49,7 @@ def _values(rows: int) -> Floats:
 
 
 @dataclass(slots=True, eq=False)
-class Table:
+class JobTable:
     """A row per job; the rows of jobs that are gone are used again."""
 
     values: Floats = field(default_factory=lambda: _values(FIRST_ROWS))
@@ -59,7 +59,7 @@ class Table:
     distribution: Floats = field(default_factory=lambda: np.zeros((FIRST_ROWS, BINS)))
     free: list[int] = field(default_factory=lambda: list(range(FIRST_ROWS))[::-1])
     entries: int = 0
-    sights: Sights = field(default_factory=Sights, compare=False, repr=False)
+    feature_cache: FeatureCache = field(default_factory=FeatureCache, compare=False, repr=False)
 
     def add(self, job_id: str) -> int:
         """A row of zeros for a job."""
@@ -68,7 +68,7 @@ class Table:
         row = self.free.pop()
         self.ids[row] = job_id
         self.values[:, row] = 0.0
-        self.sights.forget(row)
+        self.feature_cache.forget(row)
         self.distribution[row] = 0.0
         self.phase[row] = PARKED
         self.entered[row] = self.entries
@@ -85,7 +85,7 @@ class Table:
         return float(self.values[COLUMN[column], row])
 
     def put(self, row: int, **values: float) -> None:
-        self.sights.forget(row)
+        self.feature_cache.forget(row)
         for column, value in values.items():
             self.values[COLUMN[column], row] = value
 
@@ -105,7 +105,7 @@ class Table:
 
     def __eq__(self, other: object) -> bool:
         """Two folds of the same events have the same rows."""
-        if not isinstance(other, Table):
+        if not isinstance(other, JobTable):
             return NotImplemented
         return self.free == other.free and all(
             np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from itertools import count
 
-from services.executor.core.inventory import Node
+from services.executor.core.effects import (
+    Effect,
+    Prepared,
+    SendReport,
+    WorkerEnded,
+    WorkerOutcome,
+    WorkerSpec,
+)
+from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import take_over
-from services.executor.core.orders import Effect, Ended, Order, Outcome, Ready, Say
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
-from services.executor.core.state import Lane
+from services.executor.core.state import ExecutorState
 from shared.contracts.base import Event, Model
 from shared.contracts.jobs import Gang, JobSpec, Simulated
 from shared.contracts.nodes import NodeJoined
@@ -19,8 +26,10 @@ from shared.ledger.decider import Fact
 AT = 1_700_000_000_000
 
 
-def a_node(name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo") -> Node:
-    return Node(
+def a_node(
+    name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo"
+) -> InventoryNode:
+    return InventoryNode(
         name,
         pool,
         "process" if backend == "process" else "virtual",
@@ -33,9 +42,9 @@ def a_node(name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str 
     )
 
 
-def a_lane(*nodes: Node) -> Lane:
+def a_lane(*nodes: InventoryNode) -> ExecutorState:
     own = {node.node_id: node for node in nodes or (a_node(),)}
-    return Lane(0, own, backends=frozenset({"virtual", "process"}))
+    return ExecutorState(0, own, backends=frozenset({"virtual", "process"}))
 
 
 def a_spec(duration_s: float | None = 10.0, workers: int = 1, grace_s: float = 5.0) -> JobSpec:
@@ -73,7 +82,7 @@ def started(job: str = "j1", attempt: int = 1) -> JobStarted:
     return JobStarted(job_id=job, tenant="ada", attempt=attempt)
 
 
-def joined(node: Node, incarnation: str) -> NodeJoined:
+def joined(node: InventoryNode, incarnation: str) -> NodeJoined:
     return NodeJoined(
         node_id=node.node_id,
         incarnation=incarnation,
@@ -90,7 +99,7 @@ def joined(node: Node, incarnation: str) -> NodeJoined:
 class Script:
     """A lane and the ledger it reads: each fact lies in a record of its own."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ExecutorState) -> None:
         self.lane = lane
         self._seq = count(1)
 
@@ -110,7 +119,7 @@ class Script:
     def when(self, event: Event, at: int = AT) -> list[Effect]:
         return react(self.lane, Fact(event, "placement", 0, next(self._seq), 0, at))
 
-    def hear(self, outcome: Outcome) -> list[Effect]:
+    def hear(self, outcome: WorkerOutcome) -> list[Effect]:
         return on_outcome(self.lane, outcome)
 
     def running(self, job: str, *on: tuple[str, int], spec: JobSpec | None = None) -> list[str]:
@@ -119,22 +128,22 @@ class Script:
         self.when(placed(job, *on))
         ids = list(self.lane.of_job[job])
         for allocation_id in ids:
-            self.hear(Ready(allocation_id))
+            self.hear(Prepared(allocation_id))
         self.when(started(job))
         return ids
 
 
 def said(effects: list[Effect]) -> list[Model]:
-    return [effect.report for effect in effects if isinstance(effect, Say)]
+    return [effect.report for effect in effects if isinstance(effect, SendReport)]
 
 
-def an_order(
+def worker_spec(
     allocation_id: str = "0/1/0/0",
     spec: JobSpec | None = None,
     node: str = "n1",
     job: str = "j1",
     **more: object,
-) -> Order:
+) -> WorkerSpec:
     values: dict[str, object] = {
         "allocation_id": allocation_id,
         "job_id": job,
@@ -149,10 +158,10 @@ def an_order(
         "gpu_milli": 1000,
         "gang_nodes": (node,),
         "master_address": "127.0.0.1",
-        "spec": spec or a_spec(),
+        "job_spec": spec or a_spec(),
     }
-    return Order(**{**values, **more})  # type: ignore[arg-type]
+    return WorkerSpec(**{**values, **more})  # type: ignore[arg-type]
 
 
-def ended(outcomes: list[Outcome]) -> list[Ended]:
-    return [outcome for outcome in outcomes if isinstance(outcome, Ended)]
+def ended(outcomes: list[WorkerOutcome]) -> list[WorkerEnded]:
+    return [outcome for outcome in outcomes if isinstance(outcome, WorkerEnded)]

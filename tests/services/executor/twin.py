@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from services.executor.app import Executor
-from services.executor.core.inventory import Node
+from services.executor.core.inventory import InventoryNode
 from services.executor.settings import ExecutorSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import PoolConfigured
@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 class Twin:
     """The broker, the pens, and whatever executors the test starts on it."""
 
-    def __init__(self, folder: Path, *nodes: Node, **pool: object) -> None:
+    def __init__(self, folder: Path, *nodes: InventoryNode, **pool: object) -> None:
         self.folder = folder
         self.nodes = nodes
         self.broker = MemoryBroker()

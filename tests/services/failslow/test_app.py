@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from services.failslow.app import Follower
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.peers import Thresholds
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.base import Event
@@ -32,7 +32,7 @@ class Shell:
     def __init__(self) -> None:
         self.broker = MemoryBroker()
         self.metrics = Metrics("failslow")
-        self.lane: Lane[Watch]
+        self.lane: Lane[FailSlowState]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from services.failslow.figures import figures
 from shared.contracts.faults import FaultCleared
 from shared.testing.decider import AT, fold, given
@@ -11,7 +11,7 @@ from tests.services.failslow.core.test_decide import suspected
 from tests.services.failslow.gangs import POOL, gang, watched
 
 
-def told(state: Watch) -> dict[str, float]:
+def told(state: FailSlowState) -> dict[str, float]:
     return {name: value for name, value, _ in figures(state, AT)}
 
 
@@ -24,4 +24,4 @@ def test_a_fault_is_open_until_it_is_cleared() -> None:
 
 
 def test_a_lane_without_a_pool_says_nothing() -> None:
-    assert list(figures(Watch(0), AT)) == []
+    assert list(figures(FailSlowState(0), AT)) == []

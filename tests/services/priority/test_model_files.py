@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.priority.core.learned import BadModel, Model
+from services.priority.core.learned import BadModel, LearnedModel
 from services.priority.model_files import read_models
 from services.priority.settings import SHIPPED
 from tests.services.priority.core.networks import manifest, network
@@ -18,7 +18,7 @@ def test_models_of_a_folder_by_name(tmp_path: Path) -> None:
     (tmp_path / "alone.onnx").write_bytes(made)
     found = read_models(tmp_path)
     assert list(found) == ["alone", "good", "torn"]
-    assert isinstance(found["good"], Model)
+    assert isinstance(found["good"], LearnedModel)
     assert str(found["alone"]).startswith("alone: No such file")
     assert str(found["torn"]).startswith("manifest: Invalid JSON")
 

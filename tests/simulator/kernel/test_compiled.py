@@ -18,7 +18,7 @@ from services.placement.core.pool.shape import GPU, Shape
 from services.placement.core.round import fit
 from services.priority.core import history, keys
 from services.priority.core import learned as live
-from services.priority.core.features import features
+from services.priority.core.features import compute_features
 from services.priority.core.queue_view import QueueView
 from simulator.kernel import board, forecast, learned, ranking, state
 from simulator.kernel import keys as kernel_keys
@@ -196,7 +196,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
         rows=np.arange(count),
         distributions=p,
     )
-    x, context = features(view)
+    x, context = compute_features(view)
     model = MODEL.read_bytes()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"x": x, "context": context})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+from services.executor.core.effects import PrepareWorker, StopWorker, WorkerEnded
 from services.executor.core.membership import (
     configure,
     leave,
@@ -12,8 +13,7 @@ from services.executor.core.membership import (
     resume,
     take_over,
 )
-from services.executor.core.orders import Ended, Prepare, Stop
-from services.executor.core.state import Lane
+from services.executor.core.state import ExecutorState
 from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import NodeLost
 from shared.contracts.placement import AllocationReleased
@@ -51,7 +51,7 @@ def test_what_an_earlier_incarnation_held_is_told_after_the_nodes_join_anew() ->
 def test_an_end_that_was_noted_is_told_before_the_nodes_join_anew() -> None:
     script = Script(a_lane()).given(enqueued(), placed("j1", ("n1", 0), ("n1", 1)), started())
     first, second = script.lane.of_job["j1"]
-    reports = said(take_over(script.lane, "boot", {first: Ended(first, 0, 70)}))
+    reports = said(take_over(script.lane, "boot", {first: WorkerEnded(first, 0, 70)}))
     assert [type(r) for r in reports] == [WorkerExited, NodeRegistered, WorkerStopped]
     assert reports[0] == WorkerExited(allocation_id=first, job_id="j1", exit_code=0, ran_ms=70)
 
@@ -60,7 +60,7 @@ def test_what_was_released_after_a_snapshot_is_not_told_again() -> None:
     script = Script(a_lane()).at_work()
     first, second = script.running("j1", ("n1", 0), ("n1", 1))
     script.when(released("j1", second))
-    again: Lane = pickle.loads(pickle.dumps(script.lane))
+    again: ExecutorState = pickle.loads(pickle.dumps(script.lane))
     resume(again, a_lane())
     assert list(again.workers) == [first]
     Script(again).when(released("j1", first))
@@ -74,7 +74,7 @@ def test_what_was_placed_for_an_earlier_incarnation_is_not_run() -> None:
     assert isinstance(report, WorkerStopped)
     script.when(joined(a_node(), "boot.0"))
     script.when(enqueued("j2"))
-    assert isinstance(script.when(placed("j2", ("n1", 1)))[0], Prepare)
+    assert isinstance(script.when(placed("j2", ("n1", 1)))[0], PrepareWorker)
 
 
 def test_a_node_joins_only_where_the_pool_allows_its_backend() -> None:
@@ -89,11 +89,11 @@ def test_a_lost_lease_stops_the_workers_and_joins_anew_once_they_are_gone() -> N
     script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
     effects = rejoin(script.lane, 2.0)
-    assert effects[0] == Stop(allocation_id, 2.0)
+    assert effects[0] == StopWorker(allocation_id, 2.0)
     assert [getattr(r, "node_id", "") for r in said(effects)] == ["n2"]
     script.when(enqueued("j2"))
     assert script.when(placed("j2", ("n1", 1))) == []
-    (registered,) = said(script.hear(Ended(allocation_id, 143)))
+    (registered,) = said(script.hear(WorkerEnded(allocation_id, 143)))
     assert isinstance(registered, NodeRegistered) and registered.node_id == "n1"
     assert registered.incarnation not in ("boot.0", "")
     assert rejoin(a_lane(), 2.0) == []
@@ -103,8 +103,8 @@ def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
     script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
     (one,) = script.running("j1", ("n1", 0))
     script.running("j2", ("n2", 0))
-    assert script.when(lost("n1", "boot.0")) == [Stop(one, 5.0)]
-    assert [getattr(r, "node_id", "") for r in said(script.hear(Ended(one, 0)))] == ["n1"]
+    assert script.when(lost("n1", "boot.0")) == [StopWorker(one, 5.0)]
+    assert [getattr(r, "node_id", "") for r in said(script.hear(WorkerEnded(one, 0)))] == ["n1"]
     assert "n2" in script.lane.mine
 
 
@@ -124,7 +124,7 @@ def test_the_loss_of_an_older_incarnation_is_no_news() -> None:
 def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
     script = Script(a_lane()).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    assert script.when(lost("n1", "boot.0", "replaced")) == [Stop(allocation_id, 0.0)]
+    assert script.when(lost("n1", "boot.0", "replaced")) == [StopWorker(allocation_id, 0.0)]
     assert script.lane.usurped == {"n1"}
     script.when(joined(a_node(), "rival"))
     assert register_again(script.lane) == []
@@ -145,7 +145,7 @@ def test_leaving_is_said_before_the_workers_stop() -> None:
     (allocation_id,) = script.running("j1", ("n1", 0))
     effects = leave(script.lane, 1.0)
     assert said(effects) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
-    assert effects[-1] == Stop(allocation_id, 1.0)
+    assert effects[-1] == StopWorker(allocation_id, 1.0)
     assert configure(script.lane, PoolConfigured(partition=0, pool="demo")) == []
 
 

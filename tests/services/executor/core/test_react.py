@@ -6,9 +6,18 @@ import pickle
 
 import pytest
 
-from services.executor.core.orders import Ended, Forget, Go, Prepare, Ready, Refused, Say, Stop
+from services.executor.core.effects import (
+    ForgetWorker,
+    Prepared,
+    PrepareFailed,
+    PrepareWorker,
+    SendReport,
+    StartWorker,
+    StopWorker,
+    WorkerEnded,
+)
 from services.executor.core.react import acts_on
-from services.executor.core.state import Phase
+from services.executor.core.state import WorkerPhase
 from shared.contracts.jobs import Elastic, Gang, Simulated
 from shared.contracts.placement import (
     Allocation,
@@ -52,26 +61,26 @@ def test_a_placed_job_is_prepared_on_own_nodes_only() -> None:
     script = at_work()
     script.when(enqueued())
     effects = script.when(placed("j1", ("n1", 0), ("elsewhere", 0), ("n1", 1)))
-    orders = [e.order for e in effects if isinstance(e, Prepare)]
-    assert [(o.rank, o.local_rank, o.world_size, o.gpus) for o in orders] == [
+    specs = [e.spec for e in effects if isinstance(e, PrepareWorker)]
+    assert [(o.rank, o.local_rank, o.world_size, o.gpus) for o in specs] == [
         (0, 0, 3, (0,)),
         (2, 1, 3, (1,)),
     ]
-    assert orders[0].allocation_id.endswith("/0/0")
-    assert orders[0].master_address == "10.0.0.1"
+    assert specs[0].allocation_id.endswith("/0/0")
+    assert specs[0].master_address == "10.0.0.1"
 
 
 def test_the_go_starts_what_is_ready_and_nothing_twice() -> None:
     script = at_work()
     script.when(enqueued())
     (prepare,) = script.when(placed())
-    assert isinstance(prepare, Prepare)
-    allocation_id = prepare.order.allocation_id
-    assert said(script.hear(Ready(allocation_id))) == [
+    assert isinstance(prepare, PrepareWorker)
+    allocation_id = prepare.spec.allocation_id
+    assert said(script.hear(Prepared(allocation_id))) == [
         WorkerReady(allocation_id=allocation_id, job_id="j1")
     ]
-    assert script.hear(Ready(allocation_id)) == []
-    assert script.when(started()) == [Go(allocation_id)]
+    assert script.hear(Prepared(allocation_id)) == []
+    assert script.when(started()) == [StartWorker(allocation_id)]
     assert script.when(started()) == []
 
 
@@ -90,17 +99,17 @@ def test_a_go_for_another_attempt_starts_nothing() -> None:
     script = at_work()
     script.when(enqueued())
     script.when(placed("j1", ("n1", 0), attempt=2))
-    script.hear(Ready(script.lane.of_job["j1"][0]))
+    script.hear(Prepared(script.lane.of_job["j1"][0]))
     assert script.when(started("j1", attempt=1)) == []
 
 
 def test_a_program_that_ends_is_reported_with_its_code() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    assert said(script.hear(Ended(allocation_id, 3, 1200))) == [
+    assert said(script.hear(WorkerEnded(allocation_id, 3, 1200))) == [
         WorkerExited(allocation_id=allocation_id, job_id="j1", exit_code=3, ran_ms=1200)
     ]
-    assert script.hear(Ended(allocation_id, 3, 1200)) == []
+    assert script.hear(WorkerEnded(allocation_id, 3, 1200)) == []
 
 
 def test_a_busy_gpu_is_refused_and_said_so() -> None:
@@ -115,17 +124,17 @@ def test_fractions_share_a_gpu_until_it_is_full() -> None:
     script = at_work()
     for number in range(2):
         script.when(enqueued(f"j{number}"))
-        assert isinstance(script.when(placed(f"j{number}", ("n1", 0), milli=500))[0], Prepare)
+        assert isinstance(script.when(placed(f"j{number}", ("n1", 0), milli=500))[0], PrepareWorker)
     script.when(enqueued("j9"))
-    assert isinstance(script.when(placed("j9", ("n1", 0), milli=100))[0], Say)
+    assert isinstance(script.when(placed("j9", ("n1", 0), milli=100))[0], SendReport)
 
 
 def test_a_gpu_is_free_again_once_its_worker_is_gone() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    script.hear(Ended(allocation_id, 0))
+    script.hear(WorkerEnded(allocation_id, 0))
     script.when(enqueued("j2"))
-    assert isinstance(script.when(placed("j2", ("n1", 0)))[0], Prepare)
+    assert isinstance(script.when(placed("j2", ("n1", 0)))[0], PrepareWorker)
 
 
 def test_a_gpu_that_the_node_has_not_is_refused() -> None:
@@ -156,9 +165,9 @@ def test_a_running_worker_gets_its_grace_whoever_stops_it(fact: str) -> None:
             job_id="j1", tenant="ada", attempt=1, node_ids=(), reason="refused"
         ),
     }[fact]
-    assert script.when(event) == [Stop(allocation_id, 7)]
+    assert script.when(event) == [StopWorker(allocation_id, 7)]
     assert script.when(event) == []
-    assert said(script.hear(Ended(allocation_id, 143))) == [
+    assert said(script.hear(WorkerEnded(allocation_id, 143))) == [
         WorkerStopped(allocation_id=allocation_id, job_id="j1", exit_code=143)
     ]
 
@@ -168,9 +177,9 @@ def test_a_prepared_worker_is_stopped_without_grace() -> None:
     script.when(enqueued())
     script.when(placed())
     allocation_id = script.lane.of_job["j1"][0]
-    script.hear(Ready(allocation_id))
-    assert script.when(preempted("j1")) == [Stop(allocation_id, 0)]
-    assert said(script.hear(Ended(allocation_id, None))) == [
+    script.hear(Prepared(allocation_id))
+    assert script.when(preempted("j1")) == [StopWorker(allocation_id, 0)]
+    assert said(script.hear(WorkerEnded(allocation_id, None))) == [
         WorkerStopped(allocation_id=allocation_id, job_id="j1")
     ]
 
@@ -178,7 +187,7 @@ def test_a_prepared_worker_is_stopped_without_grace() -> None:
 def test_a_stop_of_what_is_gone_repeats_the_last_word() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    last = said(script.hear(Ended(allocation_id, 0, 5)))
+    last = said(script.hear(WorkerEnded(allocation_id, 0, 5)))
     assert said(script.when(preempted("j1"))) == last
 
 
@@ -187,7 +196,7 @@ def test_a_refusal_of_the_backend_is_reported() -> None:
     script.when(enqueued())
     script.when(placed())
     allocation_id = script.lane.of_job["j1"][0]
-    (report,) = said(script.hear(Refused(allocation_id, "command_missing: x")))
+    (report,) = said(script.hear(PrepareFailed(allocation_id, "command_missing: x")))
     assert report == WorkerRefused(
         allocation_id=allocation_id, job_id="j1", reason="command_missing: x"
     )
@@ -196,16 +205,16 @@ def test_a_refusal_of_the_backend_is_reported() -> None:
 def test_a_release_lets_the_worker_be_forgotten() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    script.hear(Ended(allocation_id, 0))
-    assert script.when(released("j1", allocation_id)) == [Forget(allocation_id)]
+    script.hear(WorkerEnded(allocation_id, 0))
+    assert script.when(released("j1", allocation_id)) == [ForgetWorker(allocation_id)]
     assert script.lane.workers == {} and script.lane.of_job == {}
 
 
 def test_a_release_of_what_still_runs_kills_it_and_says_nothing() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    assert script.when(released("j1", allocation_id)) == [Stop(allocation_id, 0)]
-    assert script.hear(Ended(allocation_id, 137)) == [Forget(allocation_id)]
+    assert script.when(released("j1", allocation_id)) == [StopWorker(allocation_id, 0)]
+    assert script.hear(WorkerEnded(allocation_id, 137)) == [ForgetWorker(allocation_id)]
     assert not any(script.lane.use.values())
 
 
@@ -219,9 +228,9 @@ def test_a_preempted_job_goes_on_from_its_last_checkpoint(
     spec = a_spec(1000).model_copy(update=more)
     (first,) = script.running("j1", ("n1", 0), spec=spec)
     script.when(preempted("j1"), at=AT + 15_000)
-    script.hear(Ended(first, 143))
+    script.hear(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
-    assert isinstance(prepare, Prepare) and prepare.order.done_s == done_s
+    assert isinstance(prepare, PrepareWorker) and prepare.spec.done_s == done_s
 
 
 @pytest.mark.parametrize("kind", ["migrated", "resized"])
@@ -259,11 +268,11 @@ def test_a_job_that_moves_or_changes_size_stops_with_its_grace_and_keeps_its_wor
             target=target,
         ),
     }[kind]
-    assert script.when(event, at=AT + 65_000) == [Stop(first, 7)]
-    script.hear(Ended(first, 143))
+    assert script.when(event, at=AT + 65_000) == [StopWorker(first, 7)]
+    script.hear(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
-    assert isinstance(prepare, Prepare)
-    assert prepare.order.done_s == 30.0, "one worker of two did half of what 60 s are worth"
+    assert isinstance(prepare, PrepareWorker)
+    assert prepare.spec.done_s == 30.0, "one worker of two did half of what 60 s are worth"
 
 
 def test_a_job_that_ended_is_forgotten() -> None:
@@ -278,7 +287,7 @@ def test_the_state_survives_a_snapshot() -> None:
     script.running("j1", ("n1", 0))
     again = pickle.loads(pickle.dumps(script.lane))
     assert again == script.lane
-    assert [w.phase for w in again.living()] == [Phase.RUNNING]
+    assert [w.phase for w in again.living()] == [WorkerPhase.RUNNING]
 
 
 def test_facts_of_no_concern_need_not_be_decoded() -> None:
@@ -296,20 +305,20 @@ def test_a_start_after_a_preemption_pays_the_restart_and_its_work_begins_after_i
     )
     (first,) = script.running("j1", ("n1", 0), spec=spec)
     script.when(preempted("j1"), at=AT + 150_000)
-    script.hear(Ended(first, 143))
+    script.hear(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
-    assert isinstance(prepare, Prepare)
-    assert (prepare.order.done_s, prepare.order.restart_s) == (120.0, 45.0)
-    allocation_id = prepare.order.allocation_id
-    script.hear(Ready(allocation_id))
+    assert isinstance(prepare, PrepareWorker)
+    assert (prepare.spec.done_s, prepare.spec.restart_s) == (120.0, 45.0)
+    allocation_id = prepare.spec.allocation_id
+    script.hear(Prepared(allocation_id))
     script.when(started("j1", attempt=2), at=AT + 200_000)
     script.when(
         JobPreempted(job_id="j1", tenant="ada", attempt=2, reason="outranked"),
         at=AT + 200_000 + 45_000 + 179_000,
     )
-    script.hear(Ended(allocation_id, 143))
+    script.hear(WorkerEnded(allocation_id, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=3))
-    assert isinstance(prepare, Prepare) and prepare.order.done_s == 240.0
+    assert isinstance(prepare, PrepareWorker) and prepare.spec.done_s == 240.0
 
 
 def test_a_first_start_and_one_after_a_failed_program_pay_no_restart() -> None:
@@ -317,4 +326,4 @@ def test_a_first_start_and_one_after_a_failed_program_pay_no_restart() -> None:
     spec = a_spec(10).model_copy(update={"simulated": Simulated(restart_s=45.0)})
     script.when(enqueued("j1", spec=spec))
     (prepare,) = script.when(placed("j1", ("n1", 0)))
-    assert isinstance(prepare, Prepare) and prepare.order.restart_s == 0.0
+    assert isinstance(prepare, PrepareWorker) and prepare.spec.restart_s == 0.0

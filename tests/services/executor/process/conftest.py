@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.core.orders import Ended, Order, Outcome
+from services.executor.core.effects import WorkerEnded, WorkerOutcome, WorkerSpec
 from services.executor.process.backend import ProcessBackend
 from services.executor.process.journal import Journal
-from services.executor.process.launch import Place
+from services.executor.process.launch import LaunchSettings
 from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import LogLines
-from tests.services.executor.facts import an_order
+from tests.services.executor.facts import worker_spec
 
 PATIENCE_S = 20.0
 
@@ -22,57 +22,57 @@ PATIENCE_S = 20.0
 class Bench:
     """A backend, and all that it said."""
 
-    def __init__(self, folder: Path, place: Place) -> None:
+    def __init__(self, folder: Path, place: LaunchSettings) -> None:
         self.place = place
         self.journal = Journal(folder / "journal")
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[WorkerOutcome] = []
         self.printed: list[LogLines] = []
         self._told = asyncio.Event()
         self.backend = ProcessBackend(
             place, self.journal, self._tell, lambda _, lines: self.printed.append(lines)
         )
 
-    def order(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> Order:
+    def worker_of(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> WorkerSpec:
         """Runs a line of shell."""
         env = more.pop("env", {})
         spec = JobSpec.model_validate(
             {"name": "t", "command": ("/bin/sh", "-c", script), "env": env}
         )
         job = f"job-{allocation_id.replace('/', '.')}"
-        return an_order(allocation_id, spec, job=job)._replace(**more)  # type: ignore[arg-type]
+        return worker_spec(allocation_id, spec, job=job)._replace(**more)  # type: ignore[arg-type]
 
-    def start(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> Order:
-        order = self.order(script, allocation_id, **more)
-        self.backend.prepare(order)
-        self.backend.go(order.allocation_id)
-        return order
+    def start(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> WorkerSpec:
+        worker = self.worker_of(script, allocation_id, **more)
+        self.backend.prepare(worker)
+        self.backend.start(worker.allocation_id)
+        return worker
 
-    async def end(self, allocation_id: str = "0/1/0/0") -> Ended:
+    async def end(self, allocation_id: str = "0/1/0/0") -> WorkerEnded:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 for outcome in self.outcomes:
-                    if isinstance(outcome, Ended) and outcome.allocation_id == allocation_id:
+                    if isinstance(outcome, WorkerEnded) and outcome.allocation_id == allocation_id:
                         return outcome
                 self._told.clear()
                 await self._told.wait()
 
-    def home(self, order: Order) -> Path:
-        return self.place.work / f"{order.job_id}.{order.attempt}.{order.rank}"
+    def home(self, worker: WorkerSpec) -> Path:
+        return self.place.work / f"{worker.job_id}.{worker.attempt}.{worker.rank}"
 
-    async def line(self, order: Order, wanted: str) -> str:
+    async def line(self, worker: WorkerSpec, wanted: str) -> str:
         """Waits until the worker printed something that begins so."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                text = (self.home(order) / "output.log").read_text(errors="replace")
+                text = (self.home(worker) / "output.log").read_text(errors="replace")
                 for line in text.splitlines():
                     if line.startswith(wanted):
                         return line
                 await asyncio.sleep(0.01)
 
-    def output(self, order: Order) -> str:
-        return (self.home(order) / "output.log").read_text()
+    def output(self, worker: WorkerSpec) -> str:
+        return (self.home(worker) / "output.log").read_text()
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: WorkerOutcome) -> None:
         self.outcomes.append(outcome)
         self._told.set()
 
@@ -86,7 +86,7 @@ async def make_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         values = {"work": folder / "work", **place}
-        benches.append(Bench(folder, Place(**values)))  # type: ignore[arg-type]
+        benches.append(Bench(folder, LaunchSettings(**values)))  # type: ignore[arg-type]
         return benches[-1]
 
     yield make

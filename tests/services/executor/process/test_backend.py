@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.core.orders import Ended, Ready, Refused
+from services.executor.core.effects import Prepared, PrepareFailed, WorkerEnded
 from services.executor.process.group import status
-from tests.services.executor.facts import a_spec, an_order
+from tests.services.executor.facts import a_spec, worker_spec
 from tests.services.executor.process.conftest import Bench
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a worker its own uid")
@@ -24,14 +24,14 @@ def lives(pid: int) -> bool:
 
 
 async def test_nothing_runs_before_the_go(bench: Bench) -> None:
-    order = bench.order("touch ran")
-    bench.backend.prepare(order)
-    assert bench.outcomes == [Ready("0/1/0/0")]
+    worker = bench.worker_of("touch ran")
+    bench.backend.prepare(worker)
+    assert bench.outcomes == [Prepared("0/1/0/0")]
     await asyncio.sleep(0.05)
-    assert not (bench.home(order) / "ran").exists()
-    bench.backend.go("0/1/0/0")
+    assert not (bench.home(worker) / "ran").exists()
+    bench.backend.start("0/1/0/0")
     await bench.end()
-    assert (bench.home(order) / "ran").exists()
+    assert (bench.home(worker) / "ran").exists()
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
@@ -47,54 +47,54 @@ async def test_a_program_that_a_signal_ends_exits_with_128_and_its_number(bench:
 
 
 async def test_a_polite_program_ends_itself_within_its_grace(bench: Bench) -> None:
-    order = bench.start("trap 'echo saved; exit 9' TERM; echo up; while :; do sleep 0.02; done")
-    await bench.line(order, "up")
+    worker = bench.start("trap 'echo saved; exit 9' TERM; echo up; while :; do sleep 0.02; done")
+    await bench.line(worker, "up")
     bench.backend.stop("0/1/0/0", 20.0)
     assert (await bench.end()).exit_code == 9
-    assert "saved" in bench.output(order)
+    assert "saved" in bench.output(worker)
 
 
 async def test_a_program_that_will_not_end_is_killed_after_its_grace(bench: Bench) -> None:
-    order = bench.start("trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done")
-    await bench.line(order, "up")
+    worker = bench.start("trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done")
+    await bench.line(worker, "up")
     bench.backend.stop("0/1/0/0", 0.2)
     end = await bench.end()
     assert end.exit_code == 128 + signal.SIGKILL
-    assert "heard" in bench.output(order) and end.ran_ms >= 200
+    assert "heard" in bench.output(worker) and end.ran_ms >= 200
 
 
 async def test_grandchildren_are_killed_with_their_group(bench: Bench) -> None:
-    order = bench.start("(trap '' TERM; sleep 600) & echo child $!; sleep 600")
-    child = int((await bench.line(order, "child")).split()[1])
+    worker = bench.start("(trap '' TERM; sleep 600) & echo child $!; sleep 600")
+    child = int((await bench.line(worker, "child")).split()[1])
     bench.backend.stop("0/1/0/0", 0.1)
     await bench.end()
     assert not lives(child)
 
 
 async def test_a_grandchild_in_a_session_of_its_own_is_found_too(bench: Bench) -> None:
-    order = bench.start("setsid sh -c 'echo child $$; exec sleep 600' & sleep 0.3")
-    child = int((await bench.line(order, "child")).split()[1])
+    worker = bench.start("setsid sh -c 'echo child $$; exec sleep 600' & sleep 0.3")
+    child = int((await bench.line(worker, "child")).split()[1])
     assert (await bench.end()).exit_code == 0
     assert not lives(child)
 
 
 async def test_what_a_finished_program_leaves_behind_is_killed(bench: Bench) -> None:
-    order = bench.start("sleep 600 & echo child $!")
+    worker = bench.start("sleep 600 & echo child $!")
     await bench.end()
-    assert not lives(int((await bench.line(order, "child")).split()[1]))
+    assert not lives(int((await bench.line(worker, "child")).split()[1]))
 
 
 async def test_no_zombie_stays(bench: Bench) -> None:
-    order = bench.start("echo me $$")
+    worker = bench.start("echo me $$")
     await bench.end()
-    assert status(int((await bench.line(order, "me")).split()[1])) is None
+    assert status(int((await bench.line(worker, "me")).split()[1])) is None
 
 
 async def test_the_environment_is_built_never_inherited(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY", "executor's own")
-    order = bench.start(
+    worker = bench.start(
         "/usr/bin/env",
         "0/7/1/3",
         env={"LR": "0.1", "BERTH_RANK": "99", "PATH": "/job/bin"},
@@ -107,7 +107,7 @@ async def test_the_environment_is_built_never_inherited(
         master_address="10.1.2.3",
     )
     await bench.end("0/7/1/3")
-    seen = dict(line.split("=", 1) for line in bench.output(order).splitlines())
+    seen = dict(line.split("=", 1) for line in bench.output(worker).splitlines())
     wanted = {
         "CUDA_VISIBLE_DEVICES": "2,5",
         "BERTH_RANK": "3",
@@ -116,12 +116,12 @@ async def test_the_environment_is_built_never_inherited(
         "BERTH_WORLD_SIZE": "4",
         "WORLD_SIZE": "4",
         "MASTER_ADDR": "10.1.2.3",
-        "BERTH_JOB_ID": order.job_id,
+        "BERTH_JOB_ID": worker.job_id,
         "BERTH_ATTEMPT": "2",
         "BERTH_ARRAY_INDEX": "17",
         "LR": "0.1",
         "PATH": "/job/bin",
-        "HOME": str(bench.home(order)),
+        "HOME": str(bench.home(worker)),
     }
     assert {name: seen.get(name) for name in wanted} == wanted
     assert "CANARY" not in seen and "BERTH_KAFKA" not in seen
@@ -139,32 +139,34 @@ async def test_all_workers_of_a_gang_get_the_same_port(bench: Bench) -> None:
 async def test_no_descriptor_is_inherited(bench: Bench, tmp_path: Path) -> None:
     with (tmp_path / "open").open("wb") as file:
         os.set_inheritable(file.fileno(), True)
-        order = bench.start("ls /proc/self/fd; readlink /proc/self/fd/0")
+        worker = bench.start("ls /proc/self/fd; readlink /proc/self/fd/0")
         await bench.end()
-    *descriptors, stdin = bench.output(order).split()
+    *descriptors, stdin = bench.output(worker).split()
     # 3 is the folder that `ls` itself reads.
     assert set(descriptors) == {"0", "1", "2", "3"} and stdin == "/dev/null"
 
 
 async def test_output_is_whole_in_its_file_and_streamed(bench: Bench) -> None:
-    order = bench.start(r"echo out; echo err >&2; printf 'caf\351\n'; sleep 0.2; printf last")
-    await bench.line(order, "err")
+    worker = bench.start(r"echo out; echo err >&2; printf 'caf\351\n'; sleep 0.2; printf last")
+    await bench.line(worker, "err")
     bench.backend.print_new()
     await bench.end()
     lines = [line for record in bench.printed for line in record.lines]
     assert lines == ["out", "err", "caf\ufffd", "last"]
     assert [r.first_line for r in bench.printed] == [0, 3]
-    assert (bench.home(order) / "output.log").read_bytes() == b"out\nerr\ncaf\xe9\nlast"
+    assert (bench.home(worker) / "output.log").read_bytes() == b"out\nerr\ncaf\xe9\nlast"
 
 
 async def test_a_worker_cannot_have_another_file_read_in_place_of_its_output(
     bench: Bench, tmp_path: Path
 ) -> None:
     (tmp_path / "private").write_text("private\n")
-    order = bench.start(f"echo mine; rm output.log; ln -s {tmp_path}/private output.log; sleep 0.1")
+    worker = bench.start(
+        f"echo mine; rm output.log; ln -s {tmp_path}/private output.log; sleep 0.1"
+    )
     await bench.end()
     assert [line for record in bench.printed for line in record.lines] == ["mine"]
-    assert (bench.home(order) / "output.log").is_symlink()
+    assert (bench.home(worker) / "output.log").is_symlink()
 
 
 @pytest.mark.parametrize(
@@ -175,9 +177,9 @@ async def test_what_cannot_be_run_is_refused_when_it_is_prepared(
     bench: Bench, command: tuple[str, ...], reason: str
 ) -> None:
     spec = a_spec().model_copy(update={"command": command})
-    bench.backend.prepare(an_order("a", spec))
+    bench.backend.prepare(worker_spec("a", spec))
     (refused,) = bench.outcomes
-    assert isinstance(refused, Refused) and refused.reason.startswith(reason)
+    assert isinstance(refused, PrepareFailed) and refused.reason.startswith(reason)
 
 
 async def test_a_program_that_cannot_be_started_exits_as_in_a_shell(
@@ -187,9 +189,9 @@ async def test_a_program_that_cannot_be_started_exits_as_in_a_shell(
     program.write_bytes(b"\x7fELF nonsense")
     program.chmod(0o755)
     spec = a_spec().model_copy(update={"command": (str(program),)})
-    bench.backend.prepare(an_order("a", spec))
-    bench.backend.go("a")
-    assert await bench.end("a") == Ended("a", 126, 0)
+    bench.backend.prepare(worker_spec("a", spec))
+    bench.backend.start("a")
+    assert await bench.end("a") == WorkerEnded("a", 126, 0)
 
 
 async def test_secrets_are_files_of_the_jobs_own_tenant(
@@ -199,13 +201,13 @@ async def test_secrets_are_files_of_the_jobs_own_tenant(
         (tmp_path / tenant).mkdir()
         (tmp_path / tenant / f"{tenant}-key").write_text("s3cr3t\n")
     bench = make_bench(secrets=tmp_path)
-    order = bench.start("echo got $WANDB_KEY", env={"WANDB_KEY": "secret://ada-key"})
+    worker = bench.start("echo got $WANDB_KEY", env={"WANDB_KEY": "secret://ada-key"})
     await bench.end()
-    assert bench.output(order) == "got s3cr3t\n"
+    assert bench.output(worker) == "got s3cr3t\n"
     for name in ("bob-key", "../bob/bob-key", "missing", ""):
-        bench.backend.prepare(bench.order("true", name, env={"K": f"secret://{name}"}))
+        bench.backend.prepare(bench.worker_of("true", name, env={"K": f"secret://{name}"}))
         refused = bench.outcomes[-1]
-        assert isinstance(refused, Refused) and refused.reason.startswith("secret_missing")
+        assert isinstance(refused, PrepareFailed) and refused.reason.startswith("secret_missing")
 
 
 @as_root
@@ -228,22 +230,22 @@ async def test_each_worker_has_a_uid_of_its_own_and_leaves_nothing_to_the_next(
 async def test_without_a_free_uid_a_worker_is_refused(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(uid_first=73_000, uid_count=1)
     bench.start("sleep 5", "a")
-    bench.backend.prepare(bench.order("true", "b"))
+    bench.backend.prepare(bench.worker_of("true", "b"))
     refused = bench.outcomes[-1]
-    assert isinstance(refused, Refused) and refused.reason.startswith("no_uid")
+    assert isinstance(refused, PrepareFailed) and refused.reason.startswith("no_uid")
 
 
 async def test_stopping_what_never_went_or_was_never_known_says_so(bench: Bench) -> None:
-    order = bench.order("true")
-    bench.backend.prepare(order)
+    worker = bench.worker_of("true")
+    bench.backend.prepare(worker)
     bench.backend.stop("0/1/0/0", 5.0)
     bench.backend.stop("unknown", 5.0)
-    assert bench.outcomes[1:] == [Ended("0/1/0/0", None), Ended("unknown", None)]
-    assert not bench.home(order).exists()
+    assert bench.outcomes[1:] == [WorkerEnded("0/1/0/0", None), WorkerEnded("unknown", None)]
+    assert not bench.home(worker).exists()
 
 
 async def test_closing_leaves_nothing_running(bench: Bench) -> None:
-    order = bench.start("trap '' TERM; echo me $$; while :; do sleep 0.02; done")
-    leader = int((await bench.line(order, "me")).split()[1])
+    worker = bench.start("trap '' TERM; echo me $$; while :; do sleep 0.02; done")
+    leader = int((await bench.line(worker, "me")).split()[1])
     await bench.backend.close()
     assert not lives(leader)

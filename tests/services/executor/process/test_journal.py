@@ -7,30 +7,30 @@ from pathlib import Path
 import pytest
 
 from services.executor.process import journal as module
-from services.executor.process.journal import Entry, Journal, JournalBusy, JournalDamaged
+from services.executor.process.journal import Journal, JournalBusy, JournalDamaged, JournalEntry
 
 
 def test_a_restart_knows_the_last_word_on_each_worker(tmp_path: Path) -> None:
     first = Journal(tmp_path / "journal")
-    first.write(Entry("0/1/0/0", "starting", "t1"))
-    first.write(Entry("0/1/0/0", "running", "t1", 42, 7))
-    first.write(Entry("0/2/0/0", "running", "t2", 43, 8))
+    first.write(JournalEntry("0/1/0/0", "starting", "t1"))
+    first.write(JournalEntry("0/1/0/0", "running", "t1", 42, 7))
+    first.write(JournalEntry("0/2/0/0", "running", "t2", 43, 8))
     first.forget("0/2/0/0")
     first.close()
     second = Journal(tmp_path / "journal")
-    assert second.entries == [Entry("0/1/0/0", "running", "t1", 42, 7)]
+    assert second.entries == [JournalEntry("0/1/0/0", "running", "t1", 42, 7)]
     second.close()
 
 
 def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     first = Journal(path)
-    first.write(Entry("0/1/0/0", "running", "t1", 42, 7))
+    first.write(JournalEntry("0/1/0/0", "running", "t1", 42, 7))
     first.close()
     with path.open("ab") as file:
         file.write(b'{"allocation_id":"0/2/0/0","sta')
     second = Journal(path)
-    second.write(Entry("0/3/0/0", "starting", "t3"))
+    second.write(JournalEntry("0/3/0/0", "starting", "t3"))
     second.close()
     third = Journal(path)
     assert [e.allocation_id for e in third.entries] == ["0/1/0/0", "0/3/0/0"]
@@ -55,9 +55,9 @@ def test_two_executors_of_one_name_do_not_share_a_machine(tmp_path: Path) -> Non
 def test_what_is_forgotten_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT_LINES", 10)
     journal = Journal(tmp_path / "journal")
-    journal.write(Entry("kept", "running", "t"))
+    journal.write(JournalEntry("kept", "running", "t"))
     for n in range(20):
-        journal.write(Entry(f"0/{n}/0/0", "running", "t"))
+        journal.write(JournalEntry(f"0/{n}/0/0", "running", "t"))
         journal.forget(f"0/{n}/0/0")
     journal.close()
     assert (tmp_path / "journal").read_bytes().count(b"\n") <= 12
@@ -69,7 +69,7 @@ def test_what_is_forgotten_takes_no_room(tmp_path: Path, monkeypatch: pytest.Mon
 def test_only_wanted_allocations_of_a_lane_are_kept(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     for name in ("0/1/0/0", "0/2/0/0", "1/1/0/0"):
-        journal.write(Entry(name, "ended", "t", exit_code=0))
+        journal.write(JournalEntry(name, "ended", "t", exit_code=0))
     journal.keep("0/", {"0/2/0/0"})
     assert [e.allocation_id for e in journal.entries] == ["0/2/0/0", "1/1/0/0"]
     journal.close()

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from services.executor.core.orders import Ended
+from services.executor.core.effects import WorkerEnded
 from services.executor.process.environment import TOKEN
 from services.executor.process.group import status
-from services.executor.process.journal import Entry, Journal
+from services.executor.process.journal import Journal, JournalEntry
 from services.executor.process.orphans import reap
 from tests.services.executor.process.conftest import Bench
 
@@ -22,18 +22,18 @@ import asyncio, os, sys
 from pathlib import Path
 from services.executor.process.backend import ProcessBackend
 from services.executor.process.journal import Journal
-from services.executor.process.launch import Place
-from tests.services.executor.facts import an_order
+from services.executor.process.launch import LaunchSettings
+from tests.services.executor.facts import worker_spec
 from shared.contracts.jobs import JobSpec
 
 async def main():
     folder = Path(sys.argv[1])
-    told = asyncio.Event()
-    def tell(outcome):
+    ended = asyncio.Event()
+    def on_outcome(outcome):
         if getattr(outcome, "exit_code", None) is not None:
-            told.set()
+            ended.set()
     backend = ProcessBackend(
-        Place(folder / "work"), Journal(folder / "journal"), tell, lambda *_: None
+        LaunchSettings(folder / "work"), Journal(folder / "journal"), on_outcome, lambda *_: None
     )
     scripts = {
         "0/1/0/0": "echo $$ > pid; (setsid sleep 600) & trap '' TERM; while :; do sleep 1; done",
@@ -41,9 +41,9 @@ async def main():
     }
     for name, script in scripts.items():
         spec = JobSpec(name="t", command=("/bin/sh", "-c", script))
-        backend.prepare(an_order(name, spec, job="j" + name[2]))
-        backend.go(name)
-    await told.wait()
+        backend.prepare(worker_spec(name, spec, job="j" + name[2]))
+        backend.start(name)
+    await ended.wait()
     while not (folder / "work" / "j1.1.0" / "pid").exists() or not (
         folder / "work" / "j1.1.0" / "pid").read_text().strip():
         await asyncio.sleep(0.01)
@@ -84,7 +84,7 @@ async def test_a_killed_executors_workers_are_reaped_and_known_ends_are_told(
 
 async def test_a_worker_that_was_being_started_is_found_by_its_token(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
-    journal.write(Entry("0/1/0/0", "starting", "token-1"))
+    journal.write(JournalEntry("0/1/0/0", "starting", "token-1"))
     stray = subprocess.Popen(["sleep", "600"], env={TOKEN: "token-1", "PATH": os.environ["PATH"]})
     try:
         reaping = asyncio.create_task(asyncio.to_thread(reap, journal))
@@ -100,7 +100,7 @@ async def test_a_number_that_has_a_new_owner_is_left_alone(tmp_path: Path) -> No
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
         journal = Journal(tmp_path / "journal")
-        journal.write(Entry("0/1/0/0", "running", "token-2", other.pid, 1))
+        journal.write(JournalEntry("0/1/0/0", "running", "token-2", other.pid, 1))
         assert reap(journal) == {}
         assert other.poll() is None
         journal.close()
@@ -123,4 +123,4 @@ async def test_the_end_of_a_stopped_worker_is_not_told_as_its_programs(
     ends = reap(journal)
     journal.close()
     assert [(e.allocation_id, e.exit_code) for e in ends.values()] == [("0/2/0/0", 3)]
-    assert Ended("0/1/0/0", 143) not in ends.values()
+    assert WorkerEnded("0/1/0/0", 143) not in ends.values()

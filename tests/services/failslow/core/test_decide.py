@@ -4,7 +4,7 @@ import pytest
 
 from services.failslow.core import state as state_module
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.faults import (
     DismissFault,
@@ -36,7 +36,7 @@ SLOW = [1.4] * 3
 FAULT = "j1/1/2/1"
 
 
-def pool(*events: Event) -> Watch:
+def pool(*events: Event) -> FailSlowState:
     return given(FAILSLOW, POOL, *events)
 
 

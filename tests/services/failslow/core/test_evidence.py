@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.failslow.core.decide import FailSlow
 from services.failslow.core.evidence import FRESH_MS, Evidence
 from services.failslow.core.peers import Thresholds
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.reports import TelemetryReported
@@ -17,11 +17,11 @@ from tests.services.failslow.gangs import POOL, gang, report, watched
 FAILSLOW = FailSlow()
 
 
-def pool() -> Watch:
+def pool() -> FailSlowState:
     return given(FAILSLOW, POOL, watched(gang()))
 
 
-def told(state: Watch, evidence: Evidence, reports: list[TelemetryReported]) -> list[Event]:
+def told(state: FailSlowState, evidence: Evidence, reports: list[TelemetryReported]) -> list[Event]:
     """What comes of reports that are read one by one, as the shell does it."""
     events: list[Event] = []
     for each in reports:

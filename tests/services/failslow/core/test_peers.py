@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.failslow.core.peers import Round, Thresholds, judge
+from services.failslow.core.peers import Comparison, Thresholds, judge
 
 LIMITS = Thresholds()
 SECONDS = st.floats(0.01, 1e4)
@@ -17,7 +17,7 @@ GANG = st.lists(st.lists(SECONDS, min_size=3, max_size=8), min_size=2, max_size=
 
 @given(st.lists(SECONDS, min_size=2, max_size=20))
 def test_the_fastest_is_never_apart_and_normal_is_among_the_quiet(values: list[float]) -> None:
-    each = Round.of({rank: [value] for rank, value in enumerate(values)}, 1, LIMITS)
+    each = Comparison.of({rank: [value] for rank, value in enumerate(values)}, 1, LIMITS)
     quiet = [value for rank, value in enumerate(values) if rank not in each.apart]
     assert min(values) in quiet
     assert each.normal_s == median(quiet)

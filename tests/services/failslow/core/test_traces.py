@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.failslow.core.decide import FailSlow
-from services.failslow.core.state import Watch
+from services.failslow.core.state import FailSlowState
 from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.placement import JobSucceeded
 from shared.telemetry.trace_ids import new_traceparent
@@ -15,7 +15,7 @@ FAILSLOW = FailSlow()
 START = new_traceparent()
 
 
-def watching() -> Watch:
+def watching() -> FailSlowState:
     state = given(FAILSLOW, POOL)
     run_facts(FAILSLOW, state, [placed("j1", workers=4)._replace(traceparent=START)])
     return state

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from services.priority.core.features import SCHEMA
-from services.priority.core.learned import Model, load
+from services.priority.core.learned import LearnedModel, load_model
 from services.priority.core.schema import FeatureSchema
 
 OPSET = 17
@@ -78,7 +78,7 @@ def manifest(model: bytes, schema: FeatureSchema = SCHEMA, **more: object) -> by
     return json.dumps({**said, **more}).encode()
 
 
-def tiny(**given: float) -> Model:
+def tiny(**given: float) -> LearnedModel:
     """A model that was looked over, of these weights."""
     made = network(weights(**given))
-    return load(manifest(made), made)
+    return load_model(manifest(made), made)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from services.priority.core.decide import Priority
-from services.priority.core.features import features
-from services.priority.core.sights import STALE
+from services.priority.core.feature_cache import STALE
+from services.priority.core.features import compute_features
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -90,10 +90,10 @@ def test_kept_features_are_those_of_the_moment(by_history: bool) -> None:
         decider.evolve(queue, Fact(event, "priority", 0, 1, 0, step * 1000))
         now = step * 1000 + random.randrange(1000)
         rows = queue.view(now).rows
-        marks = queue.table.sights.marks
+        marks = queue.table.feature_cache.marks
         kept += int((marks[rows[rows < len(marks)]] != STALE).sum())
-        found, context = features(queue.view(now), by_history)
-        expected, expected_context = features(fresh(queue).view(now), by_history)
+        found, context = compute_features(queue.view(now), by_history)
+        expected, expected_context = compute_features(fresh(queue).view(now), by_history)
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(context, expected_context)
     assert kept > STEPS
@@ -102,5 +102,5 @@ def test_kept_features_are_those_of_the_moment(by_history: bool) -> None:
 def fresh(queue: Queue) -> Queue:
     """The same state, in which nobody has looked yet."""
     found: Queue = pickle.loads(pickle.dumps(queue))
-    assert len(found.table.sights.marks) == 0
+    assert len(found.table.feature_cache.marks) == 0
     return found

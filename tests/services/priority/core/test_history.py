@@ -9,9 +9,9 @@ from services.priority.core import expected, history
 from services.priority.core.history import BINS, FADE, TRUST, Floats, History
 
 
-def scalar_estimate(counts: dict[history.Group, Floats], *job: object) -> Floats:
+def scalar_estimate(counts: dict[history.HistoryGroup, Floats], *job: object) -> Floats:
     p: Floats = np.zeros(BINS)
-    history.start(p)
+    history.fill_prior(p)
     for group, trust in zip(history.groups(*job), TRUST, strict=True):  # type: ignore[arg-type]
         if group in counts:
             history.shrink(counts[group], trust, p)
@@ -20,14 +20,14 @@ def scalar_estimate(counts: dict[history.Group, Floats], *job: object) -> Floats
 
 def test_learning_and_estimating_by_arrays_is_learning_and_estimating_bin_by_bin() -> None:
     rng = np.random.default_rng(3)
-    known, counts = History(), dict[history.Group, Floats]()
+    known, counts = History(), dict[history.HistoryGroup, Floats]()
     for n in range(400):
         job = (f"t{n % 3}", f"u{n % 7}", f"run-{n % 5}", float(1 << n % 4))
         seconds = float(rng.lognormal(5, 3))
         known.learn(*job, seconds)
         for group, fade in zip(history.groups(*job), FADE, strict=True):
             if group is not None:
-                history.learn(
+                history.add_sample(
                     counts.setdefault(group, np.zeros(BINS)), history.bin_of(seconds), fade
                 )
     for n in range(30):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from services.priority.core.features import SCHEMA
-from services.priority.core.learned import MODEL_MOST_BYTES, BadModel, BadOutput, load
+from services.priority.core.learned import MODEL_MOST_BYTES, BadModel, BadOutput, load_model
 from services.priority.core.onnx_opset import opset_of
 from services.priority.core.schema import FeatureSchema
 from tests.services.priority.core.networks import OPSET, C, F, manifest, network, tiny, weights
@@ -19,7 +19,7 @@ CONTEXT = np.zeros(C, np.float32)
 
 def test_a_good_model_scores_each_job_by_itself() -> None:
     made = network(weights(ln_gpus=2.0))
-    model = load(manifest(made), made)
+    model = load_model(manifest(made), made)
     x = np.random.default_rng(1).random((5, F), np.float32)
     place = [c.split("/")[0] for c in SCHEMA.columns].index("ln_gpus")
     assert np.allclose(model.scores(x, CONTEXT), 2.0 * x[:, place])
@@ -62,7 +62,7 @@ def test_a_bad_model_is_refused_by_field_value_and_rule(
     made: bytes, said: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(BadModel, match="^" + told):
-        load(manifest(made, **said), made)
+        load_model(manifest(made, **said), made)
 
 
 def test_a_model_of_other_features_is_refused() -> None:
@@ -70,18 +70,18 @@ def test_a_model_of_other_features_is_refused() -> None:
     other = FeatureSchema("other", SCHEMA.columns, SCHEMA.context)
     swapped = FeatureSchema(SCHEMA.name, SCHEMA.columns[::-1], SCHEMA.context)
     with pytest.raises(BadModel, match=f"^schema.name: 'other', must be '{SCHEMA.name}'"):
-        load(manifest(made, other), made)
+        load_model(manifest(made, other), made)
     with pytest.raises(
         BadModel, match=f"^schema.sha256: '{swapped.sha256}', must be {SCHEMA.sha256}"
     ):
-        load(manifest(made, swapped), made)
+        load_model(manifest(made, swapped), made)
 
 
 def test_a_manifest_that_is_none_is_refused() -> None:
     with pytest.raises(BadModel, match="^manifest: Invalid JSON"):
-        load(b"{", network())
+        load_model(b"{", network())
     with pytest.raises(BadModel, match="^name: Field required"):
-        load(b"{}", network())
+        load_model(b"{}", network())
 
 
 def test_an_answer_that_is_no_number_is_told_by_its_place() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from services.priority.core import keys
 from services.priority.core.decide import Priority
-from services.priority.core.features import SCHEMA, features
-from services.priority.core.history import BINS, gittins_s, mean_left_s, quantile_s, start
-from services.priority.core.learned import BadModel, Model, load, variant
+from services.priority.core.features import SCHEMA, compute_features
+from services.priority.core.history import BINS, fill_prior, gittins_s, mean_left_s, quantile_s
+from services.priority.core.learned import BadModel, LearnedModel, load_model, model_name
 from services.priority.core.policies import POLICIES
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
@@ -22,9 +22,9 @@ from tests.services.priority.core.networks import manifest, network, weights
 AGING = {"wfp3", "unicep", "multifactor"}
 
 
-def banded(band: float, **given_weights: float) -> Model:
+def banded(band: float, **given_weights: float) -> LearnedModel:
     made = network(weights(**given_weights))
-    return load(manifest(made, band=band), made)
+    return load_model(manifest(made, band=band), made)
 
 
 def line() -> list[object]:
@@ -92,8 +92,8 @@ def test_a_family_has_a_network_for_each_way_of_running_a_pool(
     preemption: str, runtime: str, name: str
 ) -> None:
     settings = pool("fcfs", learned="berth", preemption=preemption, runtime=runtime, rank_ms=0)
-    assert variant("berth", settings) == name
-    models: dict[str, Model | BadModel] = {name: banded(0.5)}
+    assert model_name("berth", settings) == name
+    models: dict[str, LearnedModel | BadModel] = {name: banded(0.5)}
     decider = Priority(models)
     found = only(run(decider, given(decider, settings), [admitted("one")]), QueueRanked)
     assert (found.learned, found.model_sha256) == (name, models[name].sha256)  # type: ignore[union-attr]
@@ -101,7 +101,7 @@ def test_a_family_has_a_network_for_each_way_of_running_a_pool(
 
 def seen(state: Queue, by_history: bool) -> dict[str, dict[str, float]]:
     view = state.view(AT + 700_000)
-    x, _ = features(view, by_history)
+    x, _ = compute_features(view, by_history)
     columns = [name.split("/")[0] for name in SCHEMA.columns]
     rows = zip(view.job_ids.tolist(), x.tolist(), strict=True)
     return {job: dict(zip(columns, row, strict=True)) for job, row in rows}
@@ -139,7 +139,7 @@ def test_without_history_a_job_is_its_shape_its_limit_and_its_time() -> None:
     assert blind["short"]["ln_left_s"] < blind["plain"]["ln_left_s"]
     assert blind["short"]["ln_gittins_s"] < blind["plain"]["ln_gittins_s"]
     p = np.zeros(BINS)
-    start(p)
+    fill_prior(p)
     for job, attained_s in (("plain", 0.0), ("busy", 600.0)):
         own = blind[job]
         assert own["ln_gittins_s"] == pytest.approx(np.log(gittins_s(p, attained_s) + 1) / 10)

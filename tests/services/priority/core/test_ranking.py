@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from services.priority.core.decide import Priority
-from services.priority.core.features import SCHEMA, features
-from services.priority.core.learned import BadModel, Manifest, Model, session_of
+from services.priority.core.features import SCHEMA, compute_features
+from services.priority.core.learned import BadModel, LearnedModel, ModelManifest, session_of
 from services.priority.core.ranking import SHADOW_MS, agreement
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
@@ -31,7 +31,7 @@ from tests.services.priority.core.networks import manifest, network, tiny
 
 SMALL_FIRST = tiny(ln_gpus=-1.0)
 BIG_FIRST = tiny(ln_gpus=1.0)
-MODELS: dict[str, Model | BadModel] = {
+MODELS: dict[str, LearnedModel | BadModel] = {
     "small": SMALL_FIRST,
     "big": BIG_FIRST,
     "broken": BadModel("opset: 3, must be more"),
@@ -62,7 +62,7 @@ def test_a_learned_policy_ranks_the_base_anew_and_is_named_by_its_hash() -> None
     assert names(found) == ["one", "two", "four"]
     assert (found.base_policy, found.learned) == ("fcfs", "small")
     assert found.model_sha256 == SMALL_FIRST.sha256
-    x, context = features(state.view(AT))
+    x, context = compute_features(state.view(AT))
     said = dict(zip(state.view(AT).job_ids, SMALL_FIRST.scores(x, context).tolist(), strict=True))
     assert {job.job_id: job.score for job in found.ranked} == said
 
@@ -127,9 +127,9 @@ def test_a_model_whose_answer_is_no_number_degrades_until_it_has_one_again() -> 
     assert state.degraded == {}
 
 
-def unprobed(made: bytes) -> Model:
+def unprobed(made: bytes) -> LearnedModel:
     """A model that passed its probe, as far as it went."""
-    return Model(Manifest.model_validate_json(manifest(made)), session_of(made))
+    return LearnedModel(ModelManifest.model_validate_json(manifest(made)), session_of(made))
 
 
 def test_a_restored_policy_is_told_once() -> None:

@@ -8,16 +8,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-By: TypeAlias = tuple[float, float, bool]
+CacheKey: TypeAlias = tuple[float, float, bool]
 
 STALE = 127
 
 
 @dataclass(slots=True, eq=False)
-class Sights:
+class FeatureCache:
     """Nothing but what `features` computes of the table anew: no part of a state."""
 
-    by: By | None = None
+    by: CacheKey | None = None
     """Capacity, time scale, by history: others make all stale."""
     columns: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     """[rows, F]"""
@@ -28,14 +28,14 @@ class Sights:
 
     def __reduce__(self) -> tuple[object, ...]:
         """No snapshot holds it."""
-        return (Sights, ())
+        return (FeatureCache, ())
 
     def forget(self, row: int) -> None:
         """The row changes."""
         if row < len(self.marks):
             self.marks[row] = STALE
 
-    def begin(self, by: By, rows: int, width: int) -> None:
+    def begin(self, by: CacheKey, rows: int, width: int) -> None:
         """Room for all rows; whatever was seen in another way is forgotten."""
         if self.by == by and len(self.marks) == rows:
             return

@@ -9,7 +9,7 @@ from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
 
 
-class Order(NamedTuple):
+class WorkerSpec(NamedTuple):
     """All that a backend needs to run one worker."""
 
     allocation_id: str
@@ -25,7 +25,7 @@ class Order(NamedTuple):
     gpu_milli: int
     gang_nodes: tuple[str, ...]
     master_address: str
-    spec: JobSpec
+    job_spec: JobSpec
     gpu_types: tuple[str, ...] = ()
     """Of the gang's nodes, each once."""
     done_s: float = 0.0
@@ -35,21 +35,21 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
+class PrepareWorker:
     """Make everything ready, start nothing; answered by Ready or Refused."""
 
-    order: Order
+    spec: WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class StartWorker:
     """Start a prepared worker; answered by Ended, some day."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopWorker:
     """End a worker: ask, wait at most `grace_s` wall seconds, kill; answered by Ended."""
 
     allocation_id: str
@@ -57,31 +57,31 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetWorker:
     """The ledger released the worker; its end need not be remembered any more."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SendReport:
     """Report this to placement."""
 
     report: Report
 
 
-Effect: TypeAlias = Prepare | Go | Stop | Forget | Say
+Effect: TypeAlias = PrepareWorker | StartWorker | StopWorker | ForgetWorker | SendReport
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Prepared:
     """The worker waits for the go."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PrepareFailed:
     """The worker can never run here."""
 
     allocation_id: str
@@ -89,7 +89,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WorkerEnded:
     """Nothing of the worker is left; `exit_code` None says that it never ran."""
 
     allocation_id: str
@@ -97,4 +97,4 @@ class Ended:
     ran_ms: int = 0
 
 
-Outcome: TypeAlias = Ready | Refused | Ended
+WorkerOutcome: TypeAlias = Prepared | PrepareFailed | WorkerEnded

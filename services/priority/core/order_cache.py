@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from shared.contracts.ranking import RANKED_MOST, Ranked
 
-Place: TypeAlias = tuple[float, float, float, str, Ranked]
+Position: TypeAlias = tuple[float, float, float, str, Ranked]
 """Tier, score negated, submission, job id: no two places are equal in the first four."""
-By: TypeAlias = tuple[object, ...]
+OrderKey: TypeAlias = tuple[object, ...]
 """What an order depends on besides its jobs; another one means that no place holds."""
 
 STALE_MOST = 4096
@@ -28,12 +28,12 @@ named = itemgetter(4)
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
+class OrderCache:
     """A memo of the queue's state and no part of it: it can be made anew at any moment."""
 
-    by: By | None = None
-    line: list[Place] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
+    by: OrderKey | None = None
+    line: list[Position] = field(default_factory=list)
+    places: dict[str, Position] = field(default_factory=dict)
     stale: dict[str, None] = field(default_factory=dict)
     """Jobs whose place may be another one, or none."""
     asks_runtime: bool = False
@@ -42,7 +42,7 @@ class Standing:
 
     def __reduce__(self) -> tuple[object, ...]:
         """No snapshot holds it."""
-        return (Standing, ())
+        return (OrderCache, ())
 
     def mark(self, job_id: str) -> None:
         if self.by is None:
@@ -56,7 +56,7 @@ class Standing:
         if self.by is not None:
             self.begin(None, ())
 
-    def begin(self, by: By | None, waiting: Iterable[str]) -> None:
+    def begin(self, by: OrderKey | None, waiting: Iterable[str]) -> None:
         """All anew."""
         self.by = by
         self.line.clear()
@@ -76,7 +76,7 @@ class Standing:
                 del self.line[bisect_left(self.line, place)]
         self.stale = {}
 
-    def enter(self, places: list[Place]) -> None:
+    def enter(self, places: list[Position]) -> None:
         for place in places:
             self.places[place[3]] = place
         if len(places) > SORTED_MOST:

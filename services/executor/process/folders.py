@@ -9,7 +9,7 @@ from pathlib import Path
 KEEP = 200
 
 
-class Homes:
+class WorkerFolders:
     """The newest `KEEP` stay, also those of an executor before this one."""
 
     def __init__(self, work: Path) -> None:
