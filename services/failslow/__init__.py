@@ -1,1 +1,1 @@
-"""Fail-slow: which worker of a gang is slower than its peers."""
+"""Fail-slow: detects workers of a gang that are slower than their peers."""

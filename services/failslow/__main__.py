@@ -1,4 +1,4 @@
-"""`python -m services.failslow`"""
+"""Starts fail-slow: `python -m services.failslow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fail-slow's shell: beside its ledgered inputs it follows the soft topic of iteration times."""
+"""Fail-slow's shell: the decider under the common host, and a reader of iteration times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TELEMETRY = "telemetry"
 
 
 def run(settings: FailSlowSettings) -> None:
-    """Serves until SIGTERM."""
+    """Serve until SIGTERM."""
     telemetry = start_telemetry("failslow", settings)
     follower = Follower(
         lambda: KafkaLog(settings.connection, client="berth-failslow"),
@@ -56,7 +56,7 @@ def run(settings: FailSlowSettings) -> None:
 
 
 class Follower:
-    """Hands each lane what its gangs' iteration times give cause to look at."""
+    """Offers each lane the iteration times that may change a verdict."""
 
     def __init__(self, connect: Callable[[], Log], limits: Thresholds, metrics: Metrics) -> None:
         self._connect = connect
@@ -64,30 +64,30 @@ class Follower:
         self._metrics = metrics
 
     async def follow(self, lane: Lane[FailSlowState]) -> None:
-        """Runs while the lane is held; what was said before that is of no interest."""
+        """Read new telemetry while the lane is held; older telemetry is not needed."""
         evidence = Evidence(self._limits)
         tail = TopicTail(self._connect(), lossy=True)
         try:
             await tail.start_at_end([TP(TELEMETRY, lane.partition)])
             while True:
                 for entries in (await tail.poll()).values():
-                    self._gather(evidence, entries, lane.state)
-                for message in evidence.worth_saying(lane.state):
+                    self._add(evidence, entries, lane.state)
+                for message in evidence.take_news(lane.state):
                     await lane.offer(message)
         finally:
             await tail.stop()
 
-    def _gather(self, evidence: Evidence, entries: list[Entry], state: FailSlowState) -> None:
+    def _add(self, evidence: Evidence, entries: list[Entry], state: FailSlowState) -> None:
         for entry in entries:
-            report = decode(entry.value)
+            report = decode_telemetry(entry.value)
             if report is None:
                 self._metrics.ignored_records.labels("undecodable").inc()
             else:
                 evidence.add(report, state.gangs)
 
 
-def decode(value: bytes | None) -> TelemetryReported | None:
-    """None for what is no report: nothing depends on a soft record, so nobody is told."""
+def decode_telemetry(value: bytes | None) -> TelemetryReported | None:
+    """Return the report; None if malformed, as nothing depends on a soft record."""
     try:
         envelope = cloudevents.decode(value)
         return TelemetryReported.model_validate_json(envelope.body)

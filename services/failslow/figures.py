@@ -1,4 +1,4 @@
-"""What fail-slow's state says of a pool in numbers, for dashboards and alerts."""
+"""Metrics of fail-slow's state, for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
 
 
-def figures(watch: FailSlowState, _now: Millis) -> Iterator[Figure]:
-    """Of one lane; nothing of a lane without a pool."""
-    if watch.pool is None:
+def figures(state: FailSlowState, _now: Millis) -> Iterator[Figure]:
+    """Yield the figures of one lane; none of a lane without a pool."""
+    if state.pool is None:
         return
-    yield Figure("berth_gangs_watched", len(watch.gangs), (watch.name,))
-    yield Figure("berth_faults_open", len(watch.faults) - len(watch.closed), (watch.name,))
+    yield Figure("berth_gangs_watched", len(state.gangs), (state.name,))
+    yield Figure("berth_faults_open", len(state.faults) - len(state.closed), (state.name,))

@@ -1,4 +1,4 @@
-"""What fail-slow is told at its start."""
+"""Settings of fail-slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ class FailSlowSettings(Settings):
     """`BERTH_` variables of this service."""
 
     slowdown: float = Field(
-        default=1.2, gt=1, le=100, description="Suspected at this multiple of the peers' median"
+        default=1.2,
+        gt=1,
+        le=100,
+        description="Multiple of the peers' median at which a worker is suspected",
     )
     reports: int = Field(
         default=3, ge=1, le=8, description="Reports in a row before a verdict, slow or healthy"

@@ -16,7 +16,7 @@ from functools import cache
 import jwt
 import msgspec
 
-from services.failslow.app import decode as decode_telemetry
+from services.failslow.app import decode_telemetry
 from services.gateway.core.claims import BadClaims, ClaimRules
 from services.gateway.core.field_errors import InvalidBody, NotJson
 from services.gateway.core.strict import parse_body, parse_object

@@ -1,4 +1,4 @@
-"""What an operator may say of a fault, and the one answer to it."""
+"""Answers to operators' commands about faults."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from shared.ledger.decider import Decision, Input
 
 
 def answer(state: FailSlowState, item: Input, command: Command) -> Iterator[Decision]:
+    """Answer a command that is due."""
     match command:
         case DismissFault(fault_id=fault_id, reason=reason):
             yield from close(state, item, fault_id, reason, false_alarm=False)
@@ -22,17 +23,21 @@ def answer(state: FailSlowState, item: Input, command: Command) -> Iterator[Deci
 def close(
     state: FailSlowState, item: Input, fault_id: str, reason: str, *, false_alarm: bool
 ) -> Iterator[Decision]:
+    """Accept and dismiss the fault, or refuse with a reason code."""
     fault = state.faults.get(fault_id)
-    refusal = why_not(state, fault, false_alarm)
+    refusal = refusal_of(state, fault, false_alarm)
     if refusal or fault is None:
         yield refuse_command(item, fault_id, refusal, f"fault_id: {fault_id!r}")
         return
     yield accept_command(item, fault_id)
-    yield item.decision(dismissed(fault, reason, false_alarm))
+    yield item.decision(dismissal_of(fault, reason, false_alarm))
 
 
-def why_not(state: FailSlowState, fault: TrackedFault | None, false_alarm: bool) -> str:
-    """A closed fault may still turn out to have been a false alarm, once."""
+def refusal_of(state: FailSlowState, fault: TrackedFault | None, false_alarm: bool) -> str:
+    """Return the reason code of a refusal, "" for none.
+
+    A closed fault may still turn out to have been a false alarm, once.
+    """
     if state.pool is None:
         return "unknown_pool"
     if fault is None:
@@ -42,7 +47,7 @@ def why_not(state: FailSlowState, fault: TrackedFault | None, false_alarm: bool)
     return ""
 
 
-def dismissed(fault: TrackedFault, reason: str, false_alarm: bool) -> FaultDismissed:
+def dismissal_of(fault: TrackedFault, reason: str, false_alarm: bool) -> FaultDismissed:
     return FaultDismissed(
         fault_id=fault.fault_id,
         job_id=fault.job_id,

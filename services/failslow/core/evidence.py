@@ -1,7 +1,7 @@
-"""The last reports of each watched worker: disposable, never in the ledger, pure all the same.
+"""The last reports of worker_times watched worker: pure, disposable, and not part of the ledger.
 
-A shell keeps one `Evidence` per lane. Losing it, a report, or reading one twice costs at most the
-time until `Thresholds.reports` new reports have come.
+A shell keeps one `Evidence` per lane. Losing it or a report, or reading one twice, costs at most
+the time until `Thresholds.reports` new reports have come.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared.contracts.reports import IterationTimes, TelemetryReported, WorkersI
 REMEMBERED = 8
 FRESH_MS = 30_000
 SHORTEST_S, LONGEST_S = 1e-6, 1e9
-"""What lies outside is no iteration time; a worker that reports such is not compared."""
+"""Bounds of a plausible iteration time; a worker that reports another one is not compared."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class ReportWindow:
 
 
 class Evidence:
-    """Feed it reports; it says which gangs the decider should look at."""
+    """Collects reports, and selects the gangs about which the decider has something to decide."""
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
@@ -38,25 +38,25 @@ class Evidence:
         self._touched: dict[str, None] = {}
 
     def add(self, report: TelemetryReported, gangs: Mapping[str, GangState]) -> None:
-        """A report read twice, or after a younger one, changes nothing."""
+        """Add a report; one read twice, or after a younger one, changes nothing."""
         for times in report.times:
             gang = gangs.get(times.job_id)
             worker = gang.workers.get(times.rank) if gang else None
             if worker is not None and worker.allocation_id == times.allocation_id:
                 self._note(times, report.at)
 
-    def worth_saying(self, state: FailSlowState) -> list[WorkersIterated]:
-        """One message per gang of which the decider would say something new."""
+    def take_news(self, state: FailSlowState) -> list[WorkersIterated]:
+        """Return one message per gang with a new suspicion or recovery since the last call."""
         touched, self._touched = self._touched, {}
         self._windows = {job: w for job, w in self._windows.items() if job in state.gangs}
-        found: list[WorkersIterated] = []
+        messages: list[WorkersIterated] = []
         for job_id in touched:
             gang = state.gangs.get(job_id)
             if gang is not None:
                 times = self._times(job_id, gang)
-                if news(gang, windows_of(gang, times), self._limits):
-                    found.append(WorkersIterated(times=times))
-        return found
+                if has_news(gang, windows_of(gang, times), self._limits):
+                    messages.append(WorkersIterated(times=times))
+        return messages
 
     def _note(self, times: IterationTimes, at: int) -> None:
         own = times.iteration_s if is_plausible(times.iteration_s) else ()
@@ -69,7 +69,7 @@ class Evidence:
         self._touched[times.job_id] = None
 
     def _times(self, job_id: str, gang: GangState) -> tuple[IterationTimes, ...]:
-        """Workers that fell silent are left out: the others may have moved on since."""
+        """Return the times of a gang's workers, without those that stopped reporting."""
         windows = self._windows.get(job_id, {})
         newest = max((window.at for window in windows.values()), default=0)
         return tuple(
@@ -86,13 +86,13 @@ class Evidence:
 
 
 def windows_of(gang: GangState, times: tuple[IterationTimes, ...]) -> Windows:
-    """By rank; times of another attempt's worker are passed over."""
+    """Return plausible times by rank, without those of another attempt's workers."""
     return {
-        each.rank: each.iteration_s
-        for each in times
-        if (worker := gang.workers.get(each.rank))
-        and worker.allocation_id == each.allocation_id
-        and is_plausible(each.iteration_s)
+        worker_times.rank: worker_times.iteration_s
+        for worker_times in times
+        if (worker := gang.workers.get(worker_times.rank))
+        and worker.allocation_id == worker_times.allocation_id
+        and is_plausible(worker_times.iteration_s)
     }
 
 
@@ -100,7 +100,7 @@ def is_plausible(iteration_s: Sequence[float]) -> bool:
     return all(SHORTEST_S <= value <= LONGEST_S for value in iteration_s)
 
 
-def news(gang: GangState, windows: Windows, limits: Thresholds) -> bool:
+def has_news(gang: GangState, windows: Windows, limits: Thresholds) -> bool:
     verdict = judge(windows, limits)
     return any(is_new(gang, rank) for rank in verdict.slow) or any(
         rank in gang.open for rank in verdict.healthy
@@ -108,5 +108,5 @@ def news(gang: GangState, windows: Windows, limits: Thresholds) -> bool:
 
 
 def is_new(gang: GangState, rank: int) -> bool:
-    """One open fault per worker; one that an operator closed is not opened again."""
+    """Return whether a suspicion may be opened: one per worker, and none that was dismissed."""
     return rank not in gang.open and rank not in gang.muted

@@ -1,4 +1,4 @@
-"""What fail-slow knows of one pool: the gangs it watches and the faults it spoke of."""
+"""State of one pool's lane: the watched gangs, and the faults suspected so far."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class GangState:
     attempt: int
     workers: dict[int, GangWorker]
     traceparent: str = ""
-    """Of the placement that began it: verdicts are linked to it."""
+    """Of the placement that began it; verdicts are linked to it."""
     open: dict[int, str] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     muted: set[int] = field(default_factory=set)
@@ -59,8 +59,13 @@ class FailSlowState:
     def name(self) -> str:
         return self.pool.pool if self.pool else ""
 
+    def gang_of(self, fault: TrackedFault) -> GangState | None:
+        """Return the gang of a fault; None once the attempt that suffered is over."""
+        gang = self.gangs.get(fault.job_id)
+        return gang if gang is not None and gang.attempt == fault.attempt else None
+
     def close(self, fault_id: str, status: Status) -> None:
-        """Closed faults are kept for a while: an operator may still call one a false alarm."""
+        """Close a fault; it is kept for a while, as an operator may still mark a false alarm."""
         fault = self.faults.get(fault_id)
         if fault is None:
             return

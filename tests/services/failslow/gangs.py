@@ -31,12 +31,12 @@ def watched(*gangs: WatchedGang) -> GangsNoted:
 
 
 def placed(job_id: str = "j1", workers: int = 4, attempt: int = 1) -> Input:
-    leases = tuple(Allocation(rank=r, node_id=f"n{r}", gpus=(0,)) for r in range(workers))
+    allocations = tuple(Allocation(rank=r, node_id=f"n{r}", gpus=(0,)) for r in range(workers))
     message = JobPlaced(
         job_id=job_id,
         tenant="acme",
         attempt=attempt,
-        allocations=leases,
+        allocations=allocations,
         waited_ms=0,
         policy="test",
     )
@@ -63,5 +63,5 @@ def iterated(*windows: Sequence[float], job_id: str = "j1") -> Input:
 
 def report(at: int, *values: float, job_id: str = "j1", executor: str = "e1") -> TelemetryReported:
     """One value per worker."""
-    each = times([[value] for value in values], job_id)
-    return TelemetryReported(executor_id=executor, at=at, times=each)
+    one_each = times([[value] for value in values], job_id)
+    return TelemetryReported(executor_id=executor, at=at, times=one_each)

@@ -27,7 +27,7 @@ TELEMETRY = TP("telemetry", 0)
 
 
 class Shell:
-    """One lane with its follower, as `run_service` keeps it."""
+    """One lane with its follower, as `run_service` runs it."""
 
     def __init__(self) -> None:
         self.broker = MemoryBroker()
@@ -56,7 +56,7 @@ class Shell:
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+            assert all(isinstance(result, asyncio.CancelledError) for result in ended), ended
             await self.lane.stop()
 
     async def place(self) -> None:
@@ -77,8 +77,8 @@ class Shell:
         self.broker.append(TELEMETRY, value)
 
     def types_and_subjects(self) -> str:
-        found = accepted(TP("failslow", 0), self.broker.entries(TP("failslow", 0)))
-        return " ".join(f"{raw.type} {raw.data!r}" for each in found for raw in each.raw())
+        batches = accepted(TP("failslow", 0), self.broker.entries(TP("failslow", 0)))
+        return " ".join(f"{raw.type} {raw.data!r}" for batch in batches for raw in batch.raw())
 
 
 async def test_soft_reports_lead_to_one_fault_in_the_ledger() -> None:
@@ -94,7 +94,7 @@ async def test_soft_reports_lead_to_one_fault_in_the_ledger() -> None:
         assert shell.lane.state.gangs["j1"].open == {2: "j1/1/2/1"}
 
 
-async def test_what_is_no_report_is_counted_and_passed_over() -> None:
+async def test_a_malformed_report_is_counted_and_ignored() -> None:
     shell = Shell()
     async with shell.running():
         await shell.place()
@@ -106,7 +106,7 @@ async def test_what_is_no_report_is_counted_and_passed_over() -> None:
     assert ignored._value.get() == 1
 
 
-async def test_a_restart_forgets_the_evidence_and_nothing_else() -> None:
+async def test_a_restart_loses_the_evidence_and_nothing_else() -> None:
     shell = Shell()
     async with shell.running():
         await shell.place()

@@ -1,3 +1,5 @@
+"""Suspicions, recoveries and answers of fail-slow's decider."""
+
 from __future__ import annotations
 
 import pytest
@@ -63,7 +65,7 @@ def test_a_job_of_one_worker_is_not_watched() -> None:
     assert run(FAILSLOW, pool(), [placed("j1", workers=1)]) == []
 
 
-def test_one_note_tells_of_all_gangs_of_a_batch() -> None:
+def test_one_event_lists_all_gangs_of_a_batch() -> None:
     state = pool(watched(gang("old")))
     ended = an_input(JobSucceeded(job_id="old", tenant="acme", attempt=1), "placement")
     events = run(FAILSLOW, state, [placed("a"), ended, placed("b")])
@@ -117,7 +119,7 @@ def test_a_worker_slower_than_its_peers_is_suspected() -> None:
     assert event.tenant == "acme"
 
 
-def test_the_same_evidence_again_says_nothing_new() -> None:
+def test_the_same_evidence_again_changes_nothing() -> None:
     state = pool(watched(gang()), suspected())
     assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)] * 3) == []
 
@@ -146,7 +148,7 @@ def test_a_worker_that_relapses_is_a_new_fault() -> None:
     assert event.fault_id == "j1/1/2/2"
 
 
-def test_iteration_times_of_unknown_jobs_and_other_attempts_are_nothing() -> None:
+def test_iteration_times_of_unknown_jobs_and_other_attempts_are_ignored() -> None:
     state = pool(watched(gang("other")))
     assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
     moved = gang("j1")
@@ -155,10 +157,10 @@ def test_iteration_times_of_unknown_jobs_and_other_attempts_are_nothing() -> Non
     assert run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, HEALTHY)]) == []
 
 
-@pytest.mark.parametrize("absurd", [0.0, -1.0, 1e300, 1e-300])
-def test_absurd_times_are_not_compared(absurd: float) -> None:
+@pytest.mark.parametrize("implausible", [0.0, -1.0, 1e300, 1e-300])
+def test_implausible_times_are_not_compared(implausible: float) -> None:
     state = pool(watched(gang()))
-    events = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, [absurd] * 3)])
+    events = run(FAILSLOW, state, [iterated(HEALTHY, HEALTHY, SLOW, [implausible] * 3)])
     assert [type(event) for event in events] == [FaultSuspected]
 
 
@@ -199,7 +201,7 @@ def test_a_command_before_the_pool_is_known_is_refused() -> None:
     assert event.reason == "unknown_pool"
 
 
-def test_a_closed_fault_may_be_called_a_false_alarm_once() -> None:
+def test_a_closed_fault_may_be_marked_a_false_alarm_once() -> None:
     state = pool(watched(gang()), suspected(), FaultCleared(fault_id=FAULT, job_id="j1", reason=""))
 
     def answers(command: DismissFault | MarkFalseAlarm) -> list[str]:
@@ -212,7 +214,7 @@ def test_a_closed_fault_may_be_called_a_false_alarm_once() -> None:
     assert answers(MarkFalseAlarm(fault_id=FAULT)) == ["already_closed"]
 
 
-def test_closed_faults_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_closed_faults_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "CLOSED_KEPT", 2)
     state = pool(watched(gang()))
     for count in range(1, 6):
@@ -224,14 +226,14 @@ def test_closed_faults_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch)
     assert list(state.faults) == ["j1/1/2/4", "j1/1/2/5"]
 
 
-def test_the_pool_is_restated_once() -> None:
+def test_the_pool_is_written_once() -> None:
     state = given(FAILSLOW)
-    told = an_input(POOL, "access")
+    restated = an_input(POOL, "access")
     other = an_input(POOL.model_copy(update={"partition": 1, "pool": "b"}), "access")
-    assert run(FAILSLOW, state, [told, told, other]) == [POOL]
+    assert run(FAILSLOW, state, [restated, restated, other]) == [POOL]
 
 
-def test_bytes_of_no_message_are_said_to_be_so() -> None:
+def test_an_undecodable_input_is_rejected() -> None:
     bad = an_input(Undecodable("commands", 0, 7, "not JSON", "0" * 64))
     (event,) = run(FAILSLOW, pool(), [bad])
     assert event.TYPE == "input.rejected.v1"
@@ -251,10 +253,10 @@ for inputs in ([placed(j, 9) for j in "abc"], slow, [placed(j, 9, 2) for j in "c
 
 
 def test_two_hash_seeds_give_the_same_decisions() -> None:
-    said = printed_under_two_hash_seeds(SCRIPT)
-    assert said[0] == said[1]
-    assert said[0].count("fault.suspected.v1") == 9
-    assert said[0].count("fault.cleared.v1") == 9
+    outputs = printed_under_two_hash_seeds(SCRIPT)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("fault.suspected.v1") == 9
+    assert outputs[0].count("fault.cleared.v1") == 9
 
 
 def _fact(event: Event) -> Fact:

@@ -1,3 +1,5 @@
+"""Evidence: the messages it offers to the decider, and the cost of losing it."""
+
 from __future__ import annotations
 
 from hypothesis import given as for_all
@@ -21,12 +23,14 @@ def pool() -> FailSlowState:
     return given(FAILSLOW, POOL, watched(gang()))
 
 
-def told(state: FailSlowState, evidence: Evidence, reports: list[TelemetryReported]) -> list[Event]:
-    """What comes of reports that are read one by one, as the shell does it."""
+def decide_on(
+    state: FailSlowState, evidence: Evidence, reports: list[TelemetryReported]
+) -> list[Event]:
+    """Read the reports one by one, as the shell does, and return the resulting events."""
     events: list[Event] = []
-    for each in reports:
-        evidence.add(each, state.gangs)
-        for message in evidence.worth_saying(state):
+    for telemetry in reports:
+        evidence.add(telemetry, state.gangs)
+        for message in evidence.take_news(state):
             events += run(FAILSLOW, state, [an_input(message, "local")])
     return events
 
@@ -39,32 +43,32 @@ def test_nothing_is_offered_while_there_is_no_news() -> None:
     evidence, state = Evidence(Thresholds()), pool()
     for at in range(1, 20):
         evidence.add(report(at, 1.0, 1.0, 1.05, 1.0), state.gangs)
-        assert evidence.worth_saying(state) == []
+        assert evidence.take_news(state) == []
 
 
-def test_the_third_slow_report_makes_a_fault_and_three_good_ones_end_it() -> None:
+def test_the_third_slow_report_opens_a_fault_and_three_good_ones_clear_it() -> None:
     evidence, state = Evidence(Thresholds()), pool()
-    assert told(state, evidence, slow_reports(2)) == []
-    (fault,) = told(state, evidence, slow_reports(5, start=3))
+    assert decide_on(state, evidence, slow_reports(2)) == []
+    (fault,) = decide_on(state, evidence, slow_reports(5, start=3))
     assert isinstance(fault, FaultSuspected)
-    (end,) = told(state, evidence, [report(at, 1.0, 1.0, 1.0, 1.0) for at in range(8, 11)])
+    (end,) = decide_on(state, evidence, [report(at, 1.0, 1.0, 1.0, 1.0) for at in range(8, 11)])
     assert isinstance(end, FaultCleared)
 
 
 def test_a_report_read_many_times_counts_once() -> None:
     evidence, state = Evidence(Thresholds()), pool()
-    assert told(state, evidence, slow_reports(2) * 20) == []
+    assert decide_on(state, evidence, slow_reports(2) * 20) == []
 
 
 def test_lost_evidence_only_costs_time() -> None:
-    """A restart forgets; as many new reports lead to the same fault."""
+    """A restart loses the evidence; as many new reports lead to the same fault."""
     state = pool()
-    told(state, Evidence(Thresholds()), slow_reports(2))
-    (fault,) = told(state, Evidence(Thresholds()), slow_reports(3, start=10))
+    decide_on(state, Evidence(Thresholds()), slow_reports(2))
+    (fault,) = decide_on(state, Evidence(Thresholds()), slow_reports(3, start=10))
     assert isinstance(fault, FaultSuspected)
 
 
-def of_each(at: int) -> list[TelemetryReported]:
+def one_per_executor(at: int) -> list[TelemetryReported]:
     """Four executors, each with its own worker."""
     whole = report(at, 1.0, 1.02, 1.5, 0.99)
     return [
@@ -79,28 +83,28 @@ def test_losing_or_repeating_reports_is_harmless(copies: list[int]) -> None:
     """Whatever is lost or repeated, n2 alone is suspected, once, and at the latest when three
     reports of all have come through."""
     state, evidence = pool(), Evidence(Thresholds())
-    sent = [each for at in range(1, 21) for each in of_each(at)]
-    read = [each for each, many in zip(sent, copies, strict=True) for _ in range(many)]
-    whole = [each for at in range(30, 33) for each in of_each(at)]
-    events = told(state, evidence, read + whole)
+    sent = [message for at in range(1, 21) for message in one_per_executor(at)]
+    read = [message for message, count in zip(sent, copies, strict=True) for _ in range(count)]
+    whole = [message for at in range(30, 33) for message in one_per_executor(at)]
+    events = decide_on(state, evidence, read + whole)
     assert [type(event) for event in events] == [FaultSuspected]
     assert isinstance(events[0], FaultSuspected)
     assert events[0].node_id == "n2"
 
 
-def test_a_worker_that_fell_silent_is_not_a_peer_any_more() -> None:
+def test_a_worker_that_stopped_reporting_is_no_peer() -> None:
     """Its old times would make the others look slow once the whole gang slows down."""
     state = given(FAILSLOW, POOL, watched(gang(workers=2)))
     evidence = Evidence(Thresholds())
-    told(state, evidence, [report(at, 1.0, 1.0) for at in range(1, 5)])
+    decide_on(state, evidence, [report(at, 1.0, 1.0) for at in range(1, 5)])
     later = [report(FRESH_MS + at, 3.0) for at in range(5, 10)]
-    assert told(state, evidence, later) == []
+    assert decide_on(state, evidence, later) == []
 
 
 def test_times_of_jobs_that_are_not_watched_are_not_kept() -> None:
     evidence, state = Evidence(Thresholds()), pool()
-    evidence.add(report(1, 1.0, 1.0, job_id="stranger"), state.gangs)
+    evidence.add(report(1, 1.0, 1.0, job_id="unknown"), state.gangs)
     evidence.add(report(1, 1.0, 1.0), state.gangs)
     state.gangs.clear()
-    assert evidence.worth_saying(state) == []
+    assert evidence.take_news(state) == []
     assert evidence._windows == {}

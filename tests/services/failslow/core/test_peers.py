@@ -1,3 +1,5 @@
+"""The comparison of the workers of one gang."""
+
 from __future__ import annotations
 
 import random
@@ -17,14 +19,16 @@ GANG = st.lists(st.lists(SECONDS, min_size=3, max_size=8), min_size=2, max_size=
 
 @given(st.lists(SECONDS, min_size=2, max_size=20))
 def test_the_fastest_is_never_apart_and_normal_is_among_the_quiet(values: list[float]) -> None:
-    each = Comparison.of({rank: [value] for rank, value in enumerate(values)}, 1, LIMITS)
-    quiet = [value for rank, value in enumerate(values) if rank not in each.apart]
+    comparison = Comparison.of({rank: [value] for rank, value in enumerate(values)}, 1, LIMITS)
+    quiet = [value for rank, value in enumerate(values) if rank not in comparison.apart]
     assert min(values) in quiet
-    assert each.normal_s == median(quiet)
+    assert comparison.normal_s == median(quiet)
 
 
 @given(GANG, st.randoms(use_true_random=False))
-def test_who_has_which_rank_does_not_matter(gang: list[list[float]], chance: random.Random) -> None:
+def test_the_numbering_of_ranks_does_not_matter(
+    gang: list[list[float]], chance: random.Random
+) -> None:
     order = list(range(len(gang)))
     chance.shuffle(order)
     one = judge(dict(enumerate(gang)), LIMITS)
@@ -43,7 +47,7 @@ def test_slow_and_healthy_exclude_each_other(gang: list[list[float]]) -> None:
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=3, max_size=8), st.integers(2, 16))
-def test_a_gang_that_moves_together_is_never_suspected(shared: list[float], workers: int) -> None:
+def test_a_gang_that_slows_together_is_never_suspected(shared: list[float], workers: int) -> None:
     verdict = judge(dict.fromkeys(range(workers), shared), LIMITS)
     assert verdict.slow == {}
     assert verdict.healthy == tuple(range(workers))
@@ -55,13 +59,13 @@ def test_a_slow_minority_does_not_hide_itself(slow: int, workers: int) -> None:
     assert sorted(judge(gang, LIMITS).slow) == list(range(slow))
 
 
-def test_half_a_gang_against_the_other_half_blames_nobody() -> None:
+def test_without_a_quiet_majority_no_worker_is_suspected() -> None:
     gang = {rank: [1.5 if rank < 4 else 1.0] * 3 for rank in range(8)}
     verdict = judge(gang, LIMITS)
     assert (verdict.slow, verdict.healthy) == ({}, ())
 
 
-def test_too_few_reports_say_nothing() -> None:
+def test_too_few_reports_give_no_verdict() -> None:
     verdict = judge({0: [1.0] * 2, 1: [9.0] * 8, 2: [1.0] * 2}, LIMITS)
     assert (verdict.slow, verdict.healthy) == ({}, ())
 
@@ -82,7 +86,7 @@ def test_workers_that_differ_anyway_need_a_wider_gap() -> None:
     assert list(judge({r: [v] * 3 for r, v in enumerate([*roles, 1.5])}, LIMITS).slow) == [7]
 
 
-def test_the_row_of_reports_is_counted_as_far_as_it_goes() -> None:
+def test_all_reports_in_a_row_are_counted() -> None:
     gang = {0: [1.0, *[2.0] * 5], 1: [1.0] * 6, 2: [1.0] * 4}
     assert judge(gang, LIMITS).slow[0].reports == 5
 
@@ -117,7 +121,9 @@ def test_equal_workers_are_not_suspected(
 
 @settings(max_examples=50)
 @given(st.integers(3, 16), st.floats(1.35, 5), st.integers(0, 10**6))
-def test_a_slow_worker_among_noisy_ones_is_found(workers: int, factor: float, seed: int) -> None:
+def test_a_slow_worker_among_noisy_ones_is_suspected(
+    workers: int, factor: float, seed: int
+) -> None:
     chance = random.Random(seed)
     gang = {
         rank: [(factor if rank == 0 else 1) * chance.uniform(0.98, 1.02) for _ in range(3)]

@@ -1,0 +1,30 @@
+"""Changes of the watched gangs within one batch."""
+
+from __future__ import annotations
+
+from services.failslow.core.gangs import GangChanges
+from services.failslow.core.state import FailSlowState, GangState
+from shared.contracts.placement import JobSucceeded
+from shared.testing.decider import an_input
+from tests.services.failslow.gangs import placed
+
+SUCCEEDED = an_input(JobSucceeded(job_id="j1", tenant="acme", attempt=1), "placement")
+
+
+def test_a_single_worker_is_no_gang() -> None:
+    changes = GangChanges()
+    changes.add(FailSlowState(0), placed("j1", workers=1))
+    assert not changes
+
+
+def test_the_end_of_an_unwatched_job_is_no_change() -> None:
+    changes = GangChanges()
+    changes.add(FailSlowState(0), SUCCEEDED)
+    assert not changes
+
+
+def test_a_new_placement_of_a_watched_job_ends_and_starts_its_gang() -> None:
+    state, changes = FailSlowState(0, gangs={"j1": GangState("acme", 1, {})}), GangChanges()
+    changes.add(state, placed("j1", attempt=2))
+    assert list(changes.ended) == ["j1"]
+    assert changes.started["j1"].attempt == 2
