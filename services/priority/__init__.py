@@ -1,1 +1,1 @@
-"""Says in what order the waiting jobs of a pool should go; placement takes it as advice."""
+"""Priority: ranks the waiting jobs of a pool; placement takes the ranking as advice."""

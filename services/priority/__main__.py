@@ -1,4 +1,4 @@
-"""`python -m services.priority`"""
+"""Starts priority: `python -m services.priority`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from shared.telemetry.shell import observer, serve_metrics
 
 
 def run(settings: PrioritySettings) -> None:
-    """Serves until SIGTERM."""
+    """Serve until SIGTERM."""
     telemetry = start_telemetry("priority", settings)
     serve_metrics(telemetry, settings, "priority")
 

@@ -1,4 +1,4 @@
-"""What priority's state says of a pool in numbers, for dashboards and alerts."""
+"""Metrics of priority's state, for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shared.contracts.base import Millis
 from shared.telemetry.figures import Figure
 
 TENANTS_MOST = 50
-"""A label may not have any number of values: of more tenants those that used most are shown."""
+"""Limit of a label's values: beyond it the tenants that used most are shown."""
 
 
 def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
-    """Of one lane; nothing of a lane without a pool."""
+    """Yield the figures of one lane; none of a lane without a pool."""
     if queue.pool is None:
         return
     label = (queue.name,)
@@ -24,7 +24,7 @@ def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
     for tenant in sorted(use, key=lambda name: (-use[name], name))[:TENANTS_MOST]:
         yield Figure("berth_tenant_use_ratio", use[tenant], (*label, tenant))
         yield Figure("berth_tenant_weight_ratio", weight.get(tenant, 0.0), (*label, tenant))
-    yield Figure("berth_fairness_gap_ratio", gap(queue, use), label)
+    yield Figure("berth_fairness_gap_ratio", fairness_gap(queue, use), label)
     yield Figure("berth_policies_degraded", len(queue.degraded), label)
     is_due = bool(queue.waiting and queue.ranked_at) and pause_ms(queue, queue.pool) is not None
     age_ms = now - queue.ranked_at if is_due else 0
@@ -32,12 +32,13 @@ def figures(queue: Queue, now: Millis) -> Iterator[Figure]:
 
 
 def shares(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Return each amount over their sum."""
     total = sum(amounts.values())
     return {name: amount / total if total else 0.0 for name, amount in amounts.items()}
 
 
-def gap(queue: Queue, use: Mapping[str, float]) -> float:
-    """How far a tenant is above its fair part, among those that have jobs here now."""
+def fairness_gap(queue: Queue, use: Mapping[str, float]) -> float:
+    """Return the greatest excess of a tenant's use over its fair share, among those with jobs."""
     active = {job.tenant for job in queue.jobs.values()}
     weight = shares({name: queue.weights.get(name, 1.0) for name in active})
     used = shares({name: use.get(name, 0.0) for name in active})

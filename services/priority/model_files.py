@@ -1,4 +1,4 @@
-"""The learned policies of a folder, each looked over; a bad one is kept with what is wrong."""
+"""Reads the learned policies of a folder; a bad one is kept as its error."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ log = logging.getLogger(__name__)
 
 
 def read_models(folder: Path) -> dict[str, LearnedModel | BadModel]:
-    """By name. A service without models is as good as its base policies; it starts all the same."""
-    found: dict[str, LearnedModel | BadModel] = {}
+    """Return the models by name; without any, the base policies rank."""
+    models: dict[str, LearnedModel | BadModel] = {}
     for path in sorted(folder.glob("*.onnx")):
-        found[path.stem] = model = read_model(path)
+        models[path.stem] = model = read_model(path)
         if isinstance(model, BadModel):
-            log.warning("model is bad", extra={"model": path.stem, "reason": str(model)})
-    return found
+            log.warning("bad model", extra={"model": path.stem, "reason": str(model)})
+    return models
 
 
 def read_model(path: Path) -> LearnedModel | BadModel:

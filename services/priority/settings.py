@@ -1,4 +1,4 @@
-"""What priority is told at its start."""
+"""Settings of priority."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHIPPED = Path(__file__).parent / "models"
 
 
 class PrioritySettings(Settings):
-    """Policies come with the pool's settings, from the access ledger."""
+    """`BERTH_` variables of this service; policies are settings of the pool."""
 
     models: Path = Field(
         default=SHIPPED, description="Folder of learned policies: <name>.onnx and <name>.json"

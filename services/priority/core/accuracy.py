@@ -1,4 +1,4 @@
-"""How far the predictor is off, job by job as they end; old ones fade."""
+"""Error of the run-time predictor over the jobs that ended; old ones fade."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FADE = 1000.0
 
 @dataclass(slots=True)
 class Accuracy:
-    """Faded sums over jobs that ended: of their errors, and how many they were."""
+    """Faded sums over jobs that ended: their errors, and their number."""
 
     samples: int = 0
     weight: float = 0.0
@@ -19,18 +19,18 @@ class Accuracy:
     bias: float = 0.0
     inside: float = 0.0
 
-    def note(self, p10_s: float, p50_s: float, p90_s: float, ran_s: float) -> None:
-        """What was expected of a job at its entry, and how long it ran."""
-        off = math.log10(max(p50_s, 1.0) / max(ran_s, 1.0))
+    def add(self, p10_s: float, p50_s: float, p90_s: float, ran_s: float) -> None:
+        """Add a job: the quantiles at its entry, and its run time."""
+        error = math.log10(max(p50_s, 1.0) / max(ran_s, 1.0))
         keep = 1.0 - 1.0 / FADE
         self.samples += 1
         self.weight = self.weight * keep + 1.0
-        self.error = self.error * keep + abs(off)
-        self.bias = self.bias * keep + off
+        self.error = self.error * keep + abs(error)
+        self.bias = self.bias * keep + error
         self.inside = self.inside * keep + (1.0 if p10_s <= ran_s <= p90_s else 0.0)
 
     def terms(self) -> dict[str, float]:
-        """Mean of |log10(p50 / truth)|, its mean with sign, and the share within p10 and p90."""
+        """Return the mean of |log10(p50 / truth)|, the bias, and the share within p10 and p90."""
         if not self.samples:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""One batch of inputs becomes one note: what it does to the queue, in input order."""
+"""Combines one batch of inputs into one event: its effect on the queue, in input order."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ ENDS = JobSucceeded | JobFailed | JobCancelled
 
 @dataclass(slots=True)
 class QueueChanges:
-    """The note in the making, laid over the state: a batch may start and stop a job many times."""
+    """The event under construction, laid over the state: a batch may restart a job many times."""
 
     entered: dict[str, QueueEntry] = field(default_factory=dict)
     running: dict[str, Running] = field(default_factory=dict)
     idle: dict[str, None] = field(default_factory=dict)
-    """Jobs that held GPUs and do not any more."""
+    """Jobs that held GPUs and no longer do."""
     started: dict[str, int] = field(default_factory=dict)
     stopped: dict[str, Stopped] = field(default_factory=dict)
     finished: dict[str, Finished] = field(default_factory=dict)
@@ -67,43 +67,50 @@ class QueueChanges:
             or self.nodes
         )
 
-    def note(self, name: str) -> QueueChanged:
+    def to_event(self, pool_name: str) -> QueueChanged:
         return construct(
             QueueChanged,
-            pool=name,
+            pool=pool_name,
             entered=tuple(self.entered.values()),
             running=tuple(self.running.values()),
             requeued=tuple(self.requeued),
             parked=tuple(self.parked),
             left=tuple(self.left),
-            usage=tuple(construct(UsageDelta, tenant=t, gpu_s=v) for t, v in self.usage.items()),
+            usage=tuple(
+                construct(UsageDelta, tenant=tenant, gpu_s=gpu_s)
+                for tenant, gpu_s in self.usage.items()
+            ),
             started=tuple(
                 construct(Started, job_id=job, at=at) for job, at in self.started.items()
             ),
             stopped=tuple(self.stopped.values()),
             finished=tuple(self.finished.values()),
-            nodes=tuple(NodeGpus(node_id=n, gpus=g) for n, g in self.nodes.items()),
+            nodes=tuple(
+                NodeGpus(node_id=node_id, gpus=gpus) for node_id, gpus in self.nodes.items()
+            ),
         )
 
 
-def note(state: Queue, changes: QueueChanges, item: Input, message: Event) -> None:
+def add_input(state: Queue, changes: QueueChanges, item: Input, message: Event) -> None:
+    """Add one event of admission or placement."""
     match message:
         case JobAdmitted():
             changes.entered[message.job_id] = entry_of(message, item.traceparent)
         case JobEnqueued(job_id=job_id, attempt=attempt) if attempt > 1:
-            wait_again(changes, job_id)
+            requeue(changes, job_id)
         case JobSucceeded() | JobFailed() | JobCancelled():
             if item.source == "placement":
-                end(state, changes, item.at, message)
+                end_job(state, changes, item.at, message)
         case NodeJoined(node_id=node_id, gpus=gpus):
             changes.nodes[node_id] = gpus
         case NodeLost(node_id=node_id):
             changes.nodes[node_id] = 0
         case _:
-            note_run(state, changes, item.at, message)
+            add_run_event(state, changes, item.at, message)
 
 
-def note_run(state: Queue, changes: QueueChanges, at: int, message: Event) -> None:
+def add_run_event(state: Queue, changes: QueueChanges, at: int, message: Event) -> None:
+    """Add an event of a job's run."""
     match message:
         case JobPlaced():
             changes.running[message.job_id] = running_of(message, at)
@@ -113,14 +120,14 @@ def note_run(state: Queue, changes: QueueChanges, at: int, message: Event) -> No
         case JobStarted(job_id=job_id):
             changes.started[job_id] = at
         case JobPreempted(job_id=job_id) | JobMigrated(job_id=job_id) | JobResized(job_id=job_id):
-            cut_short(state, changes, job_id, at)
+            stop_run(state, changes, job_id, at)
         case JobRequeued(job_id=job_id):
-            cut_short(state, changes, job_id, at, saves=False)
-            stop_counting(state, changes, job_id, at)
-            wait_again(changes, job_id)
+            stop_run(state, changes, job_id, at, saves=False)
+            release_gpus(state, changes, job_id, at)
+            requeue(changes, job_id)
         case JobAttemptFailed(job_id=job_id):
-            cut_short(state, changes, job_id, at, saves=False)
-            stop_counting(state, changes, job_id, at)
+            stop_run(state, changes, job_id, at, saves=False)
+            release_gpus(state, changes, job_id, at)
             changes.requeued.pop(job_id, None)
             changes.parked[job_id] = None
 
@@ -151,19 +158,21 @@ def entry_of(message: JobAdmitted, traceparent: str) -> QueueEntry:
 
 
 def running_of(message: JobPlaced, at: int) -> Running:
-    gpus = sum(len(lease.gpus) * lease.gpu_milli for lease in message.allocations) / 1000
-    return construct(Running, job_id=message.job_id, tenant=message.tenant, gpus=gpus, since=at)
+    milli = sum(len(allocation.gpus) * allocation.gpu_milli for allocation in message.allocations)
+    return construct(
+        Running, job_id=message.job_id, tenant=message.tenant, gpus=milli / 1000, since=at
+    )
 
 
-def wait_again(changes: QueueChanges, job_id: str) -> None:
+def requeue(changes: QueueChanges, job_id: str) -> None:
     changes.parked.pop(job_id, None)
     changes.requeued[job_id] = None
 
 
-def end(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
+def end_job(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
     job_id = message.job_id
     worked_ms = work_ms(state, changes, job_id, at)
-    kept = tally_of(state, changes, job_id).kept_ms
+    kept = stops_of(state, changes, job_id).kept_ms
     if worked_ms:
         changes.finished[job_id] = construct(
             Finished,
@@ -171,23 +180,23 @@ def end(state: Queue, changes: QueueChanges, at: int, message: ENDS) -> None:
             ran_s=(kept + worked_ms) / 1000 * state.time_scale,
             succeeded=isinstance(message, JobSucceeded),
         )
-    stop_counting(state, changes, job_id, at)
+    release_gpus(state, changes, job_id, at)
     changes.started.pop(job_id, None)
     changes.requeued.pop(job_id, None)
     changes.left[job_id] = None
 
 
-def stop_counting(state: Queue, changes: QueueChanges, job_id: str, at: int) -> None:
-    """The job holds no GPUs any more: what it used is charged to its tenant."""
-    run = changes.running.pop(job_id, None) or run_in(state, changes, job_id)
+def release_gpus(state: Queue, changes: QueueChanges, job_id: str, at: int) -> None:
+    """Charge the GPU-seconds of a job that no longer holds GPUs to its tenant."""
+    run = changes.running.pop(job_id, None) or current_run(state, changes, job_id)
     changes.idle[job_id] = None
     if run is not None:
         used = run.gpus * max(0, at - run.since) / 1000
         changes.usage[run.tenant] = changes.usage.get(run.tenant, 0.0) + used
 
 
-def run_in(state: Queue, changes: QueueChanges, job_id: str) -> Running | None:
-    """The run that the state knows, unless this batch has ended it."""
+def current_run(state: Queue, changes: QueueChanges, job_id: str) -> Running | None:
+    """Return the run in the state, unless this batch has ended it."""
     job = state.jobs.get(job_id)
     if job is None or job.phase != "running" or job_id in changes.idle:
         return None
@@ -196,21 +205,22 @@ def run_in(state: Queue, changes: QueueChanges, job_id: str) -> Running | None:
     return construct(Running, job_id=job_id, tenant=job.tenant, gpus=gpus, since=since)
 
 
-def cut_short(
-    state: Queue, changes: QueueChanges, job_id: str, at: int, saves: bool = True
-) -> None:
-    """A stopped job keeps its work up to its last checkpoint, a program that failed nothing."""
-    go = go_of(state, changes, job_id)
-    if not go:
+def stop_run(state: Queue, changes: QueueChanges, job_id: str, at: int, saves: bool = True) -> None:
+    """End the running attempt.
+
+    A stopped job keeps its work up to its last checkpoint, a program that failed keeps nothing.
+    """
+    started_at = started_at_of(state, changes, job_id)
+    if not started_at:
         return
-    before = tally_of(state, changes, job_id)
-    entry = entry_in(state, changes, job_id)
+    before = stops_of(state, changes, job_id)
+    entry = find_entry(state, changes, job_id)
     worked = work_ms(state, changes, job_id, at)
     saved = kept_ms(entry, worked, state.time_scale) if entry and saves else 0
     changes.stopped[job_id] = construct(
         Stopped,
         job_id=job_id,
-        ran_ms=before.ran_ms + max(0, at - go),
+        ran_ms=before.ran_ms + max(0, at - started_at),
         kept_ms=before.kept_ms + saved,
         restarts=before.restarts + saves,
     )
@@ -218,18 +228,18 @@ def cut_short(
 
 
 def work_ms(state: Queue, changes: QueueChanges, job_id: str, at: int) -> int:
-    """Wall ms of useful work since the go: a start after a stop first pays its cost."""
-    go = go_of(state, changes, job_id)
-    if not go:
+    """Return wall ms of useful work since the start: one after a stop first pays its cost."""
+    started_at = started_at_of(state, changes, job_id)
+    if not started_at:
         return 0
-    entry = entry_in(state, changes, job_id)
-    resumes = tally_of(state, changes, job_id).restarts > 0
+    entry = find_entry(state, changes, job_id)
+    resumes = stops_of(state, changes, job_id).restarts > 0
     cost = wall_ms(entry.restart_s, state.time_scale) if entry and resumes else 0
-    return max(0, at - go - cost)
+    return max(0, at - started_at - cost)
 
 
-def go_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
-    """ms of the go of the attempt that works now; 0: none does."""
+def started_at_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
+    """Return when the attempt that works now was started, ms; 0: none does."""
     if job_id in changes.started:
         return changes.started[job_id]
     if job_id in changes.stopped or job_id in changes.running or job_id in changes.idle:
@@ -238,8 +248,8 @@ def go_of(state: Queue, changes: QueueChanges, job_id: str) -> int:
     return int(state.table.get(job.row, "go_ms")) if job else 0
 
 
-def tally_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
-    """What the job has to show of its earlier attempts."""
+def stops_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
+    """Return the totals of the job's earlier attempts."""
     if job_id in changes.stopped:
         return changes.stopped[job_id]
     job = state.jobs.get(job_id)
@@ -248,7 +258,7 @@ def tally_of(state: Queue, changes: QueueChanges, job_id: str) -> Stopped:
     return construct(Stopped, job_id=job_id, ran_ms=ran, kept_ms=kept, restarts=restarts)
 
 
-def entry_in(state: Queue, changes: QueueChanges, job_id: str) -> QueueEntry | None:
+def find_entry(state: Queue, changes: QueueChanges, job_id: str) -> QueueEntry | None:
     if job_id in changes.entered:
         return changes.entered[job_id]
     job = state.jobs.get(job_id)

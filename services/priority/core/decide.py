@@ -1,31 +1,30 @@
-"""Priority's decider: it notes who waits and says, as often as the pool asks, who goes first."""
+"""Priority's decider: records changes of the queue, and ranks it as often as the pool asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from services.priority.core.changes import QueueChanges, note
-from services.priority.core.folding import apply_changes
+from services.priority.core.changes import QueueChanges, add_input
+from services.priority.core.evolve import evolve
 from services.priority.core.learned import LearnedModels
 from services.priority.core.policies import order_survives_departures
-from services.priority.core.ranking import fold_ranking, key_of, rank
+from services.priority.core.ranking import rank
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
-from shared.contracts.ranking import QueueChanged
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 HEAD_MS = 250
 """A changed queue is ranked sooner than the pool's `rank_ms` when the job that led it is gone."""
 REFRESH_MS = 5000
-"""An unchanged queue is ranked again: placement ignores ranks older than 10 s. Wall ms. It does not
-where every change is ranked at once (`rank_ms` 0): an order that holds is not said again there."""
+"""Wall ms after which an unchanged queue is ranked again: placement ignores ranks older than 10 s.
+With `rank_ms` 0 every change is ranked at once, and an order that holds is not repeated."""
 
 
 class Priority:
-    """One pool's order; see `Decider`. `models`: the learned policies, by name."""
+    """Decides the order of one pool; see `Decider`. `models`: the learned policies, by name."""
 
     ledger = "priority"
     consumed_events = CONSUMED_EVENTS["priority"]
@@ -45,23 +44,14 @@ class Priority:
             elif isinstance(message, Undecodable):
                 yield item.decision(message.rejection())
             elif isinstance(message, Event):
-                note(state, changes, item, message)
+                add_input(state, changes, item, message)
         if changes:
-            yield Decision(changes.note(state.name))
+            yield Decision(changes.to_event(state.name))
         if rank_due(state, now):
             yield from rank(state, self._models, now)
 
     def evolve(self, state: Queue, fact: Fact) -> None:
-        match fact.event:
-            case QueueChanged() as event:
-                apply_changes(state, event, fact.at)
-            case PoolConfigured() as pool:
-                configure(state, pool)
-            case TenantNoted(tenant=tenant, weight=weight):
-                state.weights[tenant] = weight
-                state.dirty = True
-            case event:
-                fold_ranking(state, event, fact.at)
+        evolve(state, fact)
 
     def next_wake(self, state: Queue) -> int | None:
         if not state.waiting or state.pool is None:
@@ -71,7 +61,7 @@ class Priority:
 
 
 def pause_ms(state: Queue, pool: PoolConfigured) -> int | None:
-    """From one ranking to the next; None: the last one holds until the line changes."""
+    """Return the time to the next ranking; None while the last one holds until a change."""
     if not state.dirty:
         return None if pool.rank_ms == 0 and order_survives_departures(pool) else REFRESH_MS
     return pool.rank_ms if state.head in state.waiting else min(HEAD_MS, pool.rank_ms)
@@ -85,6 +75,7 @@ def rank_due(state: Queue, now: int) -> bool:
 
 
 def restate(state: Queue, item: Input) -> Iterator[Decision]:
+    """Copy what changed in `access` into the own ledger."""
     match item.message:
         case PoolConfigured(partition=partition) as pool:
             if partition == state.partition and pool != state.pool:
@@ -92,11 +83,3 @@ def restate(state: Queue, item: Input) -> Iterator[Decision]:
         case TenantRegistered(tenant=tenant, weight=weight):
             if state.weights.get(tenant) != weight:
                 yield item.decision(TenantNoted(tenant=tenant, weight=weight))
-
-
-def configure(state: Queue, pool: PoolConfigured) -> None:
-    """A policy that nobody asks for any more is not degraded."""
-    state.pool = pool
-    state.dirty = True
-    asked = {key_of(name, shadow=True) for name in pool.shadows} | {pool.learned}
-    state.degraded = {name: why for name, why in state.degraded.items() if name in asked}

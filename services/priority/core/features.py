@@ -1,9 +1,8 @@
-"""What a learned policy sees of each job and of its pool; `simulator.kernel` has scalar twins.
+"""Features of each job and of its pool for learned policies; `simulator.kernel` has scalar twins.
 
 Everything is a logarithm on a scale of about one. A job's base is -(ln gittins + ln rest)/2 -
-ln GPUs: what the network adds is learnt. The context are means over all waiting and all running
-jobs, so the scores do not depend on the order in which jobs are listed, and follow them when they
-are listed otherwise (a deep set).
+ln GPUs; the network learns what to add. The context is means over all waiting and all running
+jobs, so the scores do not depend on the order in which jobs are listed (a deep set).
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from numpy.typing import NDArray
 
 from services.priority.core import expected
 from services.priority.core.feature_cache import STALE, FeatureCache
-from services.priority.core.history import BINS, VALUES, bin_start_s, fill_prior
-from services.priority.core.queue_view import QueueView
+from services.priority.core.history import BINS, VALUES, Floats, bin_start_s, fill_prior
+from services.priority.core.queue_view import NO_ROWS, QueueView
 from services.priority.core.schema import FeatureSchema
-from services.priority.core.table import Floats
 
 SCHEMA = FeatureSchema(
     name="berth-queue-1",
@@ -36,12 +34,12 @@ SCHEMA = FeatureSchema(
 )
 LEAST_GPUS = 0.01
 CONTEXT_S = 3600.0
-"""Cluster s for which the context holds. It bears on the scores of all jobs alike: looked at anew
-at every ranking it would have jobs overtake each other, and stop each other, at every change."""
+"""Cluster s for which the context holds. It affects the scores of all jobs: computed anew at every
+ranking it would have jobs overtake each other, and stop each other, at every change."""
 _LEVELS = np.array([bin_start_s(b) for b in range(BINS)], np.float64)
 _EDGES = _LEVELS[1:]
-NOBODY = np.zeros(0, np.intp)
-Seen: TypeAlias = tuple[NDArray[np.float32], Floats]
+FeatureRows: TypeAlias = tuple[NDArray[np.float32], Floats]
+"""Features [n, F], and ln(Gittins rank times GPUs) / 10, [n]."""
 _PRIOR = np.zeros(BINS)
 fill_prior(_PRIOR)
 
@@ -49,14 +47,14 @@ fill_prior(_PRIOR)
 def compute_features(
     view: QueueView, by_history: bool = True
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """float32 [n, 8] and [4], in the order of `SCHEMA`; all finite.
+    """Return float32 [n, 8] and [4], in the order of `SCHEMA`; all finite.
 
-    Without history a job's run time is as likely as any up to what its user said at most.
+    Without history every run time up to the user's limit is equally likely.
     """
     if view.feature_cache is None:
-        columns, service = seen(view, by_history)
+        columns, service = feature_rows(view, by_history)
     else:
-        columns, service = seen_lately(view, view.feature_cache, by_history)
+        columns, service = cached_rows(view, view.feature_cache, by_history)
     w = view.waiting
     gpus = np.maximum(view.gpus[:w], LEAST_GPUS)
     context = (
@@ -68,37 +66,37 @@ def compute_features(
     return columns, np.array(context, np.float32)
 
 
-def seen_lately(view: QueueView, feature_cache: FeatureCache, by_history: bool) -> Seen:
-    """As `seen`: rows that changed, or serve in another bin than they did, are looked at anew."""
-    by = (view.capacity_gpus, view.time_scale, by_history)
-    feature_cache.begin(by, view.rows_most, len(SCHEMA.columns))
+def cached_rows(view: QueueView, cache: FeatureCache, by_history: bool) -> FeatureRows:
+    """As `feature_rows`, computing only rows that changed or serve in another bin than they did."""
+    key = (view.capacity_gpus, view.time_scale, by_history)
+    cache.begin(key, view.rows_most, len(SCHEMA.columns))
     waiting, holding = view.rows[: view.waiting], view.rows[view.waiting :]
     part = view.part(
-        waiting[feature_cache.marks[waiting] == STALE],
-        holding[feature_cache.marks[holding] != marks_of(view.part(NOBODY, holding))],
+        waiting[cache.marks[waiting] == STALE],
+        holding[cache.marks[holding] != marks_of(view.part(NO_ROWS, holding))],
     )
     if len(part.rows):
-        feature_cache.columns[part.rows], feature_cache.service[part.rows] = seen(part, by_history)
-        # Of whom history was not asked every moment counts.
-        feature_cache.marks[part.rows] = np.where(part.mean_s > 0.0, marks_of(part), STALE)
-    columns = feature_cache.columns[view.rows]
+        cache.columns[part.rows], cache.service[part.rows] = feature_rows(part, by_history)
+        # Without an estimate of history the features change at every moment.
+        cache.marks[part.rows] = np.where(part.mean_s > 0.0, marks_of(part), STALE)
+    columns = cache.columns[view.rows]
     columns[:, SCHEMA.columns.index("running")] = view.running
-    return columns, feature_cache.service[view.rows]
+    return columns, cache.service[view.rows]
 
 
 def marks_of(view: QueueView) -> NDArray[np.int8]:
-    """[n] the bin of a job's service; of one that does not work -1 - the bin."""
+    """Return the bin of each job's service, [n]; -1 - the bin if the job does not work."""
     bins = np.searchsorted(_EDGES, view.attained_s, side="right").astype(np.int8)
     return np.where(view.since_go_s > 0, bins, ~bins)
 
 
-def seen(view: QueueView, by_history: bool) -> Seen:
-    """[n, 8], and ln(Gittins rank, times GPUs) / 10, [n]."""
+def feature_rows(view: QueueView, by_history: bool) -> FeatureRows:
+    """Compute the features of all jobs of a view."""
     gpus = np.maximum(view.gpus, LEAST_GPUS)
     capacity = max(view.capacity_gpus, 1.0)
-    expects = of_history(view) if by_history else of_limits(view)
-    gittins = np.log(expects.gittins_s + 1.0)
-    left = np.log(expects.left_s + 1.0)
+    beliefs = history_beliefs(view) if by_history else limit_beliefs(view)
+    gittins = np.log(beliefs.gittins_s + 1.0)
+    left = np.log(beliefs.left_s + 1.0)
     level = _LEVELS[np.searchsorted(_EDGES, view.attained_s, side="right")]
     columns = (
         gittins / 10.0,
@@ -106,7 +104,7 @@ def seen(view: QueueView, by_history: bool) -> Seen:
         np.log(gpus) / 5.0,
         np.log(gpus / capacity) / 5.0,
         np.log(level + 60.0) / 10.0,
-        np.log(np.maximum(expects.p90_s, 1.0) / np.maximum(expects.p10_s, 1.0)) / 10.0,
+        np.log(np.maximum(beliefs.p90_s, 1.0) / np.maximum(beliefs.p10_s, 1.0)) / 10.0,
         np.log(view.restarts + 1.0),
         view.running.astype(np.float64),
     )
@@ -114,7 +112,7 @@ def seen(view: QueueView, by_history: bool) -> Seen:
 
 
 class RuntimeBeliefs(NamedTuple):
-    """What is believed of each job, [n] each."""
+    """Beliefs about the run time of each job, [n] each."""
 
     gittins_s: Floats
     left_s: Floats
@@ -122,11 +120,11 @@ class RuntimeBeliefs(NamedTuple):
     p90_s: Floats
 
 
-def of_history(view: QueueView) -> RuntimeBeliefs:
+def history_beliefs(view: QueueView) -> RuntimeBeliefs:
     return RuntimeBeliefs(expected.gittins_s(view), expected.left_s(view), view.p10_s, view.p90_s)
 
 
-def of_limits(view: QueueView) -> RuntimeBeliefs:
+def limit_beliefs(view: QueueView) -> RuntimeBeliefs:
     """Beliefs by the prior cut at the walltime; a job that outlived it ends in its present bin."""
     at = np.searchsorted(_EDGES, view.attained_s, side="right")
     limit = np.searchsorted(_EDGES, view.walltime_s, side="right")
@@ -134,13 +132,13 @@ def of_limits(view: QueueView) -> RuntimeBeliefs:
     kinds, which = np.unique(np.maximum(at, limit) * BINS + at, return_inverse=True)
     most, attained_s = kinds // BINS, _LEVELS[kinds % BINS]
     p = np.where(np.arange(BINS) <= most[:, None], _PRIOR, 0.0)
-    seen = np.add.accumulate(p, axis=1)
-    found = (
+    ended = np.add.accumulate(p, axis=1)
+    beliefs = (
         expected.gittins(p, attained_s),
         expected.mean_left(p, attained_s),
-        *(VALUES[np.argmax(seen >= q * seen[:, -1:], axis=1)] for q in (0.1, 0.9)),
+        *(VALUES[np.argmax(ended >= q * ended[:, -1:], axis=1)] for q in (0.1, 0.9)),
     )
-    return RuntimeBeliefs(*(each[which] for each in found))
+    return RuntimeBeliefs(*(values[which] for values in beliefs))
 
 
 def mean(values: Floats) -> float:

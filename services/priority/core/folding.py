@@ -1,4 +1,4 @@
-"""A note of the ledger, folded into the state."""
+"""Applies a `QueueChanged` of the own ledger to the state."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ PHASES: dict[JobPhase, int] = {"waiting": WAITING, "running": RUNNING, "parked":
 
 
 def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
-    """What ended is learnt before what entered is estimated: at one instant both may happen."""
-    news = state.dirty or changes_order(state, event)
+    """Learn from jobs that ended before estimating those that entered: both may come at once."""
+    dirty = state.dirty or changes_order(state, event)
     for end in event.finished:
         learn(state, event, end)
     for node in event.nodes:
-        note_node(state, node)
+        set_node_gpus(state, node)
     for entry in event.entered:
         enter(state, entry)
-    fold_runs(state, event)
-    fold_places(state, event)
+    apply_runs(state, event)
+    apply_phases(state, event)
     for delta in event.usage:
         usage = state.usage.setdefault(delta.tenant, DecayedUsage())
         usage.add(delta.gpu_s, at, state.half_life_wall_s)
-    state.dirty = news
+    state.dirty = dirty
 
 
-def fold_runs(state: Queue, event: QueueChanged) -> None:
+def apply_runs(state: Queue, event: QueueChanged) -> None:
     """A stop belongs to the run before: a batch may stop a job and start it again."""
     for stop in event.stopped:
-        cut(state, stop)
+        stop_job(state, stop)
     for run in event.running:
-        hold(state, run)
-    for go in event.started:
-        if (job := state.jobs.get(go.job_id)) and job.phase == "running":
-            state.table.put(job.row, go_ms=go.at)
+        hold_gpus(state, run)
+    for start in event.started:
+        if (job := state.jobs.get(start.job_id)) and job.phase == "running":
+            state.table.put(job.row, go_ms=start.at)
 
 
-def fold_places(state: Queue, event: QueueChanged) -> None:
+def apply_phases(state: Queue, event: QueueChanged) -> None:
     for job_id in event.requeued:
         requeue(state, job_id)
     for job_id in event.parked:
@@ -62,8 +62,8 @@ def fold_places(state: Queue, event: QueueChanged) -> None:
         leave(state, job_id)
 
 
-def note_node(state: Queue, node: NodeGpus) -> None:
-    """What a network was told of the pool is no longer so."""
+def set_node_gpus(state: Queue, node: NodeGpus) -> None:
+    """Set the GPUs of a node; the context of networks is stale then."""
     state.context = ()
     if node.gpus:
         state.nodes[node.node_id] = node.gpus
@@ -72,16 +72,21 @@ def note_node(state: Queue, node: NodeGpus) -> None:
 
 
 def changes_order(state: Queue, event: QueueChanged) -> bool:
-    """A go or a stop on the way moves no score by itself, and who leaves may leave a line behind
-    that is in order as it was said."""
+    """Return whether the ranking may differ.
+
+    A start or a stop alone changes no score, and without a job that leaves the last ranking may
+    still hold.
+    """
     if event.entered or event.requeued or event.nodes:
         return True
     return bool(event.running or event.parked or event.left) and not only_shrinks(state)
 
 
 def only_shrinks(state: Queue) -> bool:
-    """The last ranking names the whole line, and nobody's score depends on anybody else: without
-    those who leave it is the ranking of those who stay."""
+    """Return whether the last ranking, without the jobs that leave, is the ranking of the rest.
+
+    It is if it names all waiting jobs and no score depends on other jobs.
+    """
     pool = state.pool
     return (
         pool is not None and order_survives_departures(pool) and len(state.waiting) <= RANKED_MOST
@@ -89,12 +94,12 @@ def only_shrinks(state: Queue) -> bool:
 
 
 def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
-    """Whatever ended it: policies ask how long GPUs will be held."""
+    """Learn a run time whatever ended the job: policies estimate how long GPUs will be held."""
     job = state.jobs.get(end.job_id)
     entry = job.entry if job else None
     if job is not None and entry is not None:
         p10_s, p50_s, p90_s = (state.table.get(job.row, q) for q in ("p10_s", "p50_s", "p90_s"))
-        state.accuracy.note(p10_s, p50_s, p90_s, end.ran_s)
+        state.accuracy.add(p10_s, p50_s, p90_s, end.ran_s)
     else:
         entry = next((e for e in event.entered if e.job_id == end.job_id), None)
     if entry is not None:
@@ -102,7 +107,7 @@ def learn(state: Queue, event: QueueChanged, end: Finished) -> None:
 
 
 def enter(state: Queue, entry: QueueEntry) -> None:
-    """Two ledgers have no order between them: placement may have spoken of the job first."""
+    """Add a job, unless its end came first: two ledgers have no order between them."""
     if entry.job_id in state.gone_early:
         state.gone_early.discard(entry.job_id)
         return
@@ -113,14 +118,14 @@ def enter(state: Queue, entry: QueueEntry) -> None:
         job = PoolJob(entry, "waiting", entry.tenant, state.table.add(entry.job_id))
         state.jobs[entry.job_id] = job
     job.entry = entry
-    fill(state, job.row, entry)
-    move(state, entry.job_id, job, job.phase)
+    fill_row(state, job.row, entry)
+    set_phase(state, entry.job_id, job, job.phase)
 
 
-def fill(state: Queue, row: int, entry: QueueEntry) -> None:
-    expected = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
+def fill_row(state: Queue, row: int, entry: QueueEntry) -> None:
+    estimate = state.history.estimate(entry.tenant, entry.user, entry.name, entry.gpus)
     table = state.table
-    table.distribution[row] = expected.p
+    table.distribution[row] = estimate.p
     table.put(
         row,
         submit_ms=entry.submitted_at,
@@ -133,26 +138,28 @@ def fill(state: Queue, row: int, entry: QueueEntry) -> None:
         checkpoint_interval_s=entry.checkpoint_interval_s or math.inf,
         walltime_s=math.nan if entry.walltime_s is None else entry.walltime_s,
         duration_s=math.nan if entry.duration_s is None else entry.duration_s,
-        p10_s=expected.p10_s,
-        p50_s=expected.p50_s,
-        p90_s=expected.p90_s,
-        mean_s=expected.mean_s,
-        samples=expected.samples,
-        left_s=expected.mean_s,
-        gittins_s=expected.gittins_s,
+        p10_s=estimate.p10_s,
+        p50_s=estimate.p50_s,
+        p90_s=estimate.p90_s,
+        mean_s=estimate.mean_s,
+        samples=estimate.samples,
+        left_s=estimate.mean_s,
+        gittins_s=estimate.gittins_s,
     )
     if table.get(row, "kept_ms"):
-        expect(state, row)
+        estimate_rest(state, row)
 
 
-def expect(state: Queue, row: int) -> None:
-    """What history says of a job that goes on from what it kept."""
-    p = state.table.distribution[row].tolist()
+def estimate_rest(state: Queue, row: int) -> None:
+    """Estimate the rest of a job that goes on from its last checkpoint."""
+    chances = state.table.distribution[row].tolist()
     kept_s = state.table.get(row, "kept_ms") / 1000.0 * state.time_scale
-    state.table.put(row, left_s=mean_left_of(p, kept_s), gittins_s=gittins_of(p, kept_s))
+    state.table.put(
+        row, left_s=mean_left_of(chances, kept_s), gittins_s=gittins_of(chances, kept_s)
+    )
 
 
-def cut(state: Queue, stop: Stopped) -> None:
+def stop_job(state: Queue, stop: Stopped) -> None:
     job = state.jobs.get(stop.job_id)
     if job is None:
         return
@@ -161,10 +168,10 @@ def cut(state: Queue, stop: Stopped) -> None:
         job.row, kept_ms=stop.kept_ms, ran_ms=stop.ran_ms, restarts=stop.restarts, go_ms=0
     )
     if job.entry is not None:
-        expect(state, job.row)
+        estimate_rest(state, job.row)
 
 
-def hold(state: Queue, run: Running) -> None:
+def hold_gpus(state: Queue, run: Running) -> None:
     job = state.jobs.get(run.job_id)
     if job is None:
         job = state.jobs[run.job_id] = PoolJob(
@@ -173,21 +180,21 @@ def hold(state: Queue, run: Running) -> None:
         state.table.put(job.row, tenant=state.number_of(run.tenant))
     job.tenant = run.tenant
     state.table.put(job.row, held_gpus=run.gpus, since_ms=run.since, go_ms=0)
-    move(state, run.job_id, job, "running")
+    set_phase(state, run.job_id, job, "running")
 
 
 def requeue(state: Queue, job_id: str) -> None:
     if job := state.jobs.get(job_id):
-        move(state, job_id, job, "waiting")
+        set_phase(state, job_id, job, "waiting")
 
 
 def park(state: Queue, job_id: str) -> None:
     if job := state.jobs.get(job_id):
-        move(state, job_id, job, "parked")
+        set_phase(state, job_id, job, "parked")
 
 
-def move(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
-    """Policies see a job once its entry is known."""
+def set_phase(state: Queue, job_id: str, job: PoolJob, phase: JobPhase) -> None:
+    """Change a job's phase; policies see it only once its entry is known."""
     job.phase = phase
     state.order_cache.mark(job_id)
     if phase != "running":

@@ -1,12 +1,13 @@
-"""How long a job will run, learnt from the jobs that ended: a distribution, not a number.
+"""Distributions of run times, learnt from the jobs that ended.
 
-Run times are counted in logarithmic bins, per group of jobs alike (all; the same GPUs; tenant;
-user; name), old samples fading. A new job's distribution shrinks each group's counts towards that
-of the wider group (a chain of Dirichlet posteriors), so a user without history gets what is known
-of the tenant. From it follow quantiles, the expected rest of a job that has run for a while, and
-its Gittins rank (card tiresias; Gittins 1989): the least expected service per chance of an end.
+Run times are counted in logarithmic bins, per group of similar jobs (all; the same GPUs; tenant;
+user; name), and old samples fade. A new job's distribution shrinks each group's counts towards
+that of the wider group (a chain of Dirichlet posteriors), so a user without history gets the
+distribution of the tenant. From it follow quantiles, the expected rest of a job that has run for a
+while, and its Gittins rank (card tiresias; Gittins 1989): the least expected service per chance of
+an end.
 
-The functions are scalars and arrays only: the compiled kernel of the simulator runs these lines.
+The functions use scalars and arrays only: the simulator's kernel compiles them.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ TRUST = (20.0, 45.0, 200.0, 50.0, 9.0, 3.0, 15.0, 40.0)
 """Samples that the wider group's distribution is worth beside the level's own counts."""
 
 VALUES: Floats = np.asarray(2.0 ** ((np.arange(BINS) + 0.5) / PER_OCTAVE), np.float64)
-"""A run time that stands for its bin, in s."""
+"""Run time that represents each bin, in s."""
 
 
 def bin_of(run_s: float) -> int:
-    """The bin of a run time in s."""
+    """Return the bin of a run time in s."""
     if run_s <= 1.0:
         return 0
     return min(BINS - 1, int(math.log2(run_s) * PER_OCTAVE))
 
 
 def add_sample(counts: Floats, at: int, fade: float) -> None:
-    """One more run time in that bin; `counts` [BINS] fades and is smoothed over the neighbours."""
+    """Add a run time to the bin `at` of `counts` [BINS] and its neighbours; old ones fade."""
     keep = 1.0 - 1.0 / fade
     for b in range(BINS):
         counts[b] *= keep
@@ -59,7 +60,7 @@ def add_sample(counts: Floats, at: int, fade: float) -> None:
 def shrink(counts: Floats, trust: float, p: Floats) -> None:
     """Turn the wider group's distribution `p` [BINS] into that of this group.
 
-    To the last bit as it was where this group has no samples: `History.estimate` skips those.
+    Without samples `p` stays as it is, to the last bit: `History.estimate` skips such groups.
     """
     total = trust
     for b in range(BINS):
@@ -71,19 +72,22 @@ def shrink(counts: Floats, trust: float, p: Floats) -> None:
 
 
 def fill_prior(p: Floats) -> None:
-    """What is believed before any job ended: every bin from 1 s to a week is as likely."""
+    """Fill `p` with the prior: every bin from 1 s to a week is equally likely."""
     for b in range(BINS):
         p[b] = 1.0 / 40.0 if b < 40 else 1e-6
 
 
 def bin_start_s(b: int) -> float:
-    """Where bin b begins, in s. Ranks look at a job's attained time in such steps alone (as
-    Tiresias' queues do), so that jobs do not overtake one another at every moment."""
+    """Return the begin of bin b, in s.
+
+    Ranks see a job's attained time in such steps only (as Tiresias' queues do), so that jobs do not
+    overtake one another at every moment.
+    """
     return 0.0 if b == 0 else 2.0 ** (b / PER_OCTAVE)
 
 
 def mean_left_s(p: Floats, attained_s: float) -> float:
-    """Expected rest, in s, of a job with that distribution which has run for `attained_s`."""
+    """Return the expected rest, in s, of a job that has run for `attained_s`."""
     first = bin_of(attained_s)
     begun = bin_start_s(first)
     mass = 0.0
@@ -95,7 +99,7 @@ def mean_left_s(p: Floats, attained_s: float) -> float:
 
 
 def gittins_s(p: Floats, attained_s: float) -> float:
-    """Least expected service per chance of an end within it, in s: lower goes first.
+    """Return the least expected service per chance of an end within it, in s: lower goes first.
 
     min over D of E[min(S - a, D) | S > a] / P(S - a <= D | S > a), D at the bins' values.
     """
@@ -117,20 +121,20 @@ def gittins_s(p: Floats, attained_s: float) -> float:
 
 
 def quantile_s(p: Floats, q: float) -> float:
-    """The run time that a share `q` of such jobs does not exceed."""
+    """Return the run time that a share `q` of such jobs does not exceed."""
     total = 0.0
     for b in range(BINS):
         total += p[b]
-    seen = 0.0
+    ended = 0.0
     for b in range(BINS):
-        seen += p[b]
-        if seen >= q * total:
+        ended += p[b]
+        if ended >= q * total:
             return float(VALUES[b])
     return float(VALUES[BINS - 1])
 
 
 def _over_floats(function: Callable[..., float]) -> Callable[..., float]:
-    """The same lines over a list of Python's floats: five times faster than over an array."""
+    """Return the same code over a list of Python's floats: five times faster than over an array."""
     values = {**function.__globals__, "VALUES": VALUES.tolist()}
     return types.FunctionType(function.__code__, values, function.__name__)
 
@@ -143,12 +147,12 @@ fill_prior(PRIOR)
 QUANTILES: Floats = np.array([0.1, 0.5, 0.9])
 
 
-BUMPS: Floats = np.diag(np.full(BINS, 0.5))
-BUMPS += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
-"""What `add_sample` adds for each bin, without what would lie beyond the first or the last."""
+SMOOTHED: Floats = np.diag(np.full(BINS, 0.5))
+SMOOTHED += np.diag(np.full(BINS - 1, 0.25), 1) + np.diag(np.full(BINS - 1, 0.25), -1)
+"""Counts that `add_sample` adds for each bin, without those beyond the first or the last."""
 
 KEEP, TRUSTED, COUNTS = 0, 1, 2
-"""Columns of a group's line; its counts begin at the last of them."""
+"""Columns of a group's row; its counts begin at the last of them."""
 FIRST_GROUPS = 64
 
 HistoryGroup: TypeAlias = tuple[str, ...]
@@ -156,13 +160,13 @@ _DIGITS = re.compile(r"[0-9a-f]{6,}|\d+")
 
 
 def name_pattern(name: str) -> str:
-    """Names that differ in numbers and hashes alone are runs of one program."""
+    """Return the name without numbers and hashes: names that differ in those run one program."""
     return _DIGITS.sub("#", name.lower())
 
 
 @lru_cache(maxsize=4096)
 def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup | None, ...]:
-    """One group per level, None where the job does not say what the level needs."""
+    """Return one group per level, None where the job lacks a field that the level needs."""
     size = f"{gpus:g}"
     by_tenant, by_user = bool(tenant), bool(user) and user != "unknown"
     return (
@@ -177,9 +181,21 @@ def groups(tenant: str, user: str, name: str, gpus: float) -> tuple[HistoryGroup
     )
 
 
+def gittins_ranks(ended: Floats, spent: Floats, steps: Floats) -> Floats:
+    """Return `gittins_s` of distributions along the first axis, [BINS] or [BINS, n].
+
+    `ended` and `spent` are running sums of the chances and of the expected service; `steps` is the
+    service to each bin's value.
+    """
+    ranks = np.full_like(ended, 1e18)
+    np.divide(spent + (ended[-1] - ended) * steps, ended, out=ranks, where=ended > 0.0)
+    best: Floats = ranks.min(axis=0)
+    return np.minimum(best, 1e18)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What history says of a job before it runs. `p` [BINS] is its distribution."""
+    """Estimate for a job before it runs. `p` [BINS] is its distribution."""
 
     mean_s: float
     p10_s: float
@@ -187,58 +203,58 @@ class Estimate:
     p90_s: float
     samples: float
     gittins_s: float
-    """Its Gittins rank as long as it has done nothing."""
+    """Gittins rank before it has run."""
     p: Floats
 
 
 def _estimate(p: Floats, samples: float) -> Estimate:
-    """`mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, at one go."""
+    """Return `mean_left_s`, `quantile_s` and `gittins_s` of a job that has not run, in one pass."""
     ended = np.add.accumulate(p)
     spent = np.add.accumulate(p * VALUES)
     mass = ended[-1]
     p10, p50, p90 = VALUES[np.searchsorted(ended, QUANTILES * mass)].tolist()
-    ranks = (spent + (mass - ended) * VALUES) / ended
-    mean = float(spent[-1] / mass)
-    return Estimate(mean, p10, p50, p90, samples, float(ranks.min()), p)
+    gittins = float(gittins_ranks(ended, spent, VALUES))
+    return Estimate(float(spent[-1] / mass), p10, p50, p90, samples, gittins, p)
 
 
 @dataclass(slots=True, eq=False)
 class History:
-    """The ended jobs of one pool, as counts; bounded by the groups that were ever met.
+    """Counts of the ended jobs of one pool; bounded by the number of groups.
 
-    All groups are one array, so that the eight of a job are read and written at one go.
+    All groups are one array, so that the eight of a job are read and written in one operation.
     """
 
     rows: dict[HistoryGroup, int] = field(default_factory=dict)
-    """Where each group is in `lines`."""
-    lines: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
-    """[any, 2 + BINS]: what is kept of a sample at the next one, the level's trust, the counts."""
+    """Index of each group in `values`."""
+    values: Floats = field(default_factory=lambda: np.zeros((FIRST_GROUPS, COUNTS + BINS)))
+    """[any, 2 + BINS]: share of the counts kept at the next sample, trust of the level, counts."""
 
     @property
     def counts(self) -> dict[HistoryGroup, Floats]:
-        """[BINS] of each group."""
-        return {group: self.lines[row, COUNTS:] for group, row in self.rows.items()}
+        """Counts [BINS] of each group."""
+        return {group: self.values[row, COUNTS:] for group, row in self.rows.items()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, History):
             return NotImplemented
-        met = len(self.rows)
-        return self.rows == other.rows and np.array_equal(self.lines[:met], other.lines[:met])
+        count = len(self.rows)
+        return self.rows == other.rows and np.array_equal(self.values[:count], other.values[:count])
 
     def learn(self, tenant: str, user: str, name: str, gpus: float, run_s: float) -> None:
+        """Add the run time of an ended job to all its groups."""
         at = bin_of(run_s)
         rows = [
             self._row(group, level)
             for level, group in enumerate(groups(tenant, user, name, gpus))
             if group is not None
         ]
-        lines = self.lines[rows]
-        counts = lines[:, COUNTS:]
-        counts *= lines[:, KEEP, None]
-        counts += BUMPS[at]
+        values = self.values[rows]
+        counts = values[:, COUNTS:]
+        counts *= values[:, KEEP, None]
+        counts += SMOOTHED[at]
         if at in (0, BINS - 1):
             counts[:, at] += 0.25
-        self.lines[rows] = lines
+        self.values[rows] = values
 
     def estimate(self, tenant: str, user: str, name: str, gpus: float) -> Estimate:
         """Return bit for bit what `fill_prior` and `shrink` give.
@@ -249,11 +265,11 @@ class History:
         rows = [known[group] for group in groups(tenant, user, name, gpus) if group in known]
         if not rows:
             return _estimate(PRIOR, 0.0)
-        lines = self.lines[rows]
-        trusts = lines[:, TRUSTED].tolist()
-        totals = np.add.accumulate(lines[:, TRUSTED:], axis=1)[:, -1].tolist()
+        values = self.values[rows]
+        trusts = values[:, TRUSTED].tolist()
+        totals = np.add.accumulate(values[:, TRUSTED:], axis=1)[:, -1].tolist()
         p = PRIOR
-        for counts, trust, total in zip(lines[:, COUNTS:], trusts, totals, strict=True):
+        for counts, trust, total in zip(values[:, COUNTS:], trusts, totals, strict=True):
             p = trust * p
             p += counts
             p /= total
@@ -263,8 +279,8 @@ class History:
         row = self.rows.get(group)
         if row is None:
             row = self.rows[group] = len(self.rows)
-            if row == len(self.lines):
-                self.lines = np.concatenate((self.lines, np.zeros_like(self.lines)))
-            self.lines[row, KEEP] = 1.0 - 1.0 / FADE[level]
-            self.lines[row, TRUSTED] = TRUST[level]
+            if row == len(self.values):
+                self.values = np.concatenate((self.values, np.zeros_like(self.values)))
+            self.values[row, KEEP] = 1.0 - 1.0 / FADE[level]
+            self.values[row, TRUSTED] = TRUST[level]
         return row

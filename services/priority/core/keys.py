@@ -1,7 +1,7 @@
-"""Keys of the classic policies, lower first: scalars only, so the compiled kernel runs these lines.
+"""Keys of the base policies, lower first: scalars only, so that the kernel compiles them.
 
 Times are cluster seconds, `gpus` devices of the whole gang, `run_s` an expected run time whose
-source (user, history, oracle) the caller names. Formulas: cards rltune, helios, tiresias, muri.
+source (user, history, oracle) the caller chooses. Formulas: cards rltune, helios, tiresias, muri.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WEIGHT_AGE = 1000.0
 WEIGHT_SIZE = 1000.0
 WEIGHT_SHARE = 1000.0
 TILT = 0.01
-"""Of a band: by so much at most the base moves a score inside it."""
+"""Greatest shift of a score within its band by the base policy, in bands."""
 
 
 def fcfs(submit_s: float) -> float:
@@ -42,13 +42,13 @@ def f1(run_s: float, gpus: float, submit_s: float) -> float:
 
 
 def wfp3(wait_s: float, run_s: float, gpus: float) -> float:
-    """Multiplied out: powers are rounded otherwise from machine to machine."""
+    """WFP3, multiplied out: powers are rounded differently from machine to machine."""
     ratio = wait_s / max(run_s, 1.0)
     return -(ratio * ratio * ratio) * gpus
 
 
 def unicep(wait_s: float, run_s: float, gpus: float) -> float:
-    """The guard keeps one-GPU jobs comparable: by their wait, before all others."""
+    """UNICEP; the small term orders one-GPU jobs by their wait, before all others."""
     return -wait_s / (math.log2(max(gpus, 1.0)) * run_s + 1e-5)
 
 
@@ -63,7 +63,7 @@ def multifactor(wait_s: float, gpus: float, pool_gpus: float, share: float) -> f
 
 
 def las(attained_gpu_s: float) -> float:
-    """2D-LAS: the number of the queue; in a queue, jobs that run go first, then by submission."""
+    """2D-LAS: the number of the queue; within it running jobs go first, then by submission."""
     queue = 0
     for limit in LAS_LIMITS_GPU_S:
         if attained_gpu_s >= limit:
@@ -81,9 +81,9 @@ def srsf(left_s: float, gpus: float) -> float:
 
 
 def banded(score: float, base_score: float, band: float) -> float:
-    """A learned score in steps of `band`, and inside a step the order of the base policy.
+    """Return a learned score in steps of `band`; within a step the base policy decides.
 
-    A network knows a job's rest by a factor at best: what it cannot tell apart goes as the base
-    says. asinh keeps the order of any scores, and is below 30 for all that occur.
+    A network predicts a job's rest to a factor at best: jobs that it cannot distinguish go in the
+    order of the base. asinh keeps the order of any scores, and is below 30 for all that occur.
     """
     return (math.floor(score / band) + TILT * (0.5 + math.asinh(base_score) / 64.0)) * band

@@ -1,4 +1,4 @@
-"""A learned policy: an ONNX network and its manifest, believed only after it was looked over.
+"""A learned policy: an ONNX network and its manifest, used only after it was checked.
 
 A loaded model is a pure function: the same arrays give the same scores.
 """
@@ -16,56 +16,58 @@ from onnxruntime.capi import onnxruntime_pybind11_state
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from services.priority.core.features import SCHEMA
+from services.priority.core.history import Floats
 from services.priority.core.keys import TILT
 from services.priority.core.onnx_opset import opset_of
 from services.priority.core.schema import FeatureSchema
-from services.priority.core.table import Floats
 from shared.contracts.access import PoolConfigured
 
 Float32s: TypeAlias = NDArray[np.float32]
 
 MODEL_MOST_BYTES = 1 << 20
 OPSETS = range(13, 26)
-"""Versions of ONNX's operators that the runtime is known to serve."""
+"""Versions of ONNX's operators that the runtime supports."""
 JOBS, CONTEXT, SCORES = "x", "context", "scores"
 PROBE_JOBS = 3
 ORT_ERRORS = tuple(
-    each
-    for each in vars(onnxruntime_pybind11_state).values()
-    if isinstance(each, type) and issubclass(each, Exception)
+    error
+    for error in vars(onnxruntime_pybind11_state).values()
+    if isinstance(error, type) and issubclass(error, Exception)
 )
-"""They have no class in common."""
+"""Errors of the runtime: they have no class in common."""
 
 
 class BadModel(Exception):
-    """The files are no model of this installation: field, value and rule."""
+    """The files are no model for this installation; the text has field, value and rule."""
 
 
 class BadOutput(Exception):
-    """The model answered with something that is no score: what and where."""
+    """The model's output is no score; the text has the place and the value."""
 
 
 class ManifestSchema(BaseModel):
+    """Schema of the features that a network was trained on."""
+
     model_config = ConfigDict(frozen=True)
-    name: str = Field(description="of the features that it was trained on")
-    sha256: str = Field(description="of their names in order, see `FeatureSchema.sha256`")
+    name: str = Field(description="name of the schema")
+    sha256: str = Field(description="hash of the names in order, see `FeatureSchema.sha256`")
 
 
 class ModelManifest(BaseModel):
-    """What lies beside the network; fields that are not listed are for people."""
+    """The file beside the network; fields that are not listed are for people."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    name: str = Field(description="of the policy")
-    sha256: str = Field(description="of the network's bytes")
-    opset: int = Field(description="version of ONNX's operators that it uses")
-    schema_: ManifestSchema = Field(alias="schema", description="its features")
+    name: str = Field(description="name of the policy")
+    sha256: str = Field(description="hash of the network's bytes")
+    opset: int = Field(description="version of ONNX's operators")
+    schema_: ManifestSchema = Field(alias="schema", description="schema of its features")
     band: float = Field(
         0.0, ge=0, description="score within which the base policy decides; 0: nowhere"
     )
 
 
 class LearnedModel:
-    """A network that was looked over; `load` makes it."""
+    """A checked network, made by `load_model`."""
 
     def __init__(self, manifest: ModelManifest, session: Any) -> None:
         self.manifest = manifest
@@ -76,49 +78,48 @@ class LearnedModel:
         return self.manifest.sha256
 
     def scores(self, x: Float32s, context: Float32s) -> Float32s:
-        """Higher goes first, [n], for features [n, F] and [C]; raises `BadOutput`."""
+        """Return scores [n] of features [n, F] and [C]; higher goes first. Raises `BadOutput`."""
         try:
-            (found,) = self._session.run([SCORES], {JOBS: x, CONTEXT: context})
+            (scores,) = self._session.run([SCORES], {JOBS: x, CONTEXT: context})
         except ORT_ERRORS as error:
-            raise BadOutput(f"{SCORES}: the runtime says {str(error)[:300]!r}") from None
-        if found.shape != (len(x),):
-            raise BadOutput(f"{SCORES}: shape {found.shape}, must be ({len(x)},)")
-        if not np.isfinite(found).all():
-            bad = int(np.flatnonzero(~np.isfinite(found))[0])
-            raise BadOutput(f"{SCORES}[{bad}]: {found[bad]}, must be finite")
-        scores: Float32s = found
-        return scores
+            raise BadOutput(f"{SCORES}: rejected by the runtime: {str(error)[:300]!r}") from None
+        if scores.shape != (len(x),):
+            raise BadOutput(f"{SCORES}: shape {scores.shape}, must be ({len(x)},)")
+        if not np.isfinite(scores).all():
+            bad = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise BadOutput(f"{SCORES}[{bad}]: {scores[bad]}, must be finite")
+        result: Float32s = scores
+        return result
 
-    def over(self, scores: Floats, base_scores: Floats) -> Floats:
-        """Its scores in steps of its band, and inside a step the base's order: `keys.banded`."""
+    def rerank(self, scores: Floats, base_scores: Floats) -> Floats:
+        """Return its scores in steps of its band; within a step the base's order: `keys.banded`."""
         band = self.manifest.band
         if band <= 0.0:
             return scores
         inside = TILT * (0.5 + np.arcsinh(base_scores) / 64.0)
-        found: Floats = (np.floor(scores / band) + inside) * band
-        return found
+        banded: Floats = (np.floor(scores / band) + inside) * band
+        return banded
 
 
 LearnedModels: TypeAlias = Mapping[str, LearnedModel | BadModel]
-"""By name; one that could not be loaded says why."""
+"""Models by name; a `BadModel` in place of one that could not be loaded."""
 
 
 def model_name(family: str, pool: PoolConfigured) -> str:
-    """The model of a family for a pool that is run like this: may rank stop jobs, may the tenants'
-    history be looked at?"""
+    """Return the model of a family for a pool: by its preemption and its use of history."""
     kind = "preempt" if pool.preemption == "ranked" else "queue"
     return f"{family}-{kind}" + ("" if uses_history(pool) else "-blind")
 
 
 def uses_history(pool: PoolConfigured) -> bool:
-    """A pool that believes its users' limits alone has no history; none believes the oracle."""
+    """Return whether networks may use history: not in a pool that uses its users' limits alone."""
     return pool.runtime != "user"
 
 
 def load_model(
     manifest_bytes: bytes, model_bytes: bytes, schema: FeatureSchema = SCHEMA
 ) -> LearnedModel:
-    """The model, or `BadModel`."""
+    """Return the checked model. Raises `BadModel`."""
     try:
         manifest = ModelManifest.model_validate_json(manifest_bytes)
     except ValidationError as error:
@@ -151,13 +152,13 @@ def check_bytes(manifest: ModelManifest, model_bytes: bytes) -> None:
 
 def check_schema(manifest: ModelManifest, schema: FeatureSchema) -> None:
     if manifest.schema_.name != schema.name:
-        refuse("schema.name", manifest.schema_.name, f"{schema.name!r}, what this service computes")
+        refuse("schema.name", manifest.schema_.name, f"{schema.name!r}, the schema of this service")
     if manifest.schema_.sha256 != schema.sha256:
         refuse("schema.sha256", manifest.schema_.sha256, f"{schema.sha256}, of {schema.name!r}")
 
 
 def session_of(model_bytes: bytes) -> Any:
-    """One thread: ranking shares its machine, and the same sums in the same order every time."""
+    """Open the network with one thread: the same sums in the same order, beside other services."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -168,13 +169,13 @@ def session_of(model_bytes: bytes) -> Any:
             model_bytes, options, providers=["CPUExecutionProvider"]
         )
     except ORT_ERRORS as error:
-        raise BadModel(f"model: the runtime says {str(error)[:300]!r}") from None
+        raise BadModel(f"model: rejected by the runtime: {str(error)[:300]!r}") from None
 
 
 def check_shapes(model: LearnedModel, schema: FeatureSchema) -> None:
-    """Names, types and shapes; a size that is not fixed is a name, as `n`."""
-    inputs = {each.name: each for each in model._session.get_inputs()}
-    outputs = {each.name: each for each in model._session.get_outputs()}
+    """Check names, types and shapes; a size that is not fixed is a name, as `n`."""
+    inputs = {tensor.name: tensor for tensor in model._session.get_inputs()}
+    outputs = {tensor.name: tensor for tensor in model._session.get_outputs()}
     if set(inputs) != {JOBS, CONTEXT}:
         refuse("inputs", sorted(inputs), f"{JOBS!r} and {CONTEXT!r}")
     if SCORES not in outputs:
@@ -185,17 +186,17 @@ def check_shapes(model: LearnedModel, schema: FeatureSchema) -> None:
 
 
 def check_tensor(tensor: Any, sizes: list[int | None]) -> None:
-    """None: any number of jobs, so the size may not be fixed."""
+    """Check type and shape; the size None stands for any number of jobs and may not be fixed."""
     if tensor.type != "tensor(float)":
         refuse(f"{tensor.name}.type", tensor.type, "tensor(float), which is float32")
     shape = [size if isinstance(size, int) else None for size in tensor.shape]
     if shape != sizes:
-        said = ["n" if size is None else size for size in sizes]
-        refuse(f"{tensor.name}.shape", tensor.shape, f"{said}")
+        rule = ["n" if size is None else size for size in sizes]
+        refuse(f"{tensor.name}.shape", tensor.shape, f"{rule}")
 
 
 def check_probe(model: LearnedModel, schema: FeatureSchema) -> None:
-    """Made-up jobs of every size between 0 and 1 must have finite scores."""
+    """Check that features from 0 to 1 have finite scores."""
     ramp = np.linspace(0.0, 1.0, PROBE_JOBS * len(schema.columns), dtype=np.float32)
     context = np.linspace(0.0, 1.0, len(schema.context), dtype=np.float32)
     try:
@@ -204,5 +205,5 @@ def check_probe(model: LearnedModel, schema: FeatureSchema) -> None:
         raise BadModel(f"probe: {error}") from None
 
 
-def refuse(what: str, value: object, rule: str) -> NoReturn:
-    raise BadModel(f"{what}: {value!r}, must be {rule}")
+def refuse(field: str, value: object, rule: str) -> NoReturn:
+    raise BadModel(f"{field}: {value!r}, must be {rule}")

@@ -1,4 +1,4 @@
-"""The opset of an ONNX file, read from its bytes: the runtime does not say it.
+"""Reads the opset of an ONNX file from its bytes, as the runtime does not expose it.
 
 Protocol buffers: `ModelProto.opset_import` is field 8; in it, `domain` is field 1 (empty: ONNX's
 own) and `version` field 2.
@@ -13,8 +13,10 @@ OPSET_IMPORT, DOMAIN, VERSION = 8, 1, 2
 
 
 def opset_of(model: bytes) -> int | None:
-    """Version of ONNX's own operators; None: the bytes do not say. Raises ValueError, IndexError:
-    the bytes are no protocol buffer."""
+    """Return the version of ONNX's own operators, None if absent.
+
+    Raises ValueError or IndexError if the bytes are no protocol buffer.
+    """
     for number, value in _fields(model):
         if number == OPSET_IMPORT and isinstance(value, bytes):
             inside = dict(_fields(value))

@@ -15,79 +15,81 @@ from typing import TypeAlias
 from shared.contracts.ranking import RANKED_MOST, Ranked
 
 Position: TypeAlias = tuple[float, float, float, str, Ranked]
-"""Tier, score negated, submission, job id: no two places are equal in the first four."""
+"""Tier, score negated, submission, job id: no two positions are equal in the first four."""
 OrderKey: TypeAlias = tuple[object, ...]
-"""What an order depends on besides its jobs; another one means that no place holds."""
+"""Everything an order depends on besides its jobs; another key makes all positions stale."""
 
 STALE_MOST = 4096
-"""Where nobody ranks, nobody clears what is stale: rather all is looked at anew."""
+"""Where nothing is ranked, nothing clears the stale jobs: beyond this the cache is dropped."""
 SORTED_MOST = 64
-"""More new places than this are sorted in with the whole line."""
+"""More new positions than this are sorted in with the whole order."""
 
-named = itemgetter(4)
+ranked_of = itemgetter(4)
 
 
 @dataclass(slots=True, eq=False)
 class OrderCache:
-    """A memo of the queue's state and no part of it: it can be made anew at any moment."""
+    """A cache beside the queue's state: it can be rebuilt at any moment."""
 
-    by: OrderKey | None = None
-    line: list[Position] = field(default_factory=list)
-    places: dict[str, Position] = field(default_factory=dict)
+    key: OrderKey | None = None
+    order: list[Position] = field(default_factory=list)
+    positions: dict[str, Position] = field(default_factory=dict)
     stale: dict[str, None] = field(default_factory=dict)
-    """Jobs whose place may be another one, or none."""
-    asks_runtime: bool = False
-    """The policy looked at run times."""
+    """Jobs whose position may have changed or ceased."""
+    uses_runtime: bool = False
+    """The policy used run times."""
     _first: tuple[Ranked, ...] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        """No snapshot holds it."""
+        """Keep the cache out of snapshots."""
         return (OrderCache, ())
 
     def mark(self, job_id: str) -> None:
-        if self.by is None:
+        """Make a job's position stale."""
+        if self.key is None:
             return
         if len(self.stale) < STALE_MOST:
             self.stale[job_id] = None
         else:
-            self.forget()
+            self.clear()
 
-    def forget(self) -> None:
-        if self.by is not None:
+    def clear(self) -> None:
+        if self.key is not None:
             self.begin(None, ())
 
-    def begin(self, by: OrderKey | None, waiting: Iterable[str]) -> None:
-        """All anew."""
-        self.by = by
-        self.line.clear()
-        self.places.clear()
+    def begin(self, key: OrderKey | None, waiting: Iterable[str]) -> None:
+        """Start anew with every waiting job stale."""
+        self.key = key
+        self.order.clear()
+        self.positions.clear()
         self.stale = dict.fromkeys(waiting)
-        self.asks_runtime = False
+        self.uses_runtime = False
         self._first = None
 
-    def leave(self) -> None:
-        """Who is stale has no place until it is given one."""
+    def drop_stale(self) -> None:
+        """Remove the stale jobs; those that still wait are inserted again."""
         self._first = None
-        gone = [place for name in self.stale if (place := self.places.pop(name, None))]
+        gone = [position for name in self.stale if (position := self.positions.pop(name, None))]
         if len(gone) > SORTED_MOST:
-            self.line = [place for place in self.line if place[3] not in self.stale]
+            self.order = [position for position in self.order if position[3] not in self.stale]
         else:
-            for place in gone:
-                del self.line[bisect_left(self.line, place)]
+            for position in gone:
+                del self.order[bisect_left(self.order, position)]
         self.stale = {}
 
-    def enter(self, places: list[Position]) -> None:
-        for place in places:
-            self.places[place[3]] = place
-        if len(places) > SORTED_MOST:
-            self.line += places
-            self.line.sort()
+    def insert(self, positions: list[Position]) -> None:
+        self._first = None
+        for position in positions:
+            self.positions[position[3]] = position
+        if len(positions) > SORTED_MOST:
+            self.order += positions
+            self.order.sort()
             return
-        for place in places:
-            insort(self.line, place)
+        for position in positions:
+            insort(self.order, position)
 
     def first(self) -> tuple[Ranked, ...]:
-        """The first waiting jobs, best first; the same tuple as long as nothing is stale."""
+        """Return the first waiting jobs, best first; the same tuple as long as nothing is stale."""
         if self._first is None:
-            self._first = tuple(map(named, self.line[:RANKED_MOST]))
+            self._first = tuple(map(ranked_of, self.order[:RANKED_MOST]))
         return self._first

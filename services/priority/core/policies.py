@@ -1,6 +1,6 @@
-"""Classic orders of a queue in one seam: a key per job, lower first, over the arrays of a view.
+"""Base policies: a key per job, lower first, over the arrays of a view.
 
-Each is the array twin of the scalar function of the same name in `keys`, which is the truth; a
+Each is the array form of the scalar function of the same name in `keys`, which is authoritative; a
 test compares them bit for bit. Logarithms are taken job by job: arrays round them otherwise.
 """
 
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.priority.core import expected, keys
+from services.priority.core.history import Floats
 from services.priority.core.queue_view import QueueView
 from services.priority.core.runtimes import RunTimes
-from services.priority.core.table import Floats
 from shared.contracts.access import PoolConfigured, RuntimeSource
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyInputs:
-    """What a policy may look at."""
+    """Inputs of a policy."""
 
     view: QueueView
     times: RunTimes
@@ -34,7 +34,7 @@ Keys = Callable[[PolicyInputs], Floats]
 
 @dataclass(frozen=True, slots=True)
 class BasePolicy:
-    """A key per job and how it becomes a score.
+    """A base policy: a key per job, and how it becomes a score.
 
     The score is `-key`, so that a margin between two jobs has the key's unit; with `ratio` it is
     `-ln(key)`, so that a margin of 0.7 means half the key.
@@ -43,83 +43,83 @@ class BasePolicy:
     keys: Keys
     ratio: bool = False
     source: RuntimeSource | None = None
-    """Where it takes run times from, whatever the pool says."""
-    has_stable_keys: bool = True
-    """The key of a waiting job depends on that job alone and holds until it waits no more."""
+    """Source of its run times, whatever the pool's setting."""
+    stable: bool = True
+    """The key of a waiting job depends on that job alone and holds while it waits."""
 
 
 LEAST_KEY = 1e-9
 
 
-def scores_of(policy: BasePolicy, ask: PolicyInputs) -> Floats:
-    """Higher goes first, [n]."""
-    found = policy.keys(ask)
+def scores_of(policy: BasePolicy, inputs: PolicyInputs) -> Floats:
+    """Return a score per job, [n]; higher goes first."""
+    job_keys = policy.keys(inputs)
     if not policy.ratio:
-        return -found
-    return -np.array(list(map(math.log, np.maximum(found, LEAST_KEY).tolist())), np.float64)
+        return -job_keys
+    return -np.array(list(map(math.log, np.maximum(job_keys, LEAST_KEY).tolist())), np.float64)
 
 
-def fcfs(ask: PolicyInputs) -> Floats:
-    return ask.view.submit_s
+def fcfs(inputs: PolicyInputs) -> Floats:
+    return inputs.view.submit_s
 
 
-def smallest_first(ask: PolicyInputs) -> Floats:
-    return ask.view.gpus
+def smallest_first(inputs: PolicyInputs) -> Floats:
+    return inputs.view.gpus
 
 
-def sjf(ask: PolicyInputs) -> Floats:
-    return ask.times.run_s()
+def sjf(inputs: PolicyInputs) -> Floats:
+    return inputs.times.run_s()
 
 
-def saf(ask: PolicyInputs) -> Floats:
-    return ask.times.run_s() * ask.view.gpus
+def saf(inputs: PolicyInputs) -> Floats:
+    return inputs.times.run_s() * inputs.view.gpus
 
 
-def f1(ask: PolicyInputs) -> Floats:
-    submit = _log10(np.maximum(ask.view.submit_s, 1.0))
-    return _log10(np.maximum(ask.times.run_s(), 1.0)) * ask.view.gpus + 870.0 * submit
+def f1(inputs: PolicyInputs) -> Floats:
+    submit = _log10(np.maximum(inputs.view.submit_s, 1.0))
+    return _log10(np.maximum(inputs.times.run_s(), 1.0)) * inputs.view.gpus + 870.0 * submit
 
 
-def wfp3(ask: PolicyInputs) -> Floats:
-    ratio = ask.view.wait_s / np.maximum(ask.times.run_s(), 1.0)
-    return -(ratio * ratio * ratio) * ask.view.gpus
+def wfp3(inputs: PolicyInputs) -> Floats:
+    ratio = inputs.view.wait_s / np.maximum(inputs.times.run_s(), 1.0)
+    return -(ratio * ratio * ratio) * inputs.view.gpus
 
 
-def unicep(ask: PolicyInputs) -> Floats:
-    sizes, which = np.unique(np.maximum(ask.view.gpus, 1.0), return_inverse=True)
+def unicep(inputs: PolicyInputs) -> Floats:
+    sizes, which = np.unique(np.maximum(inputs.view.gpus, 1.0), return_inverse=True)
     logs = np.array([math.log2(size) for size in sizes.tolist()], np.float64)[which]
-    return -ask.view.wait_s / (logs * ask.times.run_s() + 1e-5)
+    return -inputs.view.wait_s / (logs * inputs.times.run_s() + 1e-5)
 
 
-def multifactor(ask: PolicyInputs) -> Floats:
-    view = ask.view
+def multifactor(inputs: PolicyInputs) -> Floats:
+    view = inputs.view
     age = np.minimum(view.wait_s / keys.MAX_AGE_S, 1.0)
     size = 1.0 - view.gpus / max(view.capacity_gpus, 1.0)
-    share = ask.share_factor()
+    share = inputs.share_factor()
     return -(keys.WEIGHT_AGE * age + keys.WEIGHT_SIZE * size + keys.WEIGHT_SHARE * share)
 
 
-def las(ask: PolicyInputs) -> Floats:
-    """In one queue nobody stops another: placement asks for a strictly higher score."""
-    attained_gpu_s = ask.view.attained_s * ask.view.gpus
+def las(inputs: PolicyInputs) -> Floats:
+    """Jobs of one queue do not stop each other: placement requires a strictly higher score."""
+    attained_gpu_s = inputs.view.attained_s * inputs.view.gpus
     queue = np.zeros(len(attained_gpu_s))
     for limit in keys.LAS_LIMITS_GPU_S:
         queue += attained_gpu_s >= limit
     return queue
 
 
-def gittins(ask: PolicyInputs) -> Floats:
-    """The rank of its service in GPU-seconds: that of its time, times its GPUs."""
-    ask.times.asked = True
-    return expected.gittins_s(ask.view) * ask.view.gpus
+def gittins(inputs: PolicyInputs) -> Floats:
+    """Gittins rank of the service in GPU-seconds: that of the time, times the GPUs."""
+    inputs.times.used = True
+    return expected.gittins_s(inputs.view) * inputs.view.gpus
 
 
-def srtf(ask: PolicyInputs) -> Floats:
-    return ask.times.left_s()
+def srtf(inputs: PolicyInputs) -> Floats:
+    return inputs.times.left_s()
 
 
-def srsf(ask: PolicyInputs) -> Floats:
-    return ask.times.left_s() * ask.view.gpus
+def srsf(inputs: PolicyInputs) -> Floats:
+    return inputs.times.left_s() * inputs.view.gpus
 
 
 def _log10(values: Floats) -> Floats:
@@ -133,26 +133,27 @@ POLICIES: dict[str, BasePolicy] = {
     "sjf": BasePolicy(sjf),
     "saf": BasePolicy(saf),
     "f1": BasePolicy(f1),
-    "wfp3": BasePolicy(wfp3, has_stable_keys=False),
-    "unicep": BasePolicy(unicep, has_stable_keys=False),
-    "multifactor": BasePolicy(multifactor, has_stable_keys=False),
+    "wfp3": BasePolicy(wfp3, stable=False),
+    "unicep": BasePolicy(unicep, stable=False),
+    "multifactor": BasePolicy(multifactor, stable=False),
     "qssf": BasePolicy(saf, source="history"),
     "las": BasePolicy(las),
     "gittins": BasePolicy(gittins, ratio=True, source="history"),
     "srtf": BasePolicy(srtf),
     "srsf": BasePolicy(srsf, ratio=True),
 }
-"""All but `fair_share`, whose places depend on each other. Classes are kept apart by whoever
-sorts, so `priority_class` is `fcfs` inside a class."""
+"""All but `fair_share`, whose places depend on each other. Sorting keeps classes apart, so
+`priority_class` is `fcfs` within a class."""
 
 
 def has_stable_keys(pool: PoolConfigured) -> bool:
-    """Nothing but a policy whose keys hold orders the line."""
+    """Return whether a policy with stable keys alone orders the queue."""
     if pool.learned or pool.shadows or pool.base_policy not in POLICIES:
         return False
-    return POLICIES[pool.base_policy].has_stable_keys
+    return POLICIES[pool.base_policy].stable
 
 
 def order_survives_departures(pool: PoolConfigured) -> bool:
-    """What was said of a line stays true of those who stay in it, and of nobody else is asked."""
+    """Return whether a ranking stays valid for the rest when jobs leave, and none is needed of
+    running jobs."""
     return pool.preemption != "ranked" and has_stable_keys(pool)

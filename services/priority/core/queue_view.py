@@ -1,7 +1,8 @@
-"""What a policy sees: the waiting and the running jobs of a pool as arrays."""
+"""The waiting and the running jobs of a pool as arrays, for policies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.feature_cache import FeatureCache
-from services.priority.core.table import COLUMN, RUNNING, WAITING, Floats, JobTable, Rows
+from services.priority.core.history import Floats
+from services.priority.core.table import COLUMN, RUNNING, WAITING, JobTable, Rows
+
+NO_ROWS: Rows = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How wall ms become cluster seconds of a pool."""
+    """Converts wall ms to cluster seconds of a pool."""
 
     now: int
     origin: int
@@ -28,11 +32,11 @@ class QueueView:
 
     Arrays are float64 of shape [n] unless said otherwise; times are cluster seconds and GPUs are
     devices. `now_s` and `submit_s` count from the submission of the pool's first job. A column is
-    gathered when somebody asks for it: most policies look at three of them.
+    gathered on first use: most policies need three of them.
     """
 
     feature_cache: FeatureCache | None = None
-    """What networks saw of the table's rows; None: of no table."""
+    """Features of the table's rows; None for a view without a table."""
 
     def __init__(
         self, table: JobTable, clock: Clock, capacity_gpus: float, waiting: Rows, holding: Rows
@@ -41,23 +45,23 @@ class QueueView:
         self._clock = clock
         self.feature_cache = table.feature_cache
         self.capacity_gpus = capacity_gpus
-        """Of the nodes that are there."""
+        """GPUs of the present nodes."""
         self.waiting = len(waiting)
-        """The first so many jobs wait."""
+        """Number of waiting jobs: the first ones."""
         self.rows = np.concatenate((waiting, holding)) if len(holding) else waiting
-        """Of each job in `distributions`."""
+        """Row of each job in the table and in `distributions`."""
         self.distributions = table.distribution
         """[any, BINS]: history's bins of jobs, see `history.VALUES`."""
 
     @classmethod
-    def given(cls, **columns: object) -> QueueView:
-        """A view of no table: all that is asked of it has to be given."""
+    def of_columns(cls, **columns: object) -> QueueView:
+        """Return a view without a table: every column that is used has to be given."""
         view = cls.__new__(cls)
         vars(view).update(columns)
         return view
 
     def part(self, waiting: Rows, holding: Rows) -> QueueView:
-        """Some of its jobs at the same moment."""
+        """Return a view of some of the jobs at the same moment."""
         return QueueView(self._table, self._clock, self.capacity_gpus, waiting, holding)
 
     @property
@@ -66,12 +70,12 @@ class QueueView:
 
     @property
     def rows_most(self) -> int:
-        """Of its table."""
+        """Number of rows of the table."""
         return len(self._table.phase)
 
     def _of(self, column: str) -> Floats:
-        found: Floats = self._table.values[COLUMN[column]][self.rows]
-        return found
+        values: Floats = self._table.values[COLUMN[column]][self.rows]
+        return values
 
     def _seconds(self, wall_ms: Floats) -> Floats:
         return wall_ms / 1000.0 * self._clock.time_scale
@@ -82,7 +86,7 @@ class QueueView:
 
     @cached_property
     def used_gpus(self) -> float:
-        """Held by jobs, as placed."""
+        """GPUs held by jobs, as placed."""
         return float(self._of("held_gpus").sum())
 
     @cached_property
@@ -92,9 +96,9 @@ class QueueView:
 
     @cached_property
     def running(self) -> NDArray[np.bool_]:
-        found = np.zeros(len(self.rows), np.bool_)
-        found[self.waiting :] = True
-        return found
+        running = np.zeros(len(self.rows), np.bool_)
+        running[self.waiting :] = True
+        return running
 
     @cached_property
     def tenant(self) -> NDArray[np.intp]:
@@ -116,7 +120,7 @@ class QueueView:
 
     @cached_property
     def since_go_s(self) -> Floats:
-        """0 of a job that does not work: it waits, or its workers are being prepared or stopped."""
+        """Time since the start; 0 while a job waits or its workers are prepared or stopped."""
         return self._seconds(self._work_ms)
 
     @cached_property
@@ -131,17 +135,17 @@ class QueueView:
 
     @cached_property
     def ran_s(self) -> Floats:
-        """From go to stop over earlier attempts, lost work included."""
+        """From start to stop over earlier attempts, lost work included."""
         return self._seconds(self._of("ran_ms"))
 
     @cached_property
     def tier(self) -> Floats:
-        """0 is the highest class, 4 is spot: placement goes tier by tier."""
+        """0 is the highest class, from 4 on spot: placement goes tier by tier."""
         return self._of("tier")
 
     @cached_property
     def gpus(self) -> Floats:
-        """Of the whole gang, as asked for."""
+        """GPUs of the whole gang, as requested."""
         return self._of("gpus")
 
     @cached_property
@@ -194,7 +198,7 @@ class QueueView:
 
     @cached_property
     def samples(self) -> Floats:
-        """0: history knows nothing and the quantiles are the prior's."""
+        """0: without history, and the quantiles are the prior's."""
         return self._of("samples")
 
     @cached_property
@@ -209,15 +213,24 @@ class QueueView:
 
     @cached_property
     def base_score(self) -> Floats:
-        """Of the base policy, higher first; filled in by who ranks."""
+        """Scores of the base policy, higher first; filled in by `ranking.rank`."""
         return np.zeros(len(self.rows))
 
     @property
     def distribution(self) -> Floats:
-        """[n, BINS], a copy; what has only few rows to look at takes them from `distributions`."""
+        """[n, BINS], a copy; code that needs few rows takes them from `distributions`."""
         return self.distributions[self.rows]
 
 
 def view_of(table: JobTable, clock: Clock, capacity_gpus: float) -> QueueView:
-    """All jobs of the table that wait or hold GPUs."""
+    """Return a view of all jobs of the table that wait or hold GPUs."""
     return QueueView(table, clock, capacity_gpus, table.of(WAITING), table.of(RUNNING))
+
+
+def ids_and_scores(
+    view: QueueView, scores: Floats, places: list[int]
+) -> Iterable[tuple[str, float]]:
+    """Return job id and score of the jobs at those places."""
+    if not places:
+        return ()
+    return zip(view.job_ids[places].tolist(), scores[places].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Which run time a policy believes, and who said it."""
+"""Run times that a policy uses, and their source."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from services.priority.core import expected
+from services.priority.core.history import Floats
 from services.priority.core.queue_view import QueueView
-from services.priority.core.table import Floats
 from shared.contracts.access import RuntimeSource
 
 LEAST_S = 0.001
-"""Rest of a job that ran longer than was said."""
+"""Rest of a job that outlived its run time."""
 
 
 @dataclass(slots=True)
@@ -24,27 +24,27 @@ class RunTimes:
 
     view: QueueView
     source: RuntimeSource
-    asked: bool = field(default=False)
-    """Did a policy use them?"""
+    used: bool = field(default=False)
+    """Whether a policy used them."""
 
     def run_s(self) -> Floats:
-        """Of a whole job, [n], cluster s."""
-        self.asked = True
-        said = self._said()
-        return np.where(np.isnan(said), self.view.mean_s, said)
+        """Return the run time of each whole job, [n], cluster s."""
+        self.used = True
+        run_s = self._from_source()
+        return np.where(np.isnan(run_s), self.view.mean_s, run_s)
 
     def left_s(self) -> Floats:
-        """Of its rest, [n]: said minus attained, or as history expects of who lasted so long."""
-        self.asked = True
-        said = self._said()
+        """Return the rest, [n]: run time minus attained, or what history expects after as long."""
+        self.used = True
+        run_s = self._from_source()
         if self.source == "history":
             return expected.left_s(self.view)
-        rest = np.maximum(LEAST_S, said - self.view.attained_s)
-        return np.where(np.isnan(said), expected.left_s(self.view), rest)
+        rest = np.maximum(LEAST_S, run_s - self.view.attained_s)
+        return np.where(np.isnan(run_s), expected.left_s(self.view), rest)
 
     def terms(self) -> dict[str, float]:
-        """Jobs by who said their run time; `runtime.prior`: history knew of none like it."""
-        if not self.asked:
+        """Count the jobs by the source of their run time; `runtime.prior`: without history."""
+        if not self.used:
             return {}
         oracle = np.zeros(len(self.view.rows), np.bool_)
         user = oracle
@@ -55,10 +55,10 @@ class RunTimes:
         rest = ~(oracle | user)
         known = rest & (self.view.samples > 0)
         counts = {"oracle": oracle, "user": user, "history": known, "prior": rest & ~known}
-        return {f"runtime.{n}": float(c.sum()) for n, c in counts.items() if c.any()}
+        return {f"runtime.{name}": float(jobs.sum()) for name, jobs in counts.items() if jobs.any()}
 
-    def _said(self) -> Floats:
-        """nan where nobody said anything."""
+    def _from_source(self) -> Floats:
+        """Return run times by the source alone, nan where it has none."""
         view = self.view
         match self.source:
             case "oracle":

@@ -1,4 +1,4 @@
-"""What a model was trained on: the names of its inputs, in order, and their hash."""
+"""Schema of a model's inputs: their names in order, and a hash of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
-    """A model of another schema would read one feature for another: its hash must be the same."""
+    """Names of the features; a model of another schema would take one feature for another."""
 
     name: str
     columns: tuple[str, ...]
-    """Per job."""
+    """Features per job."""
     context: tuple[str, ...]
-    """Per pool."""
+    """Features per pool."""
 
     @property
     def sha256(self) -> str:
-        said = json.dumps([self.name, self.columns, self.context])
-        return hashlib.sha256(said.encode()).hexdigest()
+        names = json.dumps([self.name, self.columns, self.context])
+        return hashlib.sha256(names.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Places of a view in the order in which placement walks the line; ties are broken by id."""
+"""Places of a view in the order of placement's queue scan; ties are broken by id."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from services.priority.core.history import Floats
 from services.priority.core.queue_view import QueueView
-from services.priority.core.table import Floats, Rows
+from services.priority.core.table import Rows
 
 
 def first_of(view: QueueView, scores: Floats, most: int) -> list[int]:
-    """The first waiting jobs by tier, score, submission and id."""
+    """Return the first waiting jobs by tier, score, submission and id."""
     tier, behind = view.tier[: view.waiting], -scores[: view.waiting]
     places = contenders(tier, behind, most)
     return in_order(view, places, [tier, behind, view.submit_s], most)
 
 
 def by_submission(view: QueueView) -> list[int]:
-    """All waiting jobs by submission and id."""
+    """Return all waiting jobs by submission and id."""
     return in_order(view, np.arange(view.waiting), [view.submit_s], view.waiting)
 
 
 def lowest_running(view: QueueView, scores: Floats, most: int) -> list[int]:
-    """Jobs that hold GPUs, the lowest score first, then by id."""
+    """Return jobs that hold GPUs, the lowest score first, then by id."""
     return in_order(view, np.arange(view.waiting, len(view.rows)), [scores], most)
 
 
 def contenders(tier: Floats, behind: Floats, most: int) -> Rows:
-    """Places of jobs that may be among the first: a long line is not sorted to its end."""
+    """Return places of jobs that may be among the first: a long queue is not sorted to its end."""
     if len(tier) <= 4 * most or tier.min() != tier.max():
         return np.arange(len(tier))
     return np.flatnonzero(behind <= np.partition(behind, most - 1)[most - 1])
 
 
 def in_order(view: QueueView, places: Rows, columns: list[Floats], most: int) -> list[int]:
-    """Ascending by the columns, the first one counts most, then by id."""
+    """Sort ascending by the columns, the first one counts most, then by id."""
     chosen = [column[places] for column in columns]
-    line = np.lexsort(chosen[::-1])
-    before, after = line[:-1], line[1:]
+    order = np.lexsort(chosen[::-1])
+    before, after = order[:-1], order[1:]
     same = np.logical_and.reduce([column[before] == column[after] for column in chosen])
-    found: list[int] = places[line].tolist()
+    ordered: list[int] = places[order].tolist()
     if same[:most].any():
-        put_by_id(view.job_ids, found, same, most)
-    return found[:most]
+        sort_ties_by_id(view.job_ids, ordered, same, most)
+    return ordered[:most]
 
 
-def put_by_id(ids: NDArray[Any], places: list[int], same: NDArray[np.bool_], most: int) -> None:
-    """`same[i]`: the jobs at i and i + 1 are equal but for their ids, which decide then."""
+def sort_ties_by_id(
+    ids: NDArray[Any], places: list[int], same: NDArray[np.bool_], most: int
+) -> None:
+    """Sort runs of equal jobs by id; `same[i]`: jobs i and i + 1 are equal but for the id."""
     apart = np.concatenate(([True], ~same, [True]))
     begins = np.flatnonzero(same & apart[:-2])
     ends = np.flatnonzero(same & apart[2:]) + 2

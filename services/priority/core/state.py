@@ -1,4 +1,4 @@
-"""What priority knows of one pool: who waits, who runs, and what each tenant has used."""
+"""State of one pool's lane: waiting and running jobs, and the use of each tenant."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ JobPhase = Literal["waiting", "running", "parked"]
 
 @dataclass(slots=True)
 class PoolJob:
-    """A job from its admission to its end; `entry` is missing while only placement spoke of it."""
+    """A job from its admission to its end; `entry` is None while only placement has named it."""
 
     entry: QueueEntry | None
     phase: JobPhase
     tenant: str
     row: int
-    """Where its numbers are in the table."""
+    """Row of its numbers in the table."""
 
 
 @dataclass(slots=True)
@@ -34,12 +34,13 @@ class DecayedUsage:
     value: float = 0.0
     at: int = 0
 
-    def now(self, at: int, half_life_s: float) -> float:
+    def decayed(self, at: int, half_life_s: float) -> float:
+        """Return the value at the moment `at`."""
         age_s = max(0, at - self.at) / 1000
         return float(self.value * 0.5 ** (age_s / half_life_s))
 
     def add(self, gpu_s: float, at: int, half_life_s: float) -> None:
-        self.value = self.now(at, half_life_s) + gpu_s
+        self.value = self.decayed(at, half_life_s) + gpu_s
         self.at = at
 
 
@@ -59,7 +60,7 @@ class Queue:
     gone_early: set[str] = field(default_factory=set)
     usage: dict[str, DecayedUsage] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
-    """GPUs of each node that is there."""
+    """GPUs of each present node."""
     history: History = field(default_factory=History)
     accuracy: Accuracy = field(default_factory=Accuracy)
     origin: int | None = None
@@ -68,10 +69,10 @@ class Queue:
     head: str = ""
     dirty: bool = False
     degraded: dict[str, str] = field(default_factory=dict)
-    """Why a learned or shadow policy says nothing, by its name; said once."""
+    """Failure of each degraded policy, by `degraded_key`; it was reported once."""
     shadowed_at: int = 0
     context: tuple[float, ...] = ()
-    """What networks are told of the pool, see `features`; empty: look at it."""
+    """Context of networks, see `features`; empty: it has to be computed."""
     context_at: int = 0
     order_cache: OrderCache = field(default_factory=OrderCache, compare=False, repr=False)
 
@@ -81,7 +82,7 @@ class Queue:
 
     @property
     def half_life_wall_s(self) -> float:
-        """Policies speak cluster seconds, usage is counted in wall seconds."""
+        """The half-life in wall s, as use is counted; the setting is in cluster seconds."""
         return self.pool.half_life_s / self.pool.time_scale if self.pool else 604800.0
 
     @property
@@ -99,5 +100,5 @@ class Queue:
         return Clock(now, self.origin or 0, self.time_scale)
 
     def number_of(self, tenant: str) -> int:
-        """Only `evolve` may ask for a tenant that is new."""
+        """Return the tenant's number; only `evolve` may add a tenant."""
         return self.tenants.setdefault(tenant, len(self.tenants))

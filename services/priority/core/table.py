@@ -1,4 +1,4 @@
-"""The numbers of a pool's jobs as columns, so that an order of 10,000 jobs takes no loop."""
+"""The numbers of a pool's jobs as columns, so that 10,000 jobs are ordered without a loop."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.priority.core.feature_cache import FeatureCache
-from services.priority.core.history import BINS
+from services.priority.core.history import BINS, Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.intp]
 
 FREE, WAITING, RUNNING, PARKED = 0, 1, 2, 3
 COLUMNS = (
-    "submit_ms",  # when admission first met it
+    "submit_ms",  # when it was submitted to admission
     "tenant",  # its number in `Queue.tenants`
-    "tier",  # its class, spot behind all of them: the order in which placement walks
-    "gpus",  # of the gang as asked for
+    "tier",  # class, spot behind all of them: the order of placement's queue scan
+    "gpus",  # of the gang as requested
     "workers",
     "preemptible",
     "restart_s",
-    "checkpoint_interval_s",  # inf: none are made
+    "checkpoint_interval_s",  # inf: no checkpoints
     "walltime_s",  # the user's estimate; nan: none
     "duration_s",  # the oracle's; nan: none
-    "p10_s",  # of history, as of its entry
+    "p10_s",  # of history, at its entry
     "p50_s",
     "p90_s",
     "mean_s",
     "samples",
     "kept_ms",  # wall ms of work in its last checkpoint
-    "ran_ms",  # wall ms from go to stop, over earlier attempts
+    "ran_ms",  # wall ms from start to stop, over earlier attempts
     "restarts",
     "left_s",  # expected rest of a job that goes on from `kept_ms`
-    "gittins_s",  # and its Gittins rank
+    "gittins_s",  # and its Gittins rank there
     "since_ms",  # holds GPUs since; 0: holds none
     "go_ms",  # works since; 0: does not
     "held_gpus",  # as placed
 )
-COLUMN = {name: place for place, name in enumerate(COLUMNS)}
+COLUMN = {name: index for index, name in enumerate(COLUMNS)}
 FIRST_ROWS = 64
 
 
@@ -62,7 +61,7 @@ class JobTable:
     feature_cache: FeatureCache = field(default_factory=FeatureCache, compare=False, repr=False)
 
     def add(self, job_id: str) -> int:
-        """A row of zeros for a job."""
+        """Add a job and return its row, filled with zeros."""
         if not self.free:
             self._grow()
         row = self.free.pop()
@@ -76,6 +75,7 @@ class JobTable:
         return row
 
     def drop(self, row: int) -> None:
+        """Free a row."""
         self.phase[row] = FREE
         self.ids[row] = 0
         self.values[:, row] = 0.0
@@ -90,7 +90,7 @@ class JobTable:
             self.values[COLUMN[column], row] = value
 
     def of(self, phase: int) -> Rows:
-        """Rows in that phase, the one that entered first in front."""
+        """Return the rows in that phase, in the order of their entry."""
         rows = np.flatnonzero(self.phase == phase)
         return rows[np.argsort(self.entered[rows], kind="stable")]
 
@@ -104,7 +104,7 @@ class JobTable:
         self.free = list(range(rows, 2 * rows))[::-1]
 
     def __eq__(self, other: object) -> bool:
-        """Two folds of the same events have the same rows."""
+        """Compare the rows: two folds of the same events have the same ones."""
         if not isinstance(other, JobTable):
             return NotImplemented
         return self.free == other.free and all(

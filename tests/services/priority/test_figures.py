@@ -1,4 +1,4 @@
-"""Who used what, against jobs of known size."""
+"""Metrics of use and fairness, for jobs of known size."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from shared.testing.decider import AT, given, run
 from tests.services.priority.core.lane import PRIORITY, admitted, placed, pool
 
 
-def told(queue: Queue, at: int) -> dict[tuple[str, ...], float]:
-    found = list(figures(queue, at))
-    assert len({(name, labels) for name, _, labels in found}) == len(found)
-    return {(name.removeprefix("berth_"), *labels): value for name, value, labels in found}
+def values(queue: Queue, at: int) -> dict[tuple[str, ...], float]:
+    result = list(figures(queue, at))
+    assert len({(name, labels) for name, _, labels in result}) == len(result)
+    return {(name.removeprefix("berth_"), *labels): value for name, value, labels in result}
 
 
 def busy() -> Queue:
@@ -28,40 +28,40 @@ def busy() -> Queue:
     return state
 
 
-def test_the_gap_is_what_a_tenant_has_above_its_fair_share() -> None:
-    found = told(busy(), AT + 60_000)
-    assert found["tenant_use_ratio", "p", "red"] == pytest.approx(0.75)
-    assert found["tenant_weight_ratio", "p", "red"] == 0.5
-    assert found["fairness_gap_ratio", "p"] == pytest.approx(0.25)
+def test_the_gap_is_the_excess_over_the_fair_share() -> None:
+    result = values(busy(), AT + 60_000)
+    assert result["tenant_use_ratio", "p", "red"] == pytest.approx(0.75)
+    assert result["tenant_weight_ratio", "p", "red"] == 0.5
+    assert result["fairness_gap_ratio", "p"] == pytest.approx(0.25)
 
 
-def test_who_has_no_job_here_is_no_part_of_the_gap() -> None:
+def test_a_tenant_without_jobs_is_no_part_of_the_gap() -> None:
     state = given(PRIORITY, pool("fair_share"))
     run(PRIORITY, state, [admitted("r"), placed("r", gpus=6, at=AT)])
-    assert told(state, AT + 60_000)["fairness_gap_ratio", "p"] == 0
+    assert values(state, AT + 60_000)["fairness_gap_ratio", "p"] == 0
 
 
 def test_only_so_many_tenants_become_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TENANTS_MOST", 1)
-    found = told(busy(), AT + 60_000)
-    assert [key[2] for key in found if key[0] == "tenant_use_ratio"] == ["red"]
+    result = values(busy(), AT + 60_000)
+    assert [key[2] for key in result if key[0] == "tenant_use_ratio"] == ["red"]
 
 
 def test_an_order_ages_only_while_jobs_wait() -> None:
     state = given(PRIORITY, pool("fair_share"))
     run(PRIORITY, state, [admitted("r")])
-    assert told(state, AT + 4000)["order_age_seconds", "p"] == pytest.approx(4, abs=1)
-    assert told(busy(), AT + 4000)["order_age_seconds", "p"] == 0
+    assert values(state, AT + 4000)["order_age_seconds", "p"] == pytest.approx(4, abs=1)
+    assert values(busy(), AT + 4000)["order_age_seconds", "p"] == 0
 
 
-def test_an_order_that_is_said_once_for_all_does_not_age() -> None:
+def test_an_order_that_needs_no_repetition_does_not_age() -> None:
     state = given(PRIORITY, pool("fcfs", rank_ms=0))
     run(PRIORITY, state, [admitted("r")])
-    assert told(state, AT + 60_000)["order_age_seconds", "p"] == 0
+    assert values(state, AT + 60_000)["order_age_seconds", "p"] == 0
 
 
 def test_a_degraded_policy_is_counted() -> None:
     state = busy()
     state.degraded["learned:x"] = "bad_model"
-    assert told(state, AT)["policies_degraded", "p"] == 1
+    assert values(state, AT)["policies_degraded", "p"] == 1
     assert list(figures(Queue(0), AT)) == []

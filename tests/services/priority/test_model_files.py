@@ -1,4 +1,4 @@
-"""A folder of models: each is looked over, and a bad one is kept with what is wrong with it."""
+"""A folder of models: each is checked, and a bad one is kept as its error."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.services.priority.core.networks import manifest, network
 
 def test_models_of_a_folder_by_name(tmp_path: Path) -> None:
     made = network()
-    for name, said in (("good", manifest(made)), ("torn", manifest(made)[:-3])):
+    for name, text in (("good", manifest(made)), ("torn", manifest(made)[:-3])):
         (tmp_path / f"{name}.onnx").write_bytes(made)
-        (tmp_path / f"{name}.json").write_bytes(said)
+        (tmp_path / f"{name}.json").write_bytes(text)
     (tmp_path / "alone.onnx").write_bytes(made)
-    found = read_models(tmp_path)
-    assert list(found) == ["alone", "good", "torn"]
-    assert isinstance(found["good"], LearnedModel)
-    assert str(found["alone"]).startswith("alone: No such file")
-    assert str(found["torn"]).startswith("manifest: Invalid JSON")
+    result = read_models(tmp_path)
+    assert list(result) == ["alone", "good", "torn"]
+    assert isinstance(result["good"], LearnedModel)
+    assert str(result["alone"]).startswith("alone: No such file")
+    assert str(result["torn"]).startswith("manifest: Invalid JSON")
 
 
 def test_no_folder_is_no_models(tmp_path: Path) -> None:

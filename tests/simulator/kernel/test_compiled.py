@@ -162,7 +162,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     attained_s = np.where(running, random.uniform(1, 5000, count), 0.0)
     restarts = random.integers(0, 3, count)
     nothing = np.zeros(count)
-    view = QueueView.given(
+    view = QueueView.of_columns(
         now_s=0.0,
         capacity_gpus=64.0,
         used_gpus=40.0,

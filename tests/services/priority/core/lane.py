@@ -1,4 +1,4 @@
-"""A pool as priority hears of it: what admission and placement say, and what it answers."""
+"""Inputs of priority from admission and placement, and its rankings of them."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ def admitted(
     **spec: Any,
 ) -> Input:
     """`spec` are further fields of the job's specification."""
-    said = {"name": job, "gang": Gang(gpus_per_worker=gpus), "priority_class": cls, **spec}
+    fields = {"name": job, "gang": Gang(gpus_per_worker=gpus), "priority_class": cls, **spec}
     event = JobAdmitted(
-        job_id=job, tenant=tenant, submitted_at=at, spec=JobSpec.model_validate(said)
+        job_id=job, tenant=tenant, submitted_at=at, spec=JobSpec.model_validate(fields)
     )
     return an_input(event, "admission", at=at)
 
 
 def placed(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> Input:
-    lease = Allocation(rank=0, node_id="n", gpus=tuple(range(gpus)))
+    allocation = Allocation(rank=0, node_id="n", gpus=tuple(range(gpus)))
     event = JobPlaced(
-        job_id=job, tenant=tenant, attempt=1, allocations=(lease,), waited_ms=0, policy="x"
+        job_id=job, tenant=tenant, attempt=1, allocations=(allocation,), waited_ms=0, policy="x"
     )
-    return said(event, at)
+    return from_placement(event, at)
 
 
 def started(job: str, at: int = AT) -> Input:
-    return said(JobStarted(job_id=job, tenant="red", attempt=1), at)
+    return from_placement(JobStarted(job_id=job, tenant="red", attempt=1), at)
 
 
 def running(job: str, *, tenant: str = "red", gpus: int = 1, at: int = AT) -> list[Input]:
-    """It got its GPUs and its go at that moment."""
+    """Place and start a job at that moment."""
     return [placed(job, tenant=tenant, gpus=gpus, at=at), started(job, at)]
 
 
 def stopped(job: str, at: int = AT) -> list[Input]:
-    """It made room and waits again."""
-    stop = JobPreempted(job_id=job, tenant="red", attempt=1, reason="outranked")
-    again = JobRequeued(job_id=job, tenant="red", attempt=2, reason="preempted")
-    return [said(stop, at), said(again, at)]
+    """Preempt and requeue a job."""
+    preempted = JobPreempted(job_id=job, tenant="red", attempt=1, reason="outranked")
+    requeued = JobRequeued(job_id=job, tenant="red", attempt=2, reason="preempted")
+    return [from_placement(preempted, at), from_placement(requeued, at)]
 
 
 def succeeded(job: str, at: int = AT) -> Input:
-    return said(JobSucceeded(job_id=job, tenant="red", attempt=1), at)
+    return from_placement(JobSucceeded(job_id=job, tenant="red", attempt=1), at)
 
 
 def node(name: str, gpus: int) -> Input:
-    return said(
+    return from_placement(
         NodeJoined(
             node_id=name,
             incarnation="1",
@@ -92,14 +92,14 @@ def node(name: str, gpus: int) -> Input:
     )
 
 
-def said(event: Event, at: int = AT) -> Input:
+def from_placement(event: Event, at: int = AT) -> Input:
     return an_input(event, "placement", at=at)
 
 
 def only(events: list[Event], kind: type[E]) -> E:
     """The one event of that kind."""
-    (found,) = [event for event in events if isinstance(event, kind)]
-    return found
+    (match,) = [event for event in events if isinstance(event, kind)]
+    return match
 
 
 def ranked(state: Queue, inputs: list[Input], now: int = AT) -> QueueRanked:

@@ -20,11 +20,11 @@ F, C = len(SCHEMA.columns), len(SCHEMA.context)
 
 def weights(**given: float) -> list[float]:
     """One per feature, by name up to its scale: `ln_gpus=-1.0`."""
-    found = [0.0] * F
+    values = [0.0] * F
     for name, weight in given.items():
         (place,) = [i for i, c in enumerate(SCHEMA.columns) if c.split("/")[0] == name]
-        found[place] = weight
-    return found
+        values[place] = weight
+    return values
 
 
 def network(
@@ -52,8 +52,8 @@ def network(
         h.make_node("MatMul", [x, "w"], ["column"]),
         h.make_node("Squeeze", ["column", "axis"], ["own"]),
         h.make_node("ReduceSum", [pool], ["all"], keepdims=0),
-        h.make_node("Mul", ["all", "c"], ["said"]),
-        h.make_node("Add", ["own", "said"], ["sum"]),
+        h.make_node("Mul", ["all", "c"], ["scaled"]),
+        h.make_node("Add", ["own", "scaled"], ["sum"]),
         h.make_node("Div", ["sum", "d"], [scores]),
     ]
     constants = [constant("w", column), constant("c", context), constant("d", divide_by)]
@@ -63,22 +63,22 @@ def network(
     outputs = [h.make_tensor_value_info(scores, kind, [rows])]
     graph = h.make_graph(nodes, "tiny", inputs, outputs, constants)
     imports = [h.make_opsetid("", opset)]
-    made = h.make_model(graph, opset_imports=imports, ir_version=8)
-    return bytes(made.SerializeToString())
+    model = h.make_model(graph, opset_imports=imports, ir_version=8)
+    return bytes(model.SerializeToString())
 
 
 def manifest(model: bytes, schema: FeatureSchema = SCHEMA, **more: object) -> bytes:
-    said = {
+    fields = {
         "name": "tiny",
         "sha256": hashlib.sha256(model).hexdigest(),
         "opset": OPSET,
         "schema": {"name": schema.name, "sha256": schema.sha256},
         "trained": {"trace": "made up", "hours": 0.0},
     }
-    return json.dumps({**said, **more}).encode()
+    return json.dumps({**fields, **more}).encode()
 
 
 def tiny(**given: float) -> LearnedModel:
-    """A model that was looked over, of these weights."""
-    made = network(weights(**given))
-    return load_model(manifest(made), made)
+    """A checked model of these weights."""
+    model = network(weights(**given))
+    return load_model(manifest(model), model)

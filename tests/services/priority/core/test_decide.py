@@ -1,4 +1,4 @@
-"""Who goes first: rules of the classic orders, and what is said how often."""
+"""Order of the jobs under the base policies, and how often a pool is ranked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from shared.contracts.ranking import RANKED_MOST, QueueChanged, QueueRanked
 from shared.ledger.decider import Input
 from shared.testing.decider import AT, an_input, fold, given, run, wake
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
-from tests.services.priority.core.lane import PRIORITY, admitted, order, placed, pool, said, started
+from tests.services.priority.core.lane import (
+    PRIORITY,
+    admitted,
+    from_placement,
+    order,
+    placed,
+    pool,
+    started,
+)
 
 
 def test_first_come_goes_first() -> None:
@@ -48,19 +56,19 @@ def test_use_counts_half_after_one_half_life() -> None:
     state = given(PRIORITY, pool("fair_share", half_life_s=100, time_scale=10))
     run(PRIORITY, state, [admitted("r"), placed("r", gpus=4, at=AT)])
     end = JobSucceeded(job_id="r", tenant="red", attempt=1)
-    run(PRIORITY, state, [said(end, AT + 10_000)], AT + 10_000)
-    assert state.usage["red"].now(AT + 10_000, state.half_life_wall_s) == 40
-    assert state.usage["red"].now(AT + 20_000, state.half_life_wall_s) == 20
+    run(PRIORITY, state, [from_placement(end, AT + 10_000)], AT + 10_000)
+    assert state.usage["red"].decayed(AT + 10_000, state.half_life_wall_s) == 40
+    assert state.usage["red"].decayed(AT + 20_000, state.half_life_wall_s) == 20
 
 
-def test_who_used_more_waits_longer() -> None:
+def test_a_tenant_that_used_more_waits_longer() -> None:
     state = given(PRIORITY, pool("fair_share"))
     run(PRIORITY, state, [admitted("r"), placed("r", gpus=8)])
     jobs = [admitted("r2", at=AT), admitted("b", tenant="blue", at=AT + 9)]
     assert order(state, jobs, AT + 60_000) == ["b", "r2"]
 
 
-def test_one_note_per_batch_and_a_rank_at_most_once_a_second() -> None:
+def test_a_batch_gives_one_change_and_a_rank_at_most_once_a_second() -> None:
     state = given(PRIORITY, pool())
     events = run(PRIORITY, state, [admitted("a"), admitted("b")])
     assert [type(e) for e in events] == [QueueChanged, QueueRanked]
@@ -70,7 +78,7 @@ def test_one_note_per_batch_and_a_rank_at_most_once_a_second() -> None:
     assert [type(e) for e in wake(PRIORITY, state, AT + 1000)] == [QueueRanked]
 
 
-def test_a_pool_says_how_often_it_is_ranked() -> None:
+def test_a_pool_sets_how_often_it_is_ranked() -> None:
     state = given(PRIORITY, pool(rank_ms=100))
     run(PRIORITY, state, [admitted("a"), admitted("b", at=AT + 1)])
     run(PRIORITY, state, [admitted("c")], AT + 10)
@@ -87,36 +95,36 @@ def test_without_a_pause_every_change_is_ranked_at_once() -> None:
     assert PRIORITY.next_wake(state) is None
 
 
-def test_a_go_changes_no_order_so_nothing_is_ranked() -> None:
+def test_a_start_changes_no_order_so_nothing_is_ranked() -> None:
     state = given(PRIORITY, pool(rank_ms=0))
     run(PRIORITY, state, [admitted("a"), admitted("b"), placed("a")])
     events = run(PRIORITY, state, [started("a", AT + 5)], AT + 5)
     assert [type(e) for e in events] == [QueueChanged]
 
 
-def test_who_leaves_a_line_leaves_it_in_order_so_nothing_is_ranked() -> None:
+def test_a_job_that_leaves_changes_no_order_so_nothing_is_ranked() -> None:
     state = given(PRIORITY, pool("sjf", rank_ms=0))
     run(PRIORITY, state, [admitted(name) for name in "abc"])
     end = JobSucceeded(job_id="a", tenant="red", attempt=1)
-    for now, gone in ((AT + 1, placed("a")), (AT + 2, said(end)), (AT + 9, placed("b"))):
+    for now, gone in ((AT + 1, placed("a")), (AT + 2, from_placement(end)), (AT + 9, placed("b"))):
         assert [type(e) for e in run(PRIORITY, state, [gone], now)] == [QueueChanged]
         assert PRIORITY.next_wake(state) is None
 
 
-def test_a_line_that_is_longer_than_what_was_said_of_it_is_ranked_when_one_leaves() -> None:
+def test_a_queue_longer_than_its_ranking_is_ranked_when_a_job_leaves() -> None:
     state = given(PRIORITY, pool(rank_ms=0))
     jobs = [admitted(f"j{n:04d}", at=AT + n) for n in range(RANKED_MOST + 1)]
     assert len(order(state, jobs)) == RANKED_MOST
     assert order(state, [placed("j0000")], AT + 1)[-1] == f"j{RANKED_MOST:04d}"
-    said_last = run(PRIORITY, state, [placed("j0001")], AT + 2)
-    assert [type(e) for e in said_last] == [QueueChanged], "all that are left were named"
+    events = run(PRIORITY, state, [placed("j0001")], AT + 2)
+    assert [type(e) for e in events] == [QueueChanged], "the last ranking named all the rest"
 
 
 def test_where_rank_may_stop_jobs_a_start_is_ranked() -> None:
     state = given(PRIORITY, pool("srsf", rank_ms=0, preemption="ranked"))
     run(PRIORITY, state, [admitted("a"), admitted("b")])
-    said_then = run(PRIORITY, state, [placed("a")], AT + 1)
-    assert [type(e) for e in said_then] == [QueueChanged, QueueRanked]
+    events = run(PRIORITY, state, [placed("a")], AT + 1)
+    assert [type(e) for e in events] == [QueueChanged, QueueRanked]
     assert PRIORITY.next_wake(state) == AT + 1 + REFRESH_MS
 
 
@@ -140,13 +148,13 @@ def test_an_empty_queue_sleeps() -> None:
     assert PRIORITY.next_wake(state) is None
 
 
-def test_placement_may_speak_of_a_job_before_admission() -> None:
+def test_events_of_placement_may_come_before_admission() -> None:
     state = given(PRIORITY, pool())
     run(PRIORITY, state, [placed("a")])
     run(PRIORITY, state, [admitted("a")])
     assert "a" not in state.waiting and state.jobs["a"].phase == "running"
     end = JobSucceeded(job_id="z", tenant="red", attempt=1)
-    run(PRIORITY, state, [said(end)])
+    run(PRIORITY, state, [from_placement(end)])
     run(PRIORITY, state, [admitted("z")])
     assert "z" not in state.waiting and state.gone_early == set()
 
@@ -155,18 +163,18 @@ def test_a_requeued_job_waits_again_and_a_failed_attempt_only_once_it_is_enqueue
     state = given(PRIORITY, pool())
     run(PRIORITY, state, [admitted("a"), placed("a")])
     again = JobRequeued(job_id="a", tenant="red", attempt=2, reason="preempted")
-    run(PRIORITY, state, [said(again)])
+    run(PRIORITY, state, [from_placement(again)])
     assert list(state.waiting) == ["a"]
     failed = JobAttemptFailed(job_id="a", tenant="red", attempt=2, reason="exit_code")
-    run(PRIORITY, state, [placed("a"), said(failed)])
+    run(PRIORITY, state, [placed("a"), from_placement(failed)])
     assert state.waiting == {}
     spec = JobSpec(name="a")
     back = JobEnqueued(job_id="a", tenant="red", attempt=3, submitted_at=1, spec=spec)
-    run(PRIORITY, state, [said(back)])
+    run(PRIORITY, state, [from_placement(back)])
     assert list(state.waiting) == ["a"]
 
 
-def test_pool_settings_are_restated_once() -> None:
+def test_pool_settings_are_written_once() -> None:
     state = given(PRIORITY)
     config = an_input(pool(), "access")
     assert run(PRIORITY, state, [config]) == [pool()]
@@ -175,7 +183,7 @@ def test_pool_settings_are_restated_once() -> None:
     assert run(PRIORITY, state, [an_input(other, "access")]) == []
 
 
-MOVES = st.lists(
+STEPS = st.lists(
     st.tuples(
         st.sampled_from(["admit", "place", "end", "requeue"]),
         st.integers(0, 6),
@@ -185,7 +193,7 @@ MOVES = st.lists(
 )
 
 
-def a_move(kind: str, number: int, tenant: str) -> Input:
+def an_input_of(kind: str, number: int, tenant: str) -> Input:
     job = f"{tenant}{number}"
     match kind:
         case "admit":
@@ -193,17 +201,19 @@ def a_move(kind: str, number: int, tenant: str) -> Input:
         case "place":
             return placed(job, tenant=tenant, gpus=number + 1)
         case "requeue":
-            return said(JobRequeued(job_id=job, tenant=tenant, attempt=2, reason="preempted"))
+            return from_placement(
+                JobRequeued(job_id=job, tenant=tenant, attempt=2, reason="preempted")
+            )
         case _:
-            return said(JobSucceeded(job_id=job, tenant=tenant, attempt=1))
+            return from_placement(JobSucceeded(job_id=job, tenant=tenant, attempt=1))
 
 
-@for_all(MOVES)
-def test_the_state_is_a_fold_of_what_was_written(moves: list[tuple[str, int, str]]) -> None:
+@for_all(STEPS)
+def test_the_state_is_a_fold_of_the_ledger(steps: list[tuple[str, int, str]]) -> None:
     state, events, now = given(PRIORITY, pool("fair_share")), [], AT
-    for move in moves:
+    for step in steps:
         now += 300
-        for event in run(PRIORITY, state, [a_move(*move)], now):
+        for event in run(PRIORITY, state, [an_input_of(*step)], now):
             events.append((event, now))
     again = given(PRIORITY, pool("fair_share"))
     for event, at in events:

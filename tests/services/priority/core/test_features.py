@@ -1,4 +1,4 @@
-"""Features that are kept from ranking to ranking are those that are computed anew."""
+"""Cached features equal those computed anew."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = 250
 
 
 def a_day(random: Random) -> Iterator[Event]:
-    """Jobs of one pool come, run, are stopped and end; some run that nobody announced."""
+    """Jobs of one pool come, run, are stopped and end; some run without an entry."""
     waiting: list[str] = []
     running: list[str] = []
     yield QueueChanged(pool="p", nodes=(NodeGpus(node_id="a", gpus=8),))
@@ -79,7 +79,7 @@ def entry(name: str, step: int, random: Random) -> QueueEntry:
 
 
 @pytest.mark.parametrize("by_history", [True, False])
-def test_kept_features_are_those_of_the_moment(by_history: bool) -> None:
+def test_cached_features_are_those_of_the_moment(by_history: bool) -> None:
     random = Random(4)
     decider = Priority()
     queue = decider.initial(0)
@@ -92,15 +92,15 @@ def test_kept_features_are_those_of_the_moment(by_history: bool) -> None:
         rows = queue.view(now).rows
         marks = queue.table.feature_cache.marks
         kept += int((marks[rows[rows < len(marks)]] != STALE).sum())
-        found, context = compute_features(queue.view(now), by_history)
+        columns, context = compute_features(queue.view(now), by_history)
         expected, expected_context = compute_features(fresh(queue).view(now), by_history)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(columns, expected)
         np.testing.assert_array_equal(context, expected_context)
     assert kept > STEPS
 
 
 def fresh(queue: Queue) -> Queue:
-    """The same state, in which nobody has looked yet."""
-    found: Queue = pickle.loads(pickle.dumps(queue))
-    assert len(found.table.feature_cache.marks) == 0
-    return found
+    """Return the same state with an empty cache."""
+    copy: Queue = pickle.loads(pickle.dumps(queue))
+    assert len(copy.table.feature_cache.marks) == 0
+    return copy

@@ -1,4 +1,4 @@
-"""The array steps of history give bit for bit what its scalar lines give."""
+"""History: the array forms agree with the scalar functions bit for bit."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def test_learning_and_estimating_by_arrays_is_learning_and_estimating_bin_by_bin
                 )
     for n in range(30):
         job = (f"t{n % 4}", f"u{n % 8}", f"run-{n % 6}", float(1 << n % 5))
-        found, p = known.estimate(*job), scalar_estimate(counts, *job)
-        assert found.p.tolist() == p.tolist()
-        assert found.mean_s == history.mean_left_s(p, 0.0)
-        assert [found.p10_s, found.p50_s, found.p90_s] == [
+        result, p = known.estimate(*job), scalar_estimate(counts, *job)
+        assert result.p.tolist() == p.tolist()
+        assert result.mean_s == history.mean_left_s(p, 0.0)
+        assert [result.p10_s, result.p50_s, result.p90_s] == [
             history.quantile_s(p, q) for q in (0.1, 0.5, 0.9)
         ]
-        assert found.gittins_s == history.gittins_s(p, 0.0)
+        assert result.gittins_s == history.gittins_s(p, 0.0)
 
 
 @pytest.mark.parametrize("jobs", [0, 3, expected.FEW, 500])
-def test_what_is_expected_of_many_is_what_is_expected_of_each(jobs: int) -> None:
+def test_expectations_of_many_jobs_are_those_of_each(jobs: int) -> None:
     rng = np.random.default_rng(4)
     p = rng.dirichlet(np.full(BINS, 0.3), jobs) if jobs else np.zeros((0, BINS))
     p[: jobs // 10, 20:] = 0.0
@@ -54,7 +54,7 @@ def test_what_is_expected_of_many_is_what_is_expected_of_each(jobs: int) -> None
         assert gittins[i] == history.gittins_s(p[i], seconds)
 
 
-def test_jobs_alike_are_known_by_their_name_and_others_by_their_tenant() -> None:
+def test_similar_jobs_are_estimated_by_their_name_and_others_by_their_tenant() -> None:
     known = History()
     for n in range(50):
         known.learn("red", "u", f"train-{n}", 1.0, 100.0)

@@ -1,4 +1,4 @@
-"""A network is believed only after its file, its features and its answers were looked over."""
+"""Checks of a network: its file, its features and its scores."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_the_opset_is_read_from_the_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "said", "told"),
+    ("model", "fields", "message"),
     [
         (network(), {"sha256": "0" * 64}, r"sha256: '0{64}', must be that of the model's bytes"),
         (network(), {"opset": 15}, r"opset: 15, must be that of the model, 17"),
         (network(opset=11), {"opset": 11}, r"opset: 11, must be from 13 to \d+"),
         (b"\xff" * 40, {}, r"opset: 17, must be that of the model, None"),
-        (network()[:-40], {}, r"(model: the runtime says|opset: 17)"),
+        (network()[:-40], {}, r"(model: rejected by the runtime|opset: 17)"),
         (b"\0" * (MODEL_MOST_BYTES + 1), {}, r"model: '1048577 bytes', must be at most 1048576"),
         (network(names=("jobs", "context", "scores")), {}, r"inputs: \['context', 'jobs'\], must"),
         (network(names=("x", "context", "out")), {}, r"outputs: \['out'\], must be 'scores' among"),
@@ -59,10 +59,10 @@ def test_the_opset_is_read_from_the_bytes() -> None:
     ],
 )
 def test_a_bad_model_is_refused_by_field_value_and_rule(
-    made: bytes, said: dict[str, Any], told: str
+    model: bytes, fields: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(BadModel, match="^" + told):
-        load_model(manifest(made, **said), made)
+    with pytest.raises(BadModel, match="^" + message):
+        load_model(manifest(model, **fields), model)
 
 
 def test_a_model_of_other_features_is_refused() -> None:
@@ -77,14 +77,14 @@ def test_a_model_of_other_features_is_refused() -> None:
         load_model(manifest(made, swapped), made)
 
 
-def test_a_manifest_that_is_none_is_refused() -> None:
+def test_a_malformed_manifest_is_refused() -> None:
     with pytest.raises(BadModel, match="^manifest: Invalid JSON"):
         load_model(b"{", network())
     with pytest.raises(BadModel, match="^name: Field required"):
         load_model(b"{}", network())
 
 
-def test_an_answer_that_is_no_number_is_told_by_its_place() -> None:
+def test_a_score_that_is_no_number_is_reported_by_its_place() -> None:
     model = tiny(ln_gpus=1.0)
     x = np.zeros((3, F), np.float32)
     x[1] = np.nan
@@ -92,6 +92,6 @@ def test_an_answer_that_is_no_number_is_told_by_its_place() -> None:
         model.scores(x, CONTEXT)
 
 
-def test_features_of_another_shape_are_told_by_the_runtime() -> None:
-    with pytest.raises(BadOutput, match="^scores: the runtime says"):
+def test_features_of_another_shape_are_rejected_by_the_runtime() -> None:
+    with pytest.raises(BadOutput, match="^scores: rejected by the runtime"):
         tiny(ln_gpus=1.0).scores(np.zeros((3, F + 1), np.float32), CONTEXT)

@@ -1,5 +1,5 @@
-"""A learned policy re-ranks its pool's base: apart where it is sure, in the base's order elsewhere;
-and it can do without preemption and without history."""
+"""A learned policy over a base: its bands come first, the base decides within them; models without
+preemption and without history."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ AGING = {"wfp3", "unicep", "multifactor"}
 
 
 def banded(band: float, **given_weights: float) -> LearnedModel:
-    made = network(weights(**given_weights))
-    return load_model(manifest(made, band=band), made)
+    model = network(weights(**given_weights))
+    return load_model(manifest(model, band=band), model)
 
 
-def line() -> list[object]:
-    """Jobs of all sizes and of different users' limits, one after the other."""
+def jobs_of_all_sizes() -> list[object]:
+    """Return jobs of all sizes with various limits, one after the other."""
     sizes = [4, 1, 8, 2, 1, 16, 2, 8]
     return [node("n", 64)] + [
         admitted(f"j{n}", gpus=gpus, at=AT + 1000 * n, walltime_s=100.0 * (1 + (n * 5) % 7))
@@ -36,43 +36,43 @@ def line() -> list[object]:
     ]
 
 
-def by(decider: Priority, base: str, learned: str | None) -> list[str]:
+def order_under(decider: Priority, base: str, learned: str | None) -> list[str]:
     state = given(decider, pool(base, learned=learned, runtime="user", rank_ms=0))
-    found = only(run(decider, state, line(), AT + 10_000), QueueRanked)
-    return [job.job_id for job in found.ranked]
+    result = only(run(decider, state, jobs_of_all_sizes(), AT + 10_000), QueueRanked)
+    return [job.job_id for job in result.ranked]
 
 
 @pytest.mark.parametrize("base", [*POLICIES, "fair_share"])
-def test_who_is_alike_to_the_network_goes_in_the_order_of_the_base(base: str) -> None:
+def test_jobs_that_the_network_cannot_distinguish_go_in_the_order_of_the_base(base: str) -> None:
     """All scores are equal: the order is the base's own, whichever that is."""
     decider = Priority({"even": banded(0.5)})
-    assert by(decider, base, "even") == by(decider, base, None)
+    assert order_under(decider, base, "even") == order_under(decider, base, None)
 
 
 def test_bases_order_jobs_within_a_band_and_the_network_orders_bands() -> None:
     decider = Priority({"small": banded(0.2, ln_gpus=-1.0)})
-    orders = {base: by(decider, base, "small") for base in ("fcfs", "sjf", "wfp3")}
+    orders = {base: order_under(decider, base, "small") for base in ("fcfs", "sjf", "wfp3")}
     size = {f"j{n}": gpus for n, gpus in enumerate([4, 1, 8, 2, 1, 16, 2, 8])}
     bands = {name: int(np.floor(-np.log(gpus) / 5 / 0.2)) for name, gpus in size.items()}
-    for found in orders.values():
-        assert [bands[job] for job in found] == sorted(bands.values(), reverse=True)
+    for order in orders.values():
+        assert [bands[job] for job in order] == sorted(bands.values(), reverse=True)
     assert orders["fcfs"] != orders["sjf"]
-    assert len({tuple(found) for found in orders.values()}) > 1
+    assert len({tuple(order) for order in orders.values()}) > 1
 
 
 def test_arrays_are_banded_as_scalars_are() -> None:
     draw = np.random.default_rng(3)
     scores, base = draw.normal(size=200) * 20, draw.normal(size=200) * 1e9
-    found = banded(0.35).over(scores, base)
+    result = banded(0.35).rerank(scores, base)
     expected = [
         keys.banded(s, b, 0.35) for s, b in zip(scores.tolist(), base.tolist(), strict=True)
     ]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert np.array_equal(banded(0.0).over(scores, base), scores)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+    assert np.array_equal(banded(0.0).rerank(scores, base), scores)
 
 
 def test_a_base_never_carries_a_job_into_another_band() -> None:
-    """A base's scores may be as large as they like: the tilt stays below a hundredth of a band."""
+    """However large a base's scores are, the tilt stays below a hundredth of a band."""
     best = keys.banded(0.99, 1e12, 1.0)
     assert keys.banded(0.0, -1e12, 1.0) < best < 0.0 + keys.TILT
     assert best < keys.banded(1.0, -1e12, 1.0)
@@ -95,11 +95,11 @@ def test_a_family_has_a_network_for_each_way_of_running_a_pool(
     assert model_name("berth", settings) == name
     models: dict[str, LearnedModel | BadModel] = {name: banded(0.5)}
     decider = Priority(models)
-    found = only(run(decider, given(decider, settings), [admitted("one")]), QueueRanked)
-    assert (found.learned, found.model_sha256) == (name, models[name].sha256)  # type: ignore[union-attr]
+    result = only(run(decider, given(decider, settings), [admitted("one")]), QueueRanked)
+    assert (result.learned, result.model_sha256) == (name, models[name].sha256)  # type: ignore[union-attr]
 
 
-def seen(state: Queue, by_history: bool) -> dict[str, dict[str, float]]:
+def features_by_job(state: Queue, by_history: bool) -> dict[str, dict[str, float]]:
     view = state.view(AT + 700_000)
     x, _ = compute_features(view, by_history)
     columns = [name.split("/")[0] for name in SCHEMA.columns]
@@ -132,10 +132,10 @@ def after_short_jobs() -> Queue:
     return state
 
 
-def test_without_history_a_job_is_its_shape_its_limit_and_its_time() -> None:
+def test_without_history_features_follow_from_shape_limit_and_time() -> None:
     state = after_short_jobs()
-    blind, told = seen(state, False), seen(state, True)
-    assert blind["plain"]["ln_left_s"] > told["plain"]["ln_left_s"]
+    blind, informed = features_by_job(state, False), features_by_job(state, True)
+    assert blind["plain"]["ln_left_s"] > informed["plain"]["ln_left_s"]
     assert blind["short"]["ln_left_s"] < blind["plain"]["ln_left_s"]
     assert blind["short"]["ln_gittins_s"] < blind["plain"]["ln_gittins_s"]
     p = np.zeros(BINS)

@@ -1,4 +1,4 @@
-"""Each classic policy against an order worked out by hand, and array keys against scalar ones."""
+"""Each base policy against an order worked out by hand, and array keys against scalar ones."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def of_duration(seconds: float, restart_s: float = 0.0) -> dict[str, Any]:
 
 
 def scores(state: Queue, now: int) -> dict[str, float]:
-    found = ranked(state, [], now)
-    return {job.job_id: job.score for job in (*found.ranked, *found.running)}
+    result = ranked(state, [], now)
+    return {job.job_id: job.score for job in (*result.ranked, *result.running)}
 
 
-def test_smallest_first_asks_for_gpus_alone() -> None:
+def test_smallest_first_orders_by_gpus_alone() -> None:
     state = given(PRIORITY, pool("smallest_first"))
     jobs = [admitted("a", gpus=8), admitted("b", gpus=1, at=AT + 1), admitted("c", gpus=4)]
     assert order(state, jobs, AT + 1) == ["b", "c", "a"]
 
 
-def test_sjf_asks_for_the_users_estimate() -> None:
+def test_sjf_orders_by_the_users_limit() -> None:
     state = given(PRIORITY, pool("sjf", runtime="user"))
     jobs = [admitted("a", walltime_s=300), admitted("b", walltime_s=100, gpus=8)]
     assert order(state, jobs) == ["b", "a"]
@@ -66,7 +66,7 @@ def test_f1_counts_submission_from_the_pools_first_job() -> None:
     assert scores(state, AT + 15_000) == {"a": pytest.approx(-24), "b": pytest.approx(-873)}
 
 
-def test_wfp3_lets_the_long_waiting_short_job_go() -> None:
+def test_wfp3_prefers_short_jobs_that_wait_long() -> None:
     """After 100 s: a (100/50)^3 x 1 = 8, b (100/100)^3 x 4 = 4, c 90 s later (10/50)^3 x 8."""
     state = given(PRIORITY, pool("wfp3", runtime="user"))
     jobs = [
@@ -99,13 +99,13 @@ def test_multifactor_adds_real_waits_size_and_fair_share() -> None:
     run(PRIORITY, state, [node("n", 16)])
     jobs = [admitted("old"), *running("old"), admitted("a"), admitted("b", tenant="blue", gpus=8)]
     run(PRIORITY, state, jobs)
-    found = scores(state, AT + 6 * HOUR)
+    result = scores(state, AT + 6 * HOUR)
     share_of_red = 2.0 ** -(1.0 / 0.5)
-    assert found["a"] == pytest.approx(500 + 1000 * 15 / 16 + 1000 * share_of_red)
-    assert found["b"] == pytest.approx(500 + 1000 * 8 / 16 + 1000 * 1.0)
+    assert result["a"] == pytest.approx(500 + 1000 * 15 / 16 + 1000 * share_of_red)
+    assert result["b"] == pytest.approx(500 + 1000 * 8 / 16 + 1000 * 1.0)
 
 
-def test_multifactor_forgives_use_by_its_half_life_against_others() -> None:
+def test_multifactor_decays_use_by_the_half_life() -> None:
     state = given(PRIORITY, pool("multifactor", half_life_s=3600))
     heavy = TenantRegistered(tenant="blue", default_pool="p", weight=3)
     both = [admitted("r"), *running("r"), admitted("b", tenant="blue"), placed("b", tenant="blue")]
@@ -115,10 +115,10 @@ def test_multifactor_forgives_use_by_its_half_life_against_others() -> None:
     run(PRIORITY, state, [admitted("r2", at=at), admitted("b2", tenant="blue", at=at)], at)
     # Red's hour counts half by now, blue's two hours run on: 1800 and 7200 GPU-seconds.
     small = 1000 * 7 / 8
-    found = scores(state, at + 5000)
+    result = scores(state, at + 5000)
     red, blue = 2 ** -((1800 / 9000) / (1 / 4)), 2 ** -((7200 / 9000) / (3 / 4))
-    assert found["r2"] == pytest.approx(small + 1000 * red, rel=1e-3)
-    assert found["b2"] == pytest.approx(small + 1000 * blue, rel=1e-3)
+    assert result["r2"] == pytest.approx(small + 1000 * red, rel=1e-3)
+    assert result["b2"] == pytest.approx(small + 1000 * blue, rel=1e-3)
 
 
 def ended(state: Queue, name: str, seconds: int, *, at: int = AT, user: str = "u") -> None:
@@ -140,19 +140,19 @@ def test_qssf_predicts_gpu_time_from_history_whatever_the_pool_says() -> None:
         admitted("b", name="short", tenant="short", user="u"),
         admitted("c", name="short", tenant="short", user="u", gpus=64),
     ]
-    found = ranked(state, jobs, AT + 3 * HOUR)
-    assert [job.job_id for job in found.ranked] == ["b", "a", "c"]
-    assert found.runtime == "history"
-    assert found.terms["runtime.history"] == 3
+    result = ranked(state, jobs, AT + 3 * HOUR)
+    assert [job.job_id for job in result.ranked] == ["b", "a", "c"]
+    assert result.runtime == "history"
+    assert result.terms["runtime.history"] == 3
 
 
-def test_las_asks_for_attained_gpu_seconds_and_lets_the_running_run() -> None:
-    """Queues end at 3250, 7200 and 18000 GPU-seconds; in a queue nobody leads by a score."""
+def test_las_orders_by_attained_gpu_seconds_and_does_not_stop_equals() -> None:
+    """Queues end at 3250, 7200 and 18000 GPU-seconds; within a queue scores are equal."""
     state = given(PRIORITY, pool("las", preemption="ranked"))
     jobs = [admitted("new", at=AT + 1), admitted("a", gpus=1), admitted("b", gpus=8)]
     run(PRIORITY, state, [*jobs, *running("a"), *running("b", gpus=8)], AT + 1)
-    found = scores(state, AT + 500_000)
-    assert found == {"new": 0.0, "a": 0.0, "b": -1.0}
+    result = scores(state, AT + 500_000)
+    assert result == {"new": 0.0, "a": 0.0, "b": -1.0}
     assert scores(state, AT + 3_251_000) == {"new": 0.0, "a": -1.0, "b": -3.0}
 
 
@@ -170,11 +170,11 @@ def test_srtf_and_srsf_by_oracle_are_remaining_time_and_service() -> None:
     for policy, a, b in (("srtf", -600.0, -900.0), ("srsf", -math.log(4800), -math.log(900))):
         state = given(PRIORITY, pool(policy, runtime="oracle", preemption="ranked"))
         run(PRIORITY, state, inputs)
-        found = ranked(state, [], AT + 400_000)
-        by_id = {job.job_id: job.score for job in (*found.ranked, *found.running)}
+        result = ranked(state, [], AT + 400_000)
+        by_id = {job.job_id: job.score for job in (*result.ranked, *result.running)}
         assert by_id["a"] == pytest.approx(a) and by_id["b"] == pytest.approx(b)
-        assert found.runtime == "oracle"
-        assert found.terms["runtime.oracle"] == 2 and found.terms["runtime.prior"] == 1
+        assert result.runtime == "oracle"
+        assert result.terms["runtime.oracle"] == 2 and result.terms["runtime.prior"] == 1
 
 
 def test_a_restart_is_no_work() -> None:
@@ -215,21 +215,21 @@ def test_gittins_prefers_the_job_that_may_end_at_once() -> None:
     assert order(state, jobs, at) == ["test", "sure"]
 
 
-def test_a_source_without_an_answer_falls_back_to_the_next_and_says_so() -> None:
+def test_a_source_without_a_value_falls_back_to_the_next_and_is_counted() -> None:
     state = given(PRIORITY, pool("sjf", runtime="oracle"))
     jobs = [admitted("a", **of_duration(50)), admitted("b", walltime_s=70), admitted("c")]
-    found = ranked(state, jobs)
-    assert [job.score for job in found.ranked[:2]] == [-50.0, -70.0]
-    assert found.terms == {"runtime.oracle": 1, "runtime.user": 1, "runtime.prior": 1}
+    result = ranked(state, jobs)
+    assert [job.score for job in result.ranked[:2]] == [-50.0, -70.0]
+    assert result.terms == {"runtime.oracle": 1, "runtime.user": 1, "runtime.prior": 1}
 
 
-def test_without_the_oracle_nobody_reads_the_duration() -> None:
+def test_only_the_oracle_reads_the_duration() -> None:
     for source in ("user", "history"):
         state = given(PRIORITY, pool("sjf", runtime=source))
         jobs = [admitted("a", **of_duration(5)), admitted("b", **of_duration(50_000))]
-        found = ranked(state, jobs)
-        assert found.ranked[0].score == found.ranked[1].score
-        assert found.terms == {"runtime.prior": 2}
+        result = ranked(state, jobs)
+        assert result.ranked[0].score == result.ranked[1].score
+        assert result.terms == {"runtime.prior": 2}
 
 
 def test_times_are_cluster_seconds() -> None:
@@ -268,16 +268,16 @@ def test_running_jobs_are_scored_when_rank_may_stop_them() -> None:
         jobs = [admitted(n, walltime_s=w) for n, w in (("a", 900.0), ("b", 100.0), ("c", 500.0))]
         run(PRIORITY, state, [*jobs, *running("a"), *running("b")])
     assert ranked(quiet, [], AT + 5000).running == ()
-    found = ranked(loud, [], AT + 5000)
-    assert [(job.job_id, job.score) for job in found.running] == [("a", -900.0), ("b", -100.0)]
-    assert [(job.job_id, job.score) for job in found.ranked] == [("c", -500.0)]
+    result = ranked(loud, [], AT + 5000)
+    assert [(job.job_id, job.score) for job in result.running] == [("a", -900.0), ("b", -100.0)]
+    assert [(job.job_id, job.score) for job in result.ranked] == [("c", -500.0)]
 
 
-def test_under_fair_share_nobody_who_waits_leads_who_runs() -> None:
+def test_under_fair_share_no_waiting_job_leads_a_running_one() -> None:
     state = given(PRIORITY, pool("fair_share", preemption="ranked"))
-    found = ranked(state, [admitted("a"), admitted("b"), admitted("c"), *running("a")])
-    assert [job.score for job in found.ranked] == [2.0, 1.0]
-    assert [job.score for job in found.running] == [3.0]
+    result = ranked(state, [admitted("a"), admitted("b"), admitted("c"), *running("a")])
+    assert [job.score for job in result.ranked] == [2.0, 1.0]
+    assert [job.score for job in result.running] == [3.0]
 
 
 def a_queue(seed: int = 7) -> tuple[Queue, int]:
@@ -313,20 +313,20 @@ QUEUE, NOW = a_queue()
 
 def run_s(view: QueueView, source: RuntimeSource, i: int) -> float:
     p = view.distribution[i]
-    said = {
+    candidates = {
         "oracle": (view.duration_s[i], view.walltime_s[i]),
         "user": (view.walltime_s[i],),
         "history": (),
     }[source]
-    return next((float(s) for s in said if not math.isnan(s)), history.mean_left_s(p, 0.0))
+    return next((float(s) for s in candidates if not math.isnan(s)), history.mean_left_s(p, 0.0))
 
 
 def left_s(view: QueueView, source: RuntimeSource, i: int) -> float:
     attained = float(view.attained_s[i])
-    said = run_s(view, source, i)
-    if source == "history" or said == history.mean_left_s(view.distribution[i], 0.0):
+    whole_s = run_s(view, source, i)
+    if source == "history" or whole_s == history.mean_left_s(view.distribution[i], 0.0):
         return history.mean_left_s(view.distribution[i], attained)
-    return max(0.001, said - attained)
+    return max(0.001, whole_s - attained)
 
 
 def scalar_key(policy: str, view: QueueView, source: RuntimeSource, i: int) -> float:
@@ -378,33 +378,33 @@ def scalar_key(policy: str, view: QueueView, source: RuntimeSource, i: int) -> f
         "srsf",
     ],
 )
-def test_the_arrays_say_bit_for_bit_what_the_scalar_functions_say(
+def test_array_keys_equal_the_scalar_functions_bit_for_bit(
     policy: str, source: RuntimeSource
 ) -> None:
     view = QUEUE.view(NOW)
     assert view.waiting and (view.since_go_s > 0).sum() > 12, "jobs of both kinds are looked at"
-    found = order_by(policy, QUEUE, view, NOW, source)
+    result = order_by(policy, QUEUE, view, NOW, source)
     wanted = [scalar_key(policy, view, source, i) for i in range(len(view.rows))]
     if policy in ("gittins", "srsf"):
-        assert found.scores.tolist() == [-math.log(max(key, 1e-9)) for key in wanted]
+        assert result.scores.tolist() == [-math.log(max(key, 1e-9)) for key in wanted]
     else:
-        assert found.scores.tolist() == [-key for key in wanted]
+        assert result.scores.tolist() == [-key for key in wanted]
 
 
-def test_multifactor_arrays_say_what_the_scalar_function_says() -> None:
+def test_multifactor_arrays_equal_the_scalar_function() -> None:
     view = QUEUE.view(NOW)
-    found = order_by("multifactor", QUEUE, view, NOW, "user")
+    result = order_by("multifactor", QUEUE, view, NOW, "user")
     shares = shares_by_hand()
     for i in range(len(view.rows)):
         share = shares[int(str(view.job_ids[i])[1:]) % 3]
         wait, gpus = float(view.wait_s[i]), float(view.gpus[i])
         wanted = -keys.multifactor(wait, gpus, 640.0, share)
-        assert found.scores[i] == pytest.approx(wanted, rel=1e-12)
+        assert result.scores[i] == pytest.approx(wanted, rel=1e-12)
 
 
 def shares_by_hand() -> list[float]:
     half_life = QUEUE.half_life_wall_s
-    used = {name: usage.now(NOW, half_life) for name, usage in QUEUE.usage.items()}
+    used = {name: usage.decayed(NOW, half_life) for name, usage in QUEUE.usage.items()}
     for job in QUEUE.jobs.values():
         if job.phase == "running":
             since, gpus = (QUEUE.table.get(job.row, c) for c in ("since_ms", "held_gpus"))
@@ -418,7 +418,7 @@ def test_a_view_of_a_fold_from_the_ledger_is_the_same_view() -> None:
     jobs = [admitted(f"j{n}", gpus=1 + n % 4, checkpoint_interval_s=10) for n in range(150)]
     for at, inputs in (
         (AT, jobs[:100]),
-        (AT + 5_000, [each for n in range(40) for each in running(f"j{n}", at=AT + 5_000)]),
+        (AT + 5_000, [item for n in range(40) for item in running(f"j{n}", at=AT + 5_000)]),
         (AT + 90_000, [succeeded(f"j{n}", AT + 90_000) for n in range(20)]),
         (AT + 91_000, [*stopped("j25", AT + 91_000), *stopped("j31", AT + 91_000), *jobs[100:]]),
     ):
@@ -430,7 +430,7 @@ def test_a_view_of_a_fold_from_the_ledger_is_the_same_view() -> None:
     assert state.table.values.shape[1] >= 128, "the table has grown"
 
 
-def test_the_first_of_a_long_line_are_those_of_the_whole_line_sorted() -> None:
+def test_the_first_of_a_long_queue_are_those_of_the_whole_queue_sorted() -> None:
     """3,000 jobs with few sizes and few moments: the cut lies among equals."""
     state = given(PRIORITY, pool("smallest_first", rank_ms=60_000))
     jobs = [admitted(f"j{n * 7 % 3000}", gpus=1 << n % 5, at=AT + n % 3) for n in range(3000)]
@@ -439,5 +439,5 @@ def test_the_first_of_a_long_line_are_those_of_the_whole_line_sorted() -> None:
     wanted = sorted(
         range(3000), key=lambda i: (view.gpus[i], view.submit_s[i], str(view.job_ids[i]))
     )
-    found = order_by("smallest_first", state, view, AT + 3, "history").first(view)
-    assert found == wanted[:512]
+    result = order_by("smallest_first", state, view, AT + 3, "history").first(view)
+    assert result == wanted[:512]

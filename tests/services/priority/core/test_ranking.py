@@ -1,4 +1,4 @@
-"""A learned policy on top of the base: who decides, what is said when it fails, who watches."""
+"""Learned policies over the base: which one decides, reports of failures, and shadows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from services.priority.core.decide import Priority
 from services.priority.core.features import SCHEMA, compute_features
 from services.priority.core.learned import BadModel, LearnedModel, ModelManifest, session_of
-from services.priority.core.ranking import SHADOW_MS, agreement
+from services.priority.core.shadows import SHADOW_MS, kendall_tau
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -57,25 +57,25 @@ def names(event: QueueRanked) -> list[str]:
 
 def test_a_learned_policy_ranks_the_base_anew_and_is_named_by_its_hash() -> None:
     state = a_pool(learned="small")
-    (_, found) = run(LEARNED, state, JOBS)
-    assert isinstance(found, QueueRanked)
-    assert names(found) == ["one", "two", "four"]
-    assert (found.base_policy, found.learned) == ("fcfs", "small")
-    assert found.model_sha256 == SMALL_FIRST.sha256
+    (_, result) = run(LEARNED, state, JOBS)
+    assert isinstance(result, QueueRanked)
+    assert names(result) == ["one", "two", "four"]
+    assert (result.base_policy, result.learned) == ("fcfs", "small")
+    assert result.model_sha256 == SMALL_FIRST.sha256
     x, context = compute_features(state.view(AT))
-    said = dict(zip(state.view(AT).job_ids, SMALL_FIRST.scores(x, context).tolist(), strict=True))
-    assert {job.job_id: job.score for job in found.ranked} == said
+    own = dict(zip(state.view(AT).job_ids, SMALL_FIRST.scores(x, context).tolist(), strict=True))
+    assert {job.job_id: job.score for job in result.ranked} == own
 
 
 def test_it_scores_waiting_and_running_jobs_on_one_scale() -> None:
     state = a_pool(learned="small", preemption="ranked")
-    found = only(run(LEARNED, state, [*JOBS, *running("four", gpus=4)]), QueueRanked)
-    (four,) = found.running
-    assert names(found) == ["one", "two"]
-    assert four.score < min(job.score for job in found.ranked)
+    result = only(run(LEARNED, state, [*JOBS, *running("four", gpus=4)]), QueueRanked)
+    (four,) = result.running
+    assert names(result) == ["one", "two"]
+    assert four.score < min(job.score for job in result.ranked)
 
 
-def test_what_a_network_is_told_of_the_pool_holds_for_an_hour_unless_nodes_change() -> None:
+def test_the_context_of_a_network_holds_for_an_hour_unless_nodes_change() -> None:
     state = a_pool(learned="small")
     first = only(run(LEARNED, state, JOBS), QueueRanked)
     more = [admitted("five", gpus=8)]
@@ -96,23 +96,23 @@ def test_a_class_still_goes_first_under_a_learned_policy() -> None:
 @pytest.mark.parametrize(
     ("name", "reason", "detail"),
     [
-        ("nobody", "unknown", "learned: 'nobody', must be a model of this installation"),
+        ("absent", "unknown", "learned: 'absent', must be a model of this installation"),
         ("broken", "bad_model", "opset: 3, must be more"),
     ],
 )
-def test_a_missing_or_bad_model_leaves_the_base_and_is_told_once(
+def test_a_missing_or_bad_model_leaves_the_base_and_is_reported_once(
     name: str, reason: str, detail: str
 ) -> None:
     state = a_pool(learned=name)
     events = run(LEARNED, state, JOBS)
-    told, found = only(events, PolicyDegraded), only(events, QueueRanked)
-    assert (told.learned, told.reason, told.detail) == (name, reason, detail)
-    assert names(found) == ["two", "four", "one"]
-    assert (found.learned, found.model_sha256) == ("", "")
+    degraded, result = only(events, PolicyDegraded), only(events, QueueRanked)
+    assert (degraded.learned, degraded.reason, degraded.detail) == (name, reason, detail)
+    assert names(result) == ["two", "four", "one"]
+    assert (result.learned, result.model_sha256) == ("", "")
     assert [type(e) for e in run(LEARNED, state, [], AT + 6000)] == [QueueRanked]
 
 
-def test_a_model_whose_answer_is_no_number_degrades_until_it_has_one_again() -> None:
+def test_a_model_without_finite_scores_is_degraded_until_it_has_them_again() -> None:
     """Its weight of a running job is so large that two of the factors overflow."""
     made = network([3e38 if c == "running" else 0.0 for c in SCHEMA.columns], divide_by=0.1)
     decider = Priority({"frail": unprobed(made)})
@@ -128,11 +128,11 @@ def test_a_model_whose_answer_is_no_number_degrades_until_it_has_one_again() -> 
 
 
 def unprobed(made: bytes) -> LearnedModel:
-    """A model that passed its probe, as far as it went."""
+    """Return a model without its probe."""
     return LearnedModel(ModelManifest.model_validate_json(manifest(made)), session_of(made))
 
 
-def test_a_restored_policy_is_told_once() -> None:
+def test_a_restored_policy_is_reported_once() -> None:
     state = a_pool(learned="broken")
     run(LEARNED, state, JOBS)
     mended = Priority({**MODELS, "broken": SMALL_FIRST})
@@ -141,21 +141,21 @@ def test_a_restored_policy_is_told_once() -> None:
     assert [type(e) for e in run(mended, state, [], AT + 12_000)] == [QueueRanked]
 
 
-def test_what_nobody_asks_for_any_more_is_not_degraded() -> None:
-    state = a_pool(learned="broken", shadows=("learned:nobody",))
+def test_a_policy_that_is_not_configured_is_not_degraded() -> None:
+    state = a_pool(learned="broken", shadows=("learned:absent",))
     run(LEARNED, state, JOBS)
-    assert set(state.degraded) == {"broken", "shadow learned:nobody"}
+    assert set(state.degraded) == {"broken", "shadow learned:absent"}
     events = reconfigured(state, AT + 10, learned=None, shadows=())
     assert [type(e) for e in events] == [PoolConfigured, QueueRanked]
     assert state.degraded == {}
 
 
-def test_shadows_rank_the_same_line_and_do_not_act() -> None:
+def test_shadows_rank_the_same_queue_without_effect() -> None:
     plain, watched = a_pool(), a_pool(shadows=("smallest_first", "learned:big", "fcfs"))
     alone, beside = (run(LEARNED, state, JOBS) for state in (plain, watched))
-    told = only(beside, QueueRanked)
-    assert told.context, "a network is among the shadows"
-    assert told.model_copy(update={"context": ()}) == only(alone, QueueRanked)
+    acting = only(beside, QueueRanked)
+    assert acting.context, "a network is among the shadows"
+    assert acting.model_copy(update={"context": ()}) == only(alone, QueueRanked)
     shadows = [event for event in beside if isinstance(event, ShadowRanked)]
     assert [(e.policy, e.top, e.agreement) for e in shadows] == [
         ("smallest_first", ("one", "two", "four"), pytest.approx(-1 / 3, abs=1e-6)),
@@ -175,11 +175,11 @@ def test_shadows_are_recorded_at_most_every_ten_seconds() -> None:
     assert only(late, ShadowRanked).waiting == 5
 
 
-def test_a_shadow_that_cannot_rank_is_told_once_and_harms_nobody() -> None:
+def test_a_shadow_that_fails_is_reported_once_without_effect() -> None:
     state = a_pool(shadows=("learned:broken", "no_such_policy"))
     events = run(LEARNED, state, JOBS)
-    told = [event for event in events if isinstance(event, PolicyDegraded)]
-    assert [(e.learned, e.reason, e.shadow) for e in told] == [
+    degraded = [event for event in events if isinstance(event, PolicyDegraded)]
+    assert [(e.learned, e.reason, e.shadow) for e in degraded] == [
         ("learned:broken", "bad_model", True),
         ("no_such_policy", "unknown", True),
     ]
@@ -188,24 +188,24 @@ def test_a_shadow_that_cannot_rank_is_told_once_and_harms_nobody() -> None:
 
 
 def test_agreement_is_kendalls_tau_over_the_first_of_either() -> None:
-    assert agreement([1, 2, 3], [1, 2, 3]) == 1.0
-    assert agreement([1, 2, 3], [3, 2, 1]) == -1.0
-    assert agreement([5], [5]) == 1.0
-    assert agreement([1, 2, 3, 4], [2, 1, 3, 4]) == pytest.approx(4 / 6, abs=1e-6)
-    assert agreement([1, 2], [3, 4], most=2) == pytest.approx(-4 / 6, abs=1e-6)
+    assert kendall_tau([1, 2, 3], [1, 2, 3]) == 1.0
+    assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1.0
+    assert kendall_tau([5], [5]) == 1.0
+    assert kendall_tau([1, 2, 3, 4], [2, 1, 3, 4]) == pytest.approx(4 / 6, abs=1e-6)
+    assert kendall_tau([1, 2], [3, 4], most=2) == pytest.approx(-4 / 6, abs=1e-6)
 
 
-def test_the_predictors_error_is_told_with_each_order() -> None:
+def test_a_ranking_carries_the_predictors_error() -> None:
     state = a_pool()
     run(LEARNED, state, [admitted("a"), *running("a")])
     expected_s = float(state.table.get(state.jobs["a"].row, "p50_s"))
     run(LEARNED, state, [succeeded("a", AT + 100_000)], AT + 100_000)
-    found = only(run(LEARNED, state, [admitted("b")], AT + 100_001), QueueRanked)
-    off = float(np.log10(expected_s / 100))
-    assert found.terms["estimate.samples"] == 1
-    assert found.terms["estimate.error_log10_p50"] == pytest.approx(abs(off), abs=1e-4)
-    assert found.terms["estimate.bias_log10_p50"] == pytest.approx(off, abs=1e-4)
-    assert found.terms["estimate.within_p10_p90"] == 1.0
+    result = only(run(LEARNED, state, [admitted("b")], AT + 100_001), QueueRanked)
+    error = float(np.log10(expected_s / 100))
+    assert result.terms["estimate.samples"] == 1
+    assert result.terms["estimate.error_log10_p50"] == pytest.approx(abs(error), abs=1e-4)
+    assert result.terms["estimate.bias_log10_p50"] == pytest.approx(error, abs=1e-4)
+    assert result.terms["estimate.within_p10_p90"] == 1.0
 
 
 def test_a_state_with_everything_survives_a_snapshot() -> None:

@@ -1,0 +1,70 @@
+"""The fold of priority's own ledger."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.priority.core.decide import Priority
+from shared.contracts.base import Event
+from shared.contracts.bookkeeping import TenantNoted
+from shared.contracts.placement import JobSucceeded
+from shared.contracts.ranking import (
+    PolicyDegraded,
+    PolicyRestored,
+    QueueChanged,
+    QueueRanked,
+    Ranked,
+    ShadowRanked,
+)
+from shared.contracts.rejected import InputRejected
+from shared.testing.decider import AT, fold, given
+from tests.services.priority.core.lane import pool
+
+PRIORITY = Priority()
+FAILED = PolicyDegraded(pool="p", learned="net", shadow=True, reason="unknown", detail="absent")
+RANKED = QueueRanked(
+    pool="p",
+    base_policy="fcfs",
+    runtime="none",
+    ranked=(Ranked(job_id="a", score=1.0),),
+    waiting=1,
+    context=(0.5, 1.0, 0.0, 0.0),
+)
+WRITTEN = (
+    pool(),
+    TenantNoted(tenant="red", weight=2),
+    QueueChanged(pool="p"),
+    RANKED,
+    ShadowRanked(pool="p", policy="sjf", top=(), agreement=1.0, waiting=0),
+    FAILED,
+    PolicyRestored(pool="p", learned="net", shadow=True),
+    InputRejected(topic="admission", partition=0, offset=1, reason="not JSON", sha256="0" * 64),
+)
+"""One event of each type in the priority ledger."""
+
+
+@pytest.mark.parametrize("event", WRITTEN, ids=lambda event: event.TYPE)
+def test_every_type_of_the_own_ledger_has_a_case(event: Event) -> None:
+    fold(PRIORITY, given(PRIORITY), [event])
+
+
+def test_an_unknown_type_raises() -> None:
+    with pytest.raises(TypeError, match=r"unknown type in the priority ledger: job\.succeeded\.v1"):
+        fold(PRIORITY, given(PRIORITY), [JobSucceeded(job_id="a", tenant="red", attempt=1)])
+
+
+def test_a_ranking_sets_the_head_and_the_context() -> None:
+    state = given(PRIORITY, pool(), RANKED)
+    assert (state.head, state.ranked_at, state.dirty) == ("a", AT, False)
+    assert (state.context, state.context_at) == (RANKED.context, AT)
+    fold(PRIORITY, state, [RANKED.model_copy(update={"context": ()})], at=AT + 5)
+    assert (state.context_at, state.ranked_at) == (AT, AT + 5), (
+        "without a context the old one holds"
+    )
+
+
+def test_a_failure_is_kept_until_the_policy_is_restored() -> None:
+    state = given(PRIORITY, pool(shadows=("net",)), FAILED)
+    assert state.degraded == {"shadow net": "absent"}
+    fold(PRIORITY, state, [PolicyRestored(pool="p", learned="net", shadow=True)])
+    assert state.degraded == {}
