@@ -1,6 +1,6 @@
 """The requests and responses of the OpenAI API that the proxy supports.
 
-Answers are filler: the engine is emulated, no model runs, and every answer says so.
+Answers are filler: the engine is emulated, no model runs, and every answer states that.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def remove_from(queues: dict[str, JobIds], key: str, job_id: str) -> None:
 
 
 def start_waiting(state: AdmissionState, job: PendingJob) -> None:
-    """Put the job where its defer reason says."""
+    """Put the job into the set of its defer reason."""
     match job.reason:
         case "quota" | "spot_quota":
             join_quota_queue(state, job)

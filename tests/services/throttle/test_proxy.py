@@ -94,10 +94,10 @@ async def test_an_unknown_key_or_model_is_refused_after_catching_up(
 ) -> None:
     monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
     async with stack.running() as client:
-        assert (await post(client, chat(), authorization="Bearer nobody.sesame"))[0] == 401
+        assert (await post(client, chat(), authorization="Bearer ghost.sesame"))[0] == 401
         assert (await post(client, {**chat(), "model": "none"}))[0] == 404
         monkeypatch.setattr(LedgerTail, "end", _far)
-        assert (await post(client, chat(), authorization="Bearer nobody.sesame"))[0] == 401
+        assert (await post(client, chat(), authorization="Bearer ghost.sesame"))[0] == 401
 
 
 async def _far(_tail: LedgerTail, _topic: str, _partition: int) -> int:

@@ -167,8 +167,8 @@ def test_a_cancel_stops_the_creation_of_further_jobs() -> None:
     made = state.arrays["a"].next_index
     assert 0 < made < 1000
     events += [event for record in drain_records(state) for event in record]
-    asked = [e for e in events if isinstance(e, CancelRequested)]
-    assert [e.job_id for e in asked] == [f"a.{n}" for n in range(made)]
+    requests = [e for e in events if isinstance(e, CancelRequested)]
+    assert [e.job_id for e in requests] == [f"a.{n}" for n in range(made)]
     assert len(state.admitted) == made
 
 
@@ -257,8 +257,8 @@ def test_the_cause_of_each_cancel_is_the_command() -> None:
     when(state, submit("a", size=2))
     facts = run_facts(ADMISSION, state, [cancel("a", id_="c")], NOW)
     assert {fact.cause for fact in facts} == {"c"}
-    asked = [f.event for f in facts if isinstance(f.event, CancelRequested)]
-    assert all(event.of_array and event.command_id == "c" for event in asked)
+    requests = [f.event for f in facts if isinstance(f.event, CancelRequested)]
+    assert all(event.of_array and event.command_id == "c" for event in requests)
 
 
 @pytest.mark.parametrize("records", [1, 2, 5])

@@ -35,8 +35,8 @@ def test_a_cancel_of_an_admitted_job_is_answered_when_its_end_is_known() -> None
     state = pool()
     when(state, submit("j1"))
     item = cancel("j1", id_="c9")
-    (asked,) = when(state, item)
-    assert asked == CancelRequested(job_id="j1", tenant="acme", command_id="c9")
+    (request,) = when(state, item)
+    assert request == CancelRequested(job_id="j1", tenant="acme", command_id="c9")
     assert when(state, item) == []
     end = placed(cancelled("j1"))
     assert summarize(when(state, end)) == ["jobs.released main", "command.accepted c9"]

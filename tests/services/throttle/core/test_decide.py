@@ -166,7 +166,7 @@ def test_a_request_that_can_never_fit_is_refused(build: Callable[..., Input]) ->
 
 def test_an_unknown_tenant_or_endpoint_is_refused_and_answered() -> None:
     state = lane()
-    answer, rejected = decide(state, command("r1", "nobody"))
+    answer, rejected = decide(state, command("r1", "ghost"))
     assert isinstance(answer, CommandRefused)
     assert isinstance(rejected, LlmRequestRejected)
     assert answer.reason == rejected.reason == "unknown_tenant"
@@ -241,7 +241,7 @@ def test_a_command_delivered_twice_is_answered_once() -> None:
 def test_progress_of_unknown_requests_repeats_and_excess_tokens_are_not_charged() -> None:
     state = lane()
     decide(state, local_request("r1", most=10))
-    events = decide(state, made(stranger=5, r1=99))
+    events = decide(state, made(unknown=5, r1=99))
     assert names(events) == ["llm.charged", "llm.finished"]
     assert isinstance(events[1], LlmRequestFinished)
     assert events[1].output_tokens == 10
@@ -268,7 +268,7 @@ def test_access_is_restated_once() -> None:
         an_input(ENDPOINT, "access"),
         an_input(ENDPOINT.model_copy(update={"endpoint": "other", "partition": 3}), "access"),
         an_input(TenantRegistered(tenant="a", default_pool="p", weight=2.0), "access"),
-        an_input(TenantRetired(tenant="stranger"), "access"),
+        an_input(TenantRetired(tenant="unknown"), "access"),
     ]
     assert decide(state, *inputs, *inputs) == [ENDPOINT, TenantNoted(tenant="a", weight=2.0)]
     retired = an_input(TenantRetired(tenant="a"), "access")
