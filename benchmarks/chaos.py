@@ -195,7 +195,7 @@ async def judged(made: Scene, all_ended: bool) -> Json:
     conn = await connect(made.bench.stack.postgres)
     try:
         await settled(conn)
-        logs = InstallationLog(made.bench.log(), made.bench.stack.partitions, patience_s=60.0)
+        logs = InstallationLog(made.bench.log(), made.bench.stack.partitions, catch_up_s=60.0)
         report: VerifyReport = await verify(logs, conn, made.say, acked=list(made.acked))
     finally:
         await conn.close()
@@ -204,7 +204,7 @@ async def judged(made: Scene, all_ended: bool) -> Json:
         "jobs_ended": len(made.acked.keys() & made.ended),
         "all_ended": all_ended,
         "verify": "ok" if report.ok else "failed",
-        "violations": [f"{v.rule}: {v.where}: {v.what}" for v in report.violations[:20]],
+        "violations": [str(violation) for violation in report.violations[:20]],
         "rules": report.rules,
         "counts": dict(report.counts),
         "judged_in_s": round(time.monotonic() - began),

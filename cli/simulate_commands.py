@@ -197,7 +197,8 @@ def _judged(result: dict[str, Any], broker: MemoryBroker) -> list[str]:
 
     report = asyncio.run(verify_ledgers(broker))
     violations = [
-        f"{violation.rule}: {violation.where}: {violation.what}" for violation in report.violations
+        f"{violation.rule}: {violation.position}: {violation.detail}"
+        for violation in report.violations
     ]
     result["verify"] = "failed" if violations else "ok"
     result["violations"] = violations

@@ -37,6 +37,7 @@ async def _verified(stack: RunningStack, progress: Progress) -> Verified:
     finally:
         await conn.close()
     violations = [
-        f"{violation.rule}: {violation.where}: {violation.what}" for violation in report.violations
+        f"{violation.rule}: {violation.position}: {violation.detail}"
+        for violation in report.violations
     ]
     return Verified(violations, dict(report.counts), report.rules)

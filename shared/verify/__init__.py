@@ -1,1 +1,1 @@
-"""An independent fold of every ledger that says whether Berth kept its promises."""
+"""An independent fold of every ledger that checks the guarantees of Berth."""

@@ -1,4 +1,4 @@
-"""A cancelled array makes no more jobs, and its cancel is answered when all of them have ended."""
+"""A cancelled array creates no more jobs, and its cancel is answered once all of them ended."""
 
 from __future__ import annotations
 
@@ -6,67 +6,68 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.projections.ledger_events import LedgerEvent
-from shared.verify.rules import Violation, where
+from shared.verify.rules import Violation
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
-MADE = ("job.admitted.v1", "job.deferred.v1", "job.rejected.v1")
-OVER = ("job.rejected.v1", "job.cancelled.v1")
+CREATED = ("job.admitted.v1", "job.deferred.v1", "job.rejected.v1")
+ENDED = ("job.rejected.v1", "job.cancelled.v1")
 
 
-def array_of(line: LedgerEvent) -> str:
-    """The array that the job of this line is part of; empty: none."""
-    index = line.data.get("array_index")
-    return "" if index is None else str(line.data["job_id"]).removesuffix(f".{index}")
+def array_of(event: LedgerEvent) -> str:
+    """Return the id of the array that the event's job is part of, empty if none."""
+    index = event.data.get("array_index")
+    return "" if index is None else str(event.data["job_id"]).removesuffix(f".{index}")
 
 
 @dataclass(slots=True)
-class ArraysCancelled:
-    """From the ledger of admission alone, which is in order."""
+class ArrayCancelRule:
+    """Checks the ledger of admission alone, which is in order."""
 
     name: str = "a cancelled array ends as a whole"
-    living: dict[str, set[str]] = field(default_factory=dict)
-    """Array to those of its jobs that have not ended."""
-    array: dict[str, str] = field(default_factory=dict)
+    live_jobs: dict[str, set[str]] = field(default_factory=dict)
+    """Array to its jobs that have not ended."""
+    arrays: dict[str, str] = field(default_factory=dict)
     """Job to its array."""
-    cancelled: dict[str, str] = field(default_factory=dict)
-    """Command to the array that it cancels, while it has no answer."""
-    stopped: set[str] = field(default_factory=set)
-    broken: list[Violation] = field(default_factory=list)
+    cancels: dict[str, str] = field(default_factory=dict)
+    """Unanswered cancel command to its array."""
+    cancelled: set[str] = field(default_factory=set)
+    violations: list[Violation] = field(default_factory=list)
 
-    def see(self, line: LedgerEvent) -> None:
-        if line.ledger != "admission":
+    def observe(self, event: LedgerEvent) -> None:
+        if event.ledger != "admission":
             return
-        if line.type in MADE and (stem := array_of(line)):
-            self._made(line, stem)
-        if line.type in OVER:
-            self._ended(line.data["job_id"])
-        elif line.type == "jobs.released.v1":
-            for end in line.data["ends"]:
-                self._ended(end["job_id"])
-        elif line.type == "array.cancel-requested.v1":
-            self.stopped.add(line.data["job_id"])
-            self.cancelled[line.data["command_id"]] = line.data["job_id"]
-        elif line.type in ANSWERS:
-            self._answered(line)
+        if event.type in CREATED and (array := array_of(event)):
+            self._create_job(event, array)
+        if event.type in ENDED:
+            self._end_job(event.data["job_id"])
+        elif event.type == "jobs.released.v1":
+            for end in event.data["ends"]:
+                self._end_job(end["job_id"])
+        elif event.type == "array.cancel-requested.v1":
+            self.cancelled.add(event.data["job_id"])
+            self.cancels[event.data["command_id"]] = event.data["job_id"]
+        elif event.type in ANSWERS:
+            self._check_answer(event)
 
-    def _made(self, line: LedgerEvent, stem: str) -> None:
-        job = line.data["job_id"]
-        if job not in self.array and stem in self.stopped:
-            self._break(line, f"{job} was made after {stem} was cancelled")
-        if job not in self.array:
-            self.living.setdefault(stem, set()).add(job)
-        self.array[job] = stem
+    def _create_job(self, event: LedgerEvent, array: str) -> None:
+        job_id = event.data["job_id"]
+        if job_id in self.arrays:
+            return
+        if array in self.cancelled:
+            self._add(event, f"{job_id} was created after {array} was cancelled")
+        self.live_jobs.setdefault(array, set()).add(job_id)
+        self.arrays[job_id] = array
 
-    def _ended(self, job: str) -> None:
-        self.living.get(self.array.get(job, ""), set()).discard(job)
+    def _end_job(self, job_id: str) -> None:
+        self.live_jobs.get(self.arrays.get(job_id, ""), set()).discard(job_id)
 
-    def _answered(self, line: LedgerEvent) -> None:
-        stem = self.cancelled.pop(line.data["command_id"], None)
-        if stem and (left := self.living.get(stem)):
-            self._break(line, f"{stem} is answered while {len(left)} of its jobs live")
+    def _check_answer(self, event: LedgerEvent) -> None:
+        array = self.cancels.pop(event.data["command_id"], None)
+        if array and (live := self.live_jobs.get(array)):
+            self._add(event, f"cancel of {array} was answered before {len(live)} of its jobs ended")
 
-    def _break(self, line: LedgerEvent, what: str) -> None:
-        self.broken.append(Violation(self.name, where(line), what))
+    def _add(self, event: LedgerEvent, detail: str) -> None:
+        self.violations.append(Violation(self.name, event.id, detail))
 
     def finish(self) -> Iterator[Violation]:
-        yield from self.broken
+        yield from self.violations

@@ -1,4 +1,4 @@
-"""Every accepted command has exactly one answer, from its owner; what nobody can read is dead."""
+"""Every accepted command has exactly one answer, from the service that owns its type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.contracts.base import UnknownType
 from shared.contracts.codec import owner_of
 from shared.projections.ledger_events import LedgerEvent
 from shared.verify.arrays import array_of
-from shared.verify.rules import Bounds, Violation, where
+from shared.verify.rules import Bounds, Violation
 
 ANSWERS = ("command.accepted.v1", "command.refused.v1")
 CANCEL = "job.cancel.v1"
@@ -17,123 +17,69 @@ ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1", "job.rejected.v
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A decodable command as it lies in its topic."""
+class SentCommand:
+    """A decodable command in an input topic."""
 
     command_id: str
     type: str
     of: str
-    where: str
+    """The job or array that it names; empty: none."""
+    position: str
     consumed: bool
-    """Its owner's ledger says that it read this offset."""
+    """The ledger of its owner has read this offset."""
 
 
 @dataclass(slots=True)
-class CommandsAnswered:
-    """A cancel of a job that still runs, or of an array with such a job, may wait for its answer;
-    nothing else may."""
+class CommandAnswerRule:
+    """A cancel may wait for its answer while the job, or a job of the array, has not ended; every
+    other consumed command must have one."""
 
-    asked: dict[str, Asked]
+    commands: dict[str, SentCommand]
     bounds: Bounds
-    read: dict[int, int]
-    """Lane to the last placement seq that admission has read: it knows of no later end."""
+    placement_seqs: dict[int, int]
+    """Lane to the last placement seq that admission has read: it knows no later ends."""
     name: str = "every command has exactly one answer, from its owner"
     answers: dict[str, list[LedgerEvent]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    members: dict[str, set[str]] = field(default_factory=dict)
-    """Array to those of its jobs that were made."""
+    array_jobs: dict[str, set[str]] = field(default_factory=dict)
+    """Array to its jobs that were created."""
 
-    def see(self, line: LedgerEvent) -> None:
-        if line.type in ANSWERS:
-            self.answers.setdefault(line.data["command_id"], []).append(line)
-        elif line.type in ENDS and self._is_known(line):
-            self.ended.add(line.data["job_id"])
-        if line.ledger == "admission" and (stem := array_of(line)):
-            self.members.setdefault(stem, set()).add(line.data["job_id"])
+    def observe(self, event: LedgerEvent) -> None:
+        if event.type in ANSWERS:
+            self.answers.setdefault(event.data["command_id"], []).append(event)
+        elif event.type in ENDS and self._is_known_to_admission(event):
+            self.ended.add(event.data["job_id"])
+        if event.ledger == "admission" and (array := array_of(event)):
+            self.array_jobs.setdefault(array, set()).add(event.data["job_id"])
 
-    def _is_known(self, line: LedgerEvent) -> bool:
-        """To admission, when it answered what it has answered so far."""
-        if line.ledger == "admission":
-            return self.bounds.has(line)
-        return line.seq <= self.read.get(line.partition, 0)
+    def _is_known_to_admission(self, event: LedgerEvent) -> bool:
+        """Return whether admission had read the event when the second pass began."""
+        if event.ledger == "admission":
+            return self.bounds.has(event)
+        return event.seq <= self.placement_seqs.get(event.partition, 0)
 
     def finish(self) -> Iterator[Violation]:
-        for asked in self.asked.values():
-            yield from self._judge(asked, self.answers.get(asked.command_id, []))
+        for command in self.commands.values():
+            yield from self._check(command, self.answers.get(command.command_id, []))
         for command_id, answers in self.answers.items():
-            if command_id not in self.asked and self.bounds.has(answers[0]):
-                yield Violation(self.name, where(answers[0]), f"{command_id} was never asked")
+            if command_id not in self.commands and self.bounds.has(answers[0]):
+                yield Violation(self.name, answers[0].id, f"{command_id} was never sent")
 
-    def _judge(self, asked: Asked, answers: list[LedgerEvent]) -> Iterator[Violation]:
-        if not answers and asked.consumed and not self._may_wait(asked):
-            yield Violation(self.name, asked.where, f"{asked.type} {asked.command_id}: no answer")
+    def _check(self, command: SentCommand, answers: list[LedgerEvent]) -> Iterator[Violation]:
+        if not answers and command.consumed and not self._may_wait(command):
+            detail = f"{command.type} {command.command_id}: no answer"
+            yield Violation(self.name, command.position, detail)
         if len(answers) > 1:
-            places = ", ".join(where(a) for a in answers)
-            yield Violation(self.name, places, f"{asked.command_id} was answered {len(answers)}x")
-        owner = self._owner(asked)
+            positions = ", ".join(answer.id for answer in answers)
+            detail = f"{command.command_id} has {len(answers)} answers"
+            yield Violation(self.name, positions, detail)
+        owner = owner_of(command.type)
+        if owner is None:
+            raise UnknownType(command.type)
         for answer in answers:
             if answer.ledger != owner:
-                yield Violation(self.name, where(answer), f"{asked.type} is answered by {owner}")
+                yield Violation(self.name, answer.id, f"{command.type} must be answered by {owner}")
 
-    def _may_wait(self, asked: Asked) -> bool:
-        jobs = self.members.get(asked.of, {asked.of})
-        return asked.type == CANCEL and not jobs <= self.ended
-
-    @staticmethod
-    def _owner(asked: Asked) -> str:
-        owner = owner_of(asked.type)
-        if owner is None:
-            raise UnknownType(asked.type)
-        return owner
-
-
-@dataclass(frozen=True, slots=True)
-class Poison:
-    """A record that is no message, or a submission that the gateway could not read."""
-
-    topic: str
-    partition: int
-    offset: int
-    sha256: str
-    consumed: bool
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        return self.topic, self.partition, self.offset
-
-
-@dataclass(slots=True)
-class PoisonRejected:
-    """`dead` holds each rejected record once or more, and nothing else."""
-
-    poison: dict[tuple[str, int, int], Poison]
-    dead: dict[tuple[str, int, int], str]
-    """What lies in the topic `dead`: place to sha256 of the bytes there."""
-    bounds: Bounds
-    name: str = "dead letters equal what was rejected"
-    rejected: dict[tuple[str, int, int], list[LedgerEvent]] = field(default_factory=dict)
-
-    def see(self, line: LedgerEvent) -> None:
-        if line.type == "input.rejected.v1":
-            data = line.data
-            place = (data["topic"], data["partition"], data["offset"])
-            self.rejected.setdefault(place, []).append(line)
-
-    def finish(self) -> Iterator[Violation]:
-        for place, lines in self.rejected.items():
-            spot = "{}/{}/{}".format(*place)
-            if not self.bounds.has(lines[0]):
-                continue
-            if len(lines) > 1:
-                yield Violation(self.name, spot, f"rejected {len(lines)}x")
-            if place not in self.poison:
-                yield Violation(self.name, where(lines[0]), f"{spot} is a good record")
-            elif lines[0].data["sha256"] != self.poison[place].sha256:
-                yield Violation(self.name, where(lines[0]), f"{spot} has another sha256")
-            if self.dead.get(place) != lines[0].data["sha256"]:
-                yield Violation(self.name, spot, "is not in the topic dead, or its bytes differ")
-        for place, poison in self.poison.items():
-            if poison.consumed and place not in self.rejected:
-                yield Violation(self.name, "{}/{}/{}".format(*place), "was dropped without a word")
-        for place in self.dead.keys() - self.rejected.keys():
-            yield Violation(self.name, "{}/{}/{}".format(*place), "is in dead but not rejected")
+    def _may_wait(self, command: SentCommand) -> bool:
+        jobs = self.array_jobs.get(command.of, {command.of})
+        return command.type == CANCEL and not jobs <= self.ended

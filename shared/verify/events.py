@@ -1,4 +1,4 @@
-"""`events` holds every public event of every ledger, each under one id, with the same content."""
+"""`events` holds every public event of every ledger under its id, with the same content."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 
 from shared.contracts.base import EVENTS
 from shared.projections.ledger_events import LedgerEvent
-from shared.verify.rules import Bounds, Violation, where
+from shared.verify.rules import Bounds, Violation
 
 
 @dataclass(slots=True)
-class EventsRepublished:
-    """At least once: a repeated id is fine, another content under the same id is not."""
+class PublishedEventRule:
+    """Events are published at least once: a repeated id is allowed, but not with other content."""
 
     published: dict[str, str]
     """Id to type of every CloudEvent in `events`."""
     conflicting: list[str]
+    """Ids that `events` holds with two contents."""
     bounds: Bounds
     name: str = "events hold what the ledgers say"
     missing: list[Violation] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
+    observed: set[str] = field(default_factory=set)
 
-    def see(self, line: LedgerEvent) -> None:
-        cls = EVENTS.get(line.type)
+    def observe(self, event: LedgerEvent) -> None:
+        cls = EVENTS.get(event.type)
         if cls is None or not cls.PUBLIC:
             return
-        name = where(line)
-        self.seen.add(name)
-        if self.bounds.has(line) and self.published.get(name) != line.type:
-            self.missing.append(Violation(self.name, name, f"{line.type} is not in events"))
+        self.observed.add(event.id)
+        if self.bounds.has(event) and self.published.get(event.id) != event.type:
+            self.missing.append(Violation(self.name, event.id, f"{event.type} is not in events"))
 
     def finish(self) -> Iterator[Violation]:
         yield from self.missing
-        for name in sorted(self.published.keys() - self.seen):
-            yield Violation(self.name, name, "events has what no ledger says")
-        for name in self.conflicting:
-            yield Violation(self.name, name, "events has two contents under this id")
+        for event_id in sorted(self.published.keys() - self.observed):
+            yield Violation(self.name, event_id, "is in events but in no ledger")
+        for event_id in self.conflicting:
+            yield Violation(self.name, event_id, "is in events with two contents")

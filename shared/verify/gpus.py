@@ -1,4 +1,4 @@
-"""No GPU over capacity at any position, none reused before its release, none outside its node."""
+"""No GPU is over capacity at any position, reused before its release, or outside its node."""
 
 from __future__ import annotations
 
@@ -7,111 +7,114 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shared.projections.ledger_events import LedgerEvent, Payload
-from shared.verify.rules import Violation, where
+from shared.verify.rules import Violation
 
 
 @dataclass(slots=True)
-class Node:
-    """A node while it lives: what it offers and who holds what of it."""
+class NodeCapacity:
+    """The capacity of a node and its use."""
 
     gpus: int
     cpus: float
     mem_gib: float
     alive: bool = True
-    used: dict[int, int] = field(default_factory=dict)
-    cpus_used: float = 0.0
-    mem_used: float = 0.0
+    used_milli: dict[int, int] = field(default_factory=dict)
+    """GPU index to its thousandths in use."""
+    used_cpus: float = 0.0
+    used_mem_gib: float = 0.0
+
+    def add(self, allocation: Payload, sign: int) -> None:
+        """Add the CPU and memory of an allocation, or subtract them with sign -1."""
+        self.used_cpus += sign * allocation.get("cpus", 0.0)
+        self.used_mem_gib += sign * allocation.get("mem_gib", 0.0)
 
 
 @dataclass(slots=True)
-class Lease:
-    """What an allocation holds until it is released."""
+class OpenAllocation:
+    """An allocation that was not released yet."""
 
     node_id: str
     job_id: str
-    lease: Payload
+    allocation: Payload
 
 
 @dataclass(slots=True)
-class GpusHeld:
-    """Replays every allocation of one installation in the order of its ledgers."""
+class GpuCapacityRule:
+    """Replays every allocation of an installation in the order of its ledgers."""
 
     name: str = "no GPU is over capacity, reused before its release, or outside its node's life"
-    nodes: dict[str, Node] = field(default_factory=dict)
-    leases: dict[str, Lease] = field(default_factory=dict)
+    nodes: dict[str, NodeCapacity] = field(default_factory=dict)
+    allocations: dict[str, OpenAllocation] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
-    broken: list[Violation] = field(default_factory=list)
-    held_by: Counter[str] = field(default_factory=Counter)
-    """How many leases each job holds."""
+    violations: list[Violation] = field(default_factory=list)
+    allocations_of: Counter[str] = field(default_factory=Counter)
+    """Number of open allocations of each job."""
 
-    def see(self, line: LedgerEvent) -> None:
-        if line.ledger != "placement":
+    def observe(self, event: LedgerEvent) -> None:
+        if event.ledger != "placement":
             return
-        match line.type:
+        match event.type:
             case "node.joined.v1":
-                self._join(line)
+                self._join(event)
             case "node.lost.v1":
-                if node := self.nodes.get(line.data["node_id"]):
+                if node := self.nodes.get(event.data["node_id"]):
                     node.alive = False
             case "job.placed.v1":
-                for lease in line.data["allocations"]:
-                    self._take(line, lease)
+                for allocation in event.data["allocations"]:
+                    self._allocate(event, allocation)
             case "allocation.released.v1":
-                self._give(line)
+                self._release(event)
             case "job.succeeded.v1" | "job.failed.v1" | "job.cancelled.v1" | "job.requeued.v1":
-                self._holds_nothing(line)
+                self._check_no_allocations(event)
 
-    def _join(self, line: LedgerEvent) -> None:
-        data, old = line.data, self.nodes.get(line.data["node_id"])
-        node = Node(data["gpus"], data["cpus"], data["mem_gib"])
+    def _join(self, event: LedgerEvent) -> None:
+        data, old = event.data, self.nodes.get(event.data["node_id"])
+        node = NodeCapacity(data["gpus"], data["cpus"], data["mem_gib"])
         if old is not None:
-            node.used, node.cpus_used, node.mem_used = old.used, old.cpus_used, old.mem_used
+            node.used_milli, node.used_cpus = old.used_milli, old.used_cpus
+            node.used_mem_gib = old.used_mem_gib
         self.nodes[data["node_id"]] = node
 
-    def _take(self, line: LedgerEvent, lease: Payload) -> None:
-        name = f"{line.position}/{lease['rank']}"
-        node = self.nodes.get(lease["node_id"])
+    def _allocate(self, event: LedgerEvent, allocation: Payload) -> None:
+        allocation_id = f"{event.position}/{allocation['rank']}"
+        node_id, job_id = allocation["node_id"], event.data["job_id"]
+        node = self.nodes.get(node_id)
         if node is None or not node.alive:
-            self._break(line, f"{name} is on {lease['node_id']}, which is not there")
+            self._add(event, f"{allocation_id} is on {node_id}, which is not a live node")
             return
-        self.leases[name] = Lease(lease["node_id"], line.data["job_id"], lease)
-        self.held_by[line.data["job_id"]] += 1
-        for gpu in lease.get("gpus", ()):
-            held = node.used.get(gpu, 0) + lease.get("gpu_milli", 1000)
-            node.used[gpu] = held
-            if gpu >= node.gpus or held > 1000:
-                self._break(line, f"{lease['node_id']} GPU {gpu} holds {held} of 1000 milli-GPU")
-        self._account(node, lease, 1)
-        if node.cpus_used > node.cpus + 1e-6 or node.mem_used > node.mem_gib + 1e-6:
-            self._break(line, f"{lease['node_id']} has more CPU or memory taken than it has")
+        self.allocations[allocation_id] = OpenAllocation(node_id, job_id, allocation)
+        self.allocations_of[job_id] += 1
+        for gpu in allocation.get("gpus", ()):
+            milli = node.used_milli.get(gpu, 0) + allocation.get("gpu_milli", 1000)
+            node.used_milli[gpu] = milli
+            if gpu >= node.gpus or milli > 1000:
+                self._add(event, f"{node_id} GPU {gpu} has {milli} of 1000 milli-GPU in use")
+        node.add(allocation, 1)
+        if node.used_cpus > node.cpus + 1e-6 or node.used_mem_gib > node.mem_gib + 1e-6:
+            self._add(event, f"{node_id} has more CPU or memory in use than its capacity")
 
-    @staticmethod
-    def _account(node: Node, lease: Payload, sign: int) -> None:
-        node.cpus_used += sign * lease.get("cpus", 0.0)
-        node.mem_used += sign * lease.get("mem_gib", 0.0)
-
-    def _give(self, line: LedgerEvent) -> None:
-        name = line.data["allocation_id"]
-        held = self.leases.pop(name, None)
-        if held is None:
-            again = "again" if name in self.released else "but never taken"
-            self._break(line, f"{name} is released {again}")
+    def _release(self, event: LedgerEvent) -> None:
+        allocation_id = event.data["allocation_id"]
+        released = self.allocations.pop(allocation_id, None)
+        if released is None:
+            reason = "again" if allocation_id in self.released else "but never allocated"
+            self._add(event, f"{allocation_id} is released {reason}")
             return
-        self.released.add(name)
-        self.held_by[held.job_id] -= 1
-        node = self.nodes[held.node_id]
-        for gpu in held.lease.get("gpus", ()):
-            node.used[gpu] -= held.lease.get("gpu_milli", 1000)
-        self._account(node, held.lease, -1)
+        self.released.add(allocation_id)
+        self.allocations_of[released.job_id] -= 1
+        node = self.nodes[released.node_id]
+        for gpu in released.allocation.get("gpus", ()):
+            node.used_milli[gpu] -= released.allocation.get("gpu_milli", 1000)
+        node.add(released.allocation, -1)
 
-    def _holds_nothing(self, line: LedgerEvent) -> None:
-        job = line.data["job_id"]
-        if self.held_by[job] > 0:
-            self._break(line, f"{job} is {line.type} and still holds GPUs")
-        del self.held_by[job]
+    def _check_no_allocations(self, event: LedgerEvent) -> None:
+        job_id = event.data["job_id"]
+        if self.allocations_of[job_id] > 0:
+            self._add(event, f"{job_id} has {event.type} before all its GPUs are released")
+        del self.allocations_of[job_id]
 
-    def _break(self, line: LedgerEvent, what: str) -> None:
-        self.broken.append(Violation(self.name, where(line), what))
+    def _add(self, event: LedgerEvent, detail: str) -> None:
+        self.violations.append(Violation(self.name, event.id, detail))
 
     def finish(self) -> Iterator[Violation]:
-        yield from self.broken
+        yield from self.violations

@@ -1,4 +1,4 @@
-"""The rows of Postgres equal a fold of the ledgers up to the projector's own cursors."""
+"""The rows in Postgres equal a fold of the ledgers up to the cursors of the projector."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from shared.projections.source import LedgerPartition
 from shared.verify.rules import Violation
 
 Rows = dict[str, tuple[object, ...]]
+"""Key of a row to its other columns."""
 
 JOBS = "SELECT job_id, phase, attempt, gpu_ms, ended_at FROM job_placement"
 ADMISSIONS = "SELECT job_id, state FROM job_admission"
-LEASES = "SELECT allocation_id, job_id, node_id, gpu_milli, released_at > 0 FROM allocation"
-ANSWERS = "SELECT command_id, ledger, accepted, answers FROM command"
-DEAD = "SELECT dead_id, topic, log_offset, sha256 FROM dead_letter"
-EVENTS = "SELECT count(*) FROM job_event"
+ALLOCATIONS = "SELECT allocation_id, job_id, node_id, gpu_milli, released_at > 0 FROM allocation"
+COMMANDS = "SELECT command_id, ledger, accepted, answers FROM command"
+DEAD_LETTERS = "SELECT dead_id, topic, log_offset, sha256 FROM dead_letter"
 
 PHASES = {
     "enqueued": "waiting",
@@ -36,111 +36,106 @@ PHASES = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
-STATES = {
-    "admitted": "admitted",
-    "deferred": "deferred",
-    "rejected": "rejected",
-    "cancelled": "cancelled",
-}
+"""Type of a job event to the phase after it."""
+STATES = frozenset({"admitted", "deferred", "rejected", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What the read models say, all from one snapshot of the database."""
+class StoredRows:
+    """Rows of the read models and their cursors, from one snapshot of the database."""
 
-    upto: Mapping[LedgerPartition, int]
-    """Ledger partition to the last seq that the rows contain."""
+    seqs: Mapping[LedgerPartition, int]
+    """Ledger partition to the last seq in the rows."""
     tables: dict[str, Rows]
 
 
-async def stored(conn: Connection) -> Stored:
-    """Cursors and rows from one transaction, so that they belong together."""
+async def read_stored_rows(conn: Connection) -> StoredRows:
+    """Read cursors and rows in one transaction, so that they are consistent."""
     async with conn.transaction(isolation="repeatable_read", readonly=True):
         cursors = await cursor.read(conn)
         tables = {
-            "job_placement": rows(await conn.fetch(JOBS)),
-            "job_admission": rows(await conn.fetch(ADMISSIONS)),
-            "allocation": rows(await conn.fetch(LEASES)),
-            "command": rows(await conn.fetch(ANSWERS)),
-            "dead_letter": rows(await conn.fetch(DEAD)),
+            "job_placement": keyed(await conn.fetch(JOBS)),
+            "job_admission": keyed(await conn.fetch(ADMISSIONS)),
+            "allocation": keyed(await conn.fetch(ALLOCATIONS)),
+            "command": keyed(await conn.fetch(COMMANDS)),
+            "dead_letter": keyed(await conn.fetch(DEAD_LETTERS)),
         }
-    return Stored({place: c.seq for place, c in cursors.items()}, tables)
+    return StoredRows({partition: c.seq for partition, c in cursors.items()}, tables)
 
 
-def rows(records: Iterable[tuple[object, ...]]) -> Rows:
+def keyed(records: Iterable[tuple[object, ...]]) -> Rows:
     return {str(record[0]): tuple(record)[1:] for record in records}
 
 
 @dataclass(slots=True)
-class ReadModelsEqual:
-    """A fold of its own: it shares no line with the projections that it judges."""
+class ReadModelRule:
+    """Compares the rows with a fold of its own, which shares no code with the projections."""
 
-    stored: Stored
+    stored: StoredRows
     name: str = "read models equal the fold"
     jobs: dict[str, list[object]] = field(default_factory=dict)
     admissions: Rows = field(default_factory=dict)
-    leases: Rows = field(default_factory=dict)
-    answers: dict[str, list[object]] = field(default_factory=dict)
-    dead: Rows = field(default_factory=dict)
+    allocations: Rows = field(default_factory=dict)
+    commands: dict[str, list[object]] = field(default_factory=dict)
+    dead_letters: Rows = field(default_factory=dict)
 
-    def see(self, line: LedgerEvent) -> None:
-        if line.seq > self.stored.upto.get((line.ledger, line.partition), 0):
+    def observe(self, event: LedgerEvent) -> None:
+        if event.seq > self.stored.seqs.get((event.ledger, event.partition), 0):
             return
-        if line.type.startswith("command."):
-            self._answer(line)
-        elif line.type == "input.rejected.v1":
-            data = line.data
-            key = f"{line.ledger}/{line.position}"
-            self.dead[key] = (data["topic"], data["offset"], data["sha256"])
-        elif line.ledger == "placement":
-            self._placement(line)
-        elif line.ledger == "admission" and line.type.startswith("job."):
-            state = STATES.get(line.type.split(".")[1])
-            if state:
-                self.admissions[line.data["job_id"]] = (state,)
+        if event.type.startswith("command."):
+            self._fold_answer(event)
+        elif event.type == "input.rejected.v1":
+            data = event.data
+            self.dead_letters[event.id] = (data["topic"], data["offset"], data["sha256"])
+        elif event.ledger == "placement":
+            self._fold_placement(event)
+        elif event.ledger == "admission" and event.type.startswith("job."):
+            state = event.type.split(".")[1]
+            if state in STATES:
+                self.admissions[event.data["job_id"]] = (state,)
 
-    def _answer(self, line: LedgerEvent) -> None:
-        row = self.answers.setdefault(line.data["command_id"], ["", False, 0])
-        row[0], row[1] = line.ledger, line.type == "command.accepted.v1"
+    def _fold_answer(self, event: LedgerEvent) -> None:
+        row = self.commands.setdefault(event.data["command_id"], ["", False, 0])
+        row[0], row[1] = event.ledger, event.type == "command.accepted.v1"
         row[2] = int(str(row[2])) + 1
 
-    def _placement(self, line: LedgerEvent) -> None:
-        if line.type == "allocation.released.v1":
-            name = line.data["allocation_id"]
-            if name in self.leases:
-                self.leases[name] = (*self.leases[name][:3], True)
-        elif line.type.startswith("job."):
-            self._job(line)
+    def _fold_placement(self, event: LedgerEvent) -> None:
+        if event.type == "allocation.released.v1":
+            allocation_id = event.data["allocation_id"]
+            if allocation_id in self.allocations:
+                self.allocations[allocation_id] = (*self.allocations[allocation_id][:3], True)
+        elif event.type.startswith("job."):
+            self._fold_job(event)
 
-    def _job(self, line: LedgerEvent) -> None:
-        data, verb = line.data, line.type.split(".")[1]
+    def _fold_job(self, event: LedgerEvent) -> None:
+        data, verb = event.data, event.type.split(".")[1]
         row = self.jobs.setdefault(data["job_id"], ["", 0, 0, 0])
         if verb in PHASES:
             row[0] = PHASES[verb]
         if verb in ("enqueued", "requeued", "placed"):
             row[1] = data.get("attempt", 1)
         if verb == "placed":
-            for lease in data["allocations"]:
-                key = f"{line.position}/{lease['rank']}"
-                milli = lease.get("gpu_milli", 1000)
-                self.leases[key] = (data["job_id"], lease["node_id"], milli, False)
+            for allocation in data["allocations"]:
+                key = f"{event.position}/{allocation['rank']}"
+                milli = allocation.get("gpu_milli", 1000)
+                self.allocations[key] = (data["job_id"], allocation["node_id"], milli, False)
         if verb in ("succeeded", "failed", "cancelled"):
-            row[3] = line.at
+            row[3] = event.at
         row[2] = int(str(row[2])) + round(data.get("gpu_s", 0.0) * 1000)
 
     def finish(self) -> Iterator[Violation]:
         folded: dict[str, Rows] = {
             "job_placement": {k: tuple(v) for k, v in self.jobs.items()},
             "job_admission": self.admissions,
-            "allocation": self.leases,
-            "command": {k: tuple(v) for k, v in self.answers.items()},
-            "dead_letter": self.dead,
+            "allocation": self.allocations,
+            "command": {k: tuple(v) for k, v in self.commands.items()},
+            "dead_letter": self.dead_letters,
         }
         for table, expected in folded.items():
             yield from self._compare(table, expected, self.stored.tables[table])
 
-    def _compare(self, table: str, expected: Rows, found: Rows) -> Iterator[Violation]:
-        for key in sorted(expected.keys() | found.keys()):
-            if expected.get(key) != found.get(key):
-                what = f"the ledgers say {expected.get(key)}, the row says {found.get(key)}"
-                yield Violation(self.name, f"{table} {key}", what)
+    def _compare(self, table: str, expected: Rows, stored: Rows) -> Iterator[Violation]:
+        for key in sorted(expected.keys() | stored.keys()):
+            if expected.get(key) != stored.get(key):
+                detail = f"stored {stored.get(key)}, the fold gives {expected.get(key)}"
+                yield Violation(self.name, f"{table} {key}", detail)

@@ -1,4 +1,4 @@
-"""What a rule is: it sees every event of every ledger once, then says what was broken."""
+"""A rule observes every event of every ledger once, then reports its violations."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from shared.projections.ledger_events import LedgerEvent
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken promise: which rule, where in which log, and what is wrong there."""
+    """One violation of a rule."""
 
     rule: str
-    where: str
-    what: str
+    position: str
+    """Ledger event, topic record or row that violates the rule."""
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.position}: {self.detail}"
 
 
 class Rule(Protocol):
-    """Lines of one ledger partition come in order; ledgers come one after the other."""
+    """Events of one ledger partition come in order; ledgers come in any order."""
 
     name: str
 
-    def see(self, line: LedgerEvent) -> None: ...
+    def observe(self, event: LedgerEvent) -> None: ...
 
     def finish(self) -> Iterator[Violation]: ...
 
 
-def where(line: LedgerEvent) -> str:
-    return f"{line.ledger}/{line.position}"
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Last seq of each ledger partition when the judging began.
+    """Last seq of each ledger partition when the second pass began.
 
-    Berth goes on working while it is judged: of what came later only its presence counts.
+    Services go on while the rules are checked: a later event counts only as present, so that rules
+    do not require its consequences.
     """
 
     seqs: dict[tuple[str, int], int]
 
-    def has(self, line: LedgerEvent) -> bool:
-        return line.seq <= self.seqs.get((line.ledger, line.partition), 0)
+    def has(self, event: LedgerEvent) -> bool:
+        """Return whether the event was appended before the second pass began."""
+        return event.seq <= self.seqs.get((event.ledger, event.partition), 0)

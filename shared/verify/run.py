@@ -1,4 +1,4 @@
-"""`berth verify`: reads everything from offset 0 and judges it by every rule."""
+"""`berth verify`: read all topics from offset 0 and check every rule."""
 
 from __future__ import annotations
 
@@ -13,27 +13,35 @@ from shared.contracts.topics import INPUTS
 from shared.ledger.errors import ProtocolViolation
 from shared.ledger.reader import Cursor
 from shared.projections.ledger_events import decode_events
-from shared.projections.source import LedgerPartition, ledger_partitions
-from shared.verify import reading
-from shared.verify.arrays import ArraysCancelled
-from shared.verify.commands import CommandsAnswered, PoisonRejected
-from shared.verify.events import EventsRepublished
-from shared.verify.gpus import GpusHeld
-from shared.verify.lives import JobsLive
-from shared.verify.reading import InstallationLog
-from shared.verify.readmodels import ReadModelsEqual, Stored, stored
+from shared.projections.source import LedgerPartition, cursor_after, ledger_partitions
+from shared.verify.arrays import ArrayCancelRule
+from shared.verify.commands import CommandAnswerRule
+from shared.verify.events import PublishedEventRule
+from shared.verify.gpus import GpuCapacityRule
+from shared.verify.lifecycle import JobLifecycleRule
+from shared.verify.poison import DeadLetterRule
+from shared.verify.reading import (
+    Consumption,
+    InputRecords,
+    InstallationLog,
+    read_dead_letters,
+    read_inputs,
+    read_ledgers,
+    read_published,
+)
+from shared.verify.readmodels import ReadModelRule, StoredRows, read_stored_rows
 from shared.verify.rules import Bounds, Rule, Violation
-from shared.verify.workers import WorkersAccepted
+from shared.verify.workers import ReadyWorkerRule
 
 Progress = Callable[[str], None]
-READERS_MS = 200
+READ_EVERY_S = 0.2
 CHAIN = "the chain of accepted records is whole"
 ACKED = "what was acknowledged is in its topic"
 
 
 @dataclass(slots=True)
 class VerifyReport:
-    """Green when `violations` is empty."""
+    """Violations, figures and names of the checked rules; green without violations."""
 
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -45,125 +53,127 @@ class VerifyReport:
 
 
 async def verify(
-    logs: InstallationLog,
+    installation: InstallationLog,
     conn: Connection | None,
     progress: Progress = lambda _: None,
     *,
     acked: Collection[str] = (),
 ) -> VerifyReport:
-    """Judges what lies in the logs now; without `conn` the read models are left out.
+    """Check the present contents of the log; the read models are left out without `conn`.
 
-    `acked` are the ids of commands that somebody was told are taken: each must be in its topic.
+    `acked` are ids of acknowledged commands: each must be in its topic.
 
-    Two passes over the ledgers: the first finds how far each service has read its inputs, so that
-    what is still on its way is no violation.
+    The ledgers are read twice: the first pass determines how far each service has read its inputs,
+    so that inputs in transit are no violation.
     """
     report = VerifyReport()
     try:
-        consumption = await consumed(logs, report, progress)
+        consumption = await check_chain(installation, report, progress)
     except ProtocolViolation as error:
         report.violations.append(Violation(CHAIN, "ledgers", str(error)))
         return report
-    rules = await rules_for(logs, conn, consumption, report, progress, acked)
-    progress("judging every event")
-    async for batch in reading.ledgers(logs):
-        for line in decode_events(batch):
+    rules = await rules_for(installation, conn, consumption, report, progress, acked)
+    progress("checking every event")
+    async for batch in read_ledgers(installation):
+        for event in decode_events(batch):
             for rule in rules:
-                rule.see(line)
+                rule.observe(event)
     for rule in rules:
         report.rules.append(rule.name)
         report.violations.extend(rule.finish())
     return report
 
 
-async def consumed(
-    logs: InstallationLog, report: VerifyReport, progress: Progress
-) -> reading.Consumption:
-    """First pass: the reader rule over every ledger; raises when a chain is broken."""
+async def check_chain(
+    installation: InstallationLog, report: VerifyReport, progress: Progress
+) -> Consumption:
+    """First pass: apply the reader rule to every ledger; raises ProtocolViolation."""
     progress("reading every ledger")
-    consumption, cursors = (
-        reading.Consumption(),
-        dict.fromkeys(ledger_partitions(logs.partitions), Cursor()),
-    )
+    consumption = Consumption()
+    cursors = dict.fromkeys(ledger_partitions(installation.partitions), Cursor())
     report.rules.append(CHAIN)
-    async for batch in reading.ledgers(logs):
+    async for batch in read_ledgers(installation):
         for accepted in batch:
-            place = (accepted.ledger, accepted.partition)
-            count(report, place, accepted.record.at < cursors[place].at, accepted.record.at)
-            cursors[place] = reading.cursor_after(accepted)
-            report.counts["events"] += consumption.saw(accepted)
+            partition = (accepted.ledger, accepted.partition)
+            check_time(report, partition, cursors[partition].at, accepted.record.at)
+            cursors[partition] = cursor_after(accepted)
+            report.counts["events"] += consumption.add(accepted)
         report.counts["records"] += len(batch)
-    for place, cursor in cursors.items():
-        check_inputs(report, place, cursor)
-        consumption.note(*place, cursor)
+    for partition, cursor in cursors.items():
+        check_inputs(report, partition, cursor)
+        consumption.set_cursor(partition, cursor)
     return consumption
 
 
-def count(report: VerifyReport, place: LedgerPartition, backwards: bool, at: int) -> None:
-    if backwards:
-        spot = f"{place[0]}/{place[1]}"
-        report.violations.append(Violation(CHAIN, spot, f"time went back to {at}"))
+def check_time(
+    report: VerifyReport, partition: LedgerPartition, previous_ms: int, at_ms: int
+) -> None:
+    """Times of a ledger partition never decrease."""
+    if at_ms < previous_ms:
+        position = f"{partition[0]}/{partition[1]}"
+        detail = f"time went back from {previous_ms} to {at_ms}"
+        report.violations.append(Violation(CHAIN, position, detail))
 
 
-def check_inputs(report: VerifyReport, place: LedgerPartition, cursor: Cursor) -> None:
-    """A ledger may read only what its service is declared to read."""
-    known = {f"{topic}-{place[1]}" for topic in INPUTS[place[0]]} | {"access-0"}
-    for key in cursor.inputs.keys() - known:
-        report.violations.append(Violation(CHAIN, f"{place[0]}/{place[1]}", f"reads {key}"))
+def check_inputs(report: VerifyReport, partition: LedgerPartition, cursor: Cursor) -> None:
+    """A ledger reads only the declared inputs of its service."""
+    ledger, lane = partition
+    declared = {f"{topic}-{lane}" for topic in INPUTS[ledger]} | {"access-0"}
+    for key in cursor.inputs.keys() - declared:
+        report.violations.append(Violation(CHAIN, f"{ledger}/{lane}", f"undeclared input {key}"))
 
 
-def check_acked(report: VerifyReport, acked: Collection[str], asks: reading.Asks) -> None:
+def check_acked(report: VerifyReport, acked: Collection[str], inputs: InputRecords) -> None:
+    """Every acknowledged command is in its topic."""
     if acked:
         report.rules.append(ACKED)
     for command_id in acked:
-        if command_id not in asks.asked:
-            report.violations.append(Violation(ACKED, command_id, "was acknowledged and is lost"))
+        if command_id not in inputs.commands:
+            detail = "was acknowledged and is lost"
+            report.violations.append(Violation(ACKED, command_id, detail))
 
 
 async def rules_for(
-    logs: InstallationLog,
+    installation: InstallationLog,
     conn: Connection | None,
-    consumption: reading.Consumption,
+    consumption: Consumption,
     report: VerifyReport,
     progress: Progress,
     acked: Collection[str],
 ) -> list[Rule]:
+    """Read the topics beside the ledgers, and return the rules of the second pass."""
     progress("reading commands, dead letters and events")
-    asks = await reading.asks(logs, consumption)
-    check_acked(report, acked, asks)
-    report.counts["commands"] = len(asks.asked)
-    report.counts["undecodable"] = len(asks.poison)
-    read = {
-        lane: consumption.seq_read("placement", "admission", lane)
-        for lane in range(logs.partitions)
-    }
-    told = {
-        lane: consumption.seq_read("admission", "placement", lane)
-        for lane in range(logs.partitions)
-    }
+    inputs = await read_inputs(installation, consumption)
+    check_acked(report, acked, inputs)
+    report.counts["commands"] = len(inputs.commands)
+    report.counts["undecodable"] = len(inputs.undecodable)
+    lanes = range(installation.partitions)
+    admission_seqs = {n: consumption.last_seq_read("placement", "admission", n) for n in lanes}
+    placement_seqs = {n: consumption.last_seq_read("admission", "placement", n) for n in lanes}
     bounds = Bounds(dict(consumption.seqs))
     rules: list[Rule] = [
-        CommandsAnswered(asks.asked, bounds, told),
-        ArraysCancelled(),
-        EventsRepublished(*await reading.published(logs, consumption), bounds),
-        PoisonRejected(asks.poison, await reading.dead_letters(logs), bounds),
-        JobsLive(read, bounds),
-        GpusHeld(),
-        WorkersAccepted(asks.ready),
+        CommandAnswerRule(inputs.commands, bounds, placement_seqs),
+        ArrayCancelRule(),
+        PublishedEventRule(*await read_published(installation, consumption), bounds),
+        DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds),
+        JobLifecycleRule(admission_seqs, bounds),
+        GpuCapacityRule(),
+        ReadyWorkerRule(inputs.ready),
     ]
     if conn is not None:
-        rules.append(ReadModelsEqual(await caught_up(conn, consumption, logs.patience_s)))
+        stored = await wait_for_rows(conn, consumption, installation.catch_up_s)
+        rules.append(ReadModelRule(stored))
     return rules
 
 
-async def caught_up(
-    conn: Connection, consumption: reading.Consumption, patience_s: float
-) -> Stored:
-    """Rows of a projector that has seen all that this run has seen, or its state after a while."""
-    found = await stored(conn)
-    for _ in range(int(patience_s * 1000 / READERS_MS)):
-        if all(found.upto.get(p, 0) >= seq for p, seq in consumption.seqs.items()):
+async def wait_for_rows(
+    conn: Connection, consumption: Consumption, catch_up_s: float
+) -> StoredRows:
+    """Return the rows once the projector has reached the end of the first pass, or in time."""
+    stored = await read_stored_rows(conn)
+    for _ in range(int(catch_up_s / READ_EVERY_S)):
+        if all(stored.seqs.get(p, 0) >= seq for p, seq in consumption.seqs.items()):
             break
-        await asyncio.sleep(READERS_MS / 1000)
-        found = await stored(conn)
-    return found
+        await asyncio.sleep(READ_EVERY_S)
+        stored = await read_stored_rows(conn)
+    return stored

@@ -1,4 +1,4 @@
-"""Executors make ready only what an accepted record has placed."""
+"""Executors prepare only workers that an accepted record has placed."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from shared.verify.rules import Violation
 
 
 @dataclass(frozen=True, slots=True)
-class MadeReady:
-    """An executor's word that a worker waits for its start."""
+class ReadyWorker:
+    """A report of an executor that a worker is prepared."""
 
     allocation_id: str
     job_id: str
-    spot: str
+    position: str
 
 
 @dataclass(slots=True)
-class WorkersAccepted:
-    """A record that the reader rule ignores may bear the same number as one that counts, so the job
-    is compared too."""
+class ReadyWorkerRule:
+    """Also compares the jobs: a record that no reader accepts may repeat an accepted seq."""
 
-    ready: list[MadeReady]
+    ready: list[ReadyWorker]
     name: str = "executors make ready only what was accepted"
     placed: dict[str, str] = field(default_factory=dict)
     """Allocation to its job."""
 
-    def see(self, line: LedgerEvent) -> None:
-        if line.ledger == "placement" and line.type == "job.placed.v1":
-            for lease in line.data["allocations"]:
-                self.placed[f"{line.position}/{lease['rank']}"] = line.data["job_id"]
+    def observe(self, event: LedgerEvent) -> None:
+        if event.ledger == "placement" and event.type == "job.placed.v1":
+            for allocation in event.data["allocations"]:
+                allocation_id = f"{event.position}/{allocation['rank']}"
+                self.placed[allocation_id] = event.data["job_id"]
 
     def finish(self) -> Iterator[Violation]:
-        for each in self.ready:
-            if self.placed.get(each.allocation_id) != each.job_id:
-                what = f"{each.allocation_id} was made ready for {each.job_id}, and never placed so"
-                yield Violation(self.name, each.spot, what)
+        for worker in self.ready:
+            if self.placed.get(worker.allocation_id) != worker.job_id:
+                detail = f"{worker.allocation_id} is ready for {worker.job_id} but was not placed"
+                yield Violation(self.name, worker.position, detail)

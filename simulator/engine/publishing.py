@@ -27,4 +27,4 @@ def publish(broker: MemoryBroker) -> int:
 
 async def verify_ledgers(broker: MemoryBroker) -> VerifyReport:
     """Check every rule of `berth verify` that needs no database, over published ledgers."""
-    return await verify(InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0), None)
+    return await verify(InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=0.0), None)

@@ -246,9 +246,9 @@ def _ended(world: World) -> dict[str, str]:
 
 
 async def _judged(world: World, told: Told, acked: list[str]) -> None:
-    logs = InstallationLog(MemoryLog(world.broker), 1, quiet_s=0.0, patience_s=20.0)
+    logs = InstallationLog(MemoryLog(world.broker), 1, quiet_s=0.0, catch_up_s=20.0)
     report = await verify(logs, None, acked=[job.replace("j", "c") for job in acked])
-    told.wrong += [f"{v.rule}: {v.where}: {v.what}" for v in report.violations]
+    told.wrong += [str(violation) for violation in report.violations]
     ended = _ended(world)
     told.state = hashlib.sha256(repr(sorted(ended.items())).encode()).hexdigest()[:16]
     for ledger in DECIDERS:

@@ -73,9 +73,9 @@ async def lives(
     return count
 
 
-async def violations(conn: Connection, broker: MemoryBroker, patience_s: float = 1.0) -> list[str]:
+async def violations(conn: Connection, broker: MemoryBroker, catch_up_s: float = 1.0) -> list[str]:
     report = await verify(
-        InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=patience_s), conn
+        InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=catch_up_s), conn
     )
     return [each.rule for each in report.violations]
 

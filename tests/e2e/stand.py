@@ -157,7 +157,7 @@ class Stand:
         """Places of the dead letters, and the sha256 of the bytes that are kept of each."""
         log = KafkaLog(self.stack.connection("operator"), client="e2e")
         return asyncio.run(
-            reading.dead_letters(reading.InstallationLog(log, self.stack.partitions))
+            reading.read_dead_letters(reading.InstallationLog(log, self.stack.partitions))
         )
 
 

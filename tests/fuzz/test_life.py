@@ -278,7 +278,7 @@ class Life(RuleBasedStateMachine):
         tally("commands within them", self.said)
         broker = self.cluster.broker
         publish(broker)
-        logs = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, patience_s=0.0)
+        logs = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=0.0)
         report = asyncio.run(verify(logs, None))
         assert [each for each in report.violations if each.rule not in NOT_DONE_HERE] == []
         for cell in self.cluster.lanes.values():

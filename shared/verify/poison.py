@@ -1,0 +1,76 @@
+"""Undecodable records are rejected once, and their bytes are in the topic `dead`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shared.projections.ledger_events import LedgerEvent
+from shared.verify.rules import Bounds, Violation
+
+RecordPosition = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableRecord:
+    """A record that is not a valid message, or a submission that the gateway could not read."""
+
+    topic: str
+    partition: int
+    offset: int
+    sha256: str
+    consumed: bool
+    """The service that must reject it has read this offset."""
+
+    @property
+    def position(self) -> RecordPosition:
+        return self.topic, self.partition, self.offset
+
+
+@dataclass(slots=True)
+class DeadLetterRule:
+    """The topic `dead` holds each rejected record at least once, and nothing else."""
+
+    undecodable: dict[RecordPosition, UndecodableRecord]
+    dead: dict[RecordPosition, str]
+    """Position of each dead letter's record to the sha256 of the bytes in `dead`."""
+    bounds: Bounds
+    name: str = "dead letters equal what was rejected"
+    rejected: dict[RecordPosition, list[LedgerEvent]] = field(default_factory=dict)
+
+    def observe(self, event: LedgerEvent) -> None:
+        if event.type == "input.rejected.v1":
+            data = event.data
+            position = (data["topic"], data["partition"], data["offset"])
+            self.rejected.setdefault(position, []).append(event)
+
+    def finish(self) -> Iterator[Violation]:
+        for position, rejections in self.rejected.items():
+            if self.bounds.has(rejections[0]):
+                yield from self._check(position, rejections)
+        for position, record in self.undecodable.items():
+            if record.consumed and position not in self.rejected:
+                yield self._at(position, "was consumed and not rejected")
+        for position in self.dead.keys() - self.rejected.keys():
+            yield self._at(position, "is in the topic dead but was not rejected")
+
+    def _check(
+        self, position: RecordPosition, rejections: list[LedgerEvent]
+    ) -> Iterator[Violation]:
+        rejection, path = rejections[0], _path(position)
+        if len(rejections) > 1:
+            yield self._at(position, f"was rejected {len(rejections)} times")
+        if position not in self.undecodable:
+            yield Violation(self.name, rejection.id, f"{path} is a valid record")
+        elif rejection.data["sha256"] != self.undecodable[position].sha256:
+            yield Violation(self.name, rejection.id, f"{path} has another sha256")
+        if self.dead.get(position) != rejection.data["sha256"]:
+            yield self._at(position, "is not in the topic dead, or with other bytes")
+
+    def _at(self, position: RecordPosition, detail: str) -> Violation:
+        return Violation(self.name, _path(position), detail)
+
+
+def _path(position: RecordPosition) -> str:
+    return "{}/{}/{}".format(*position)
