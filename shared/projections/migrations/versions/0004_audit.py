@@ -1,4 +1,4 @@
-"""Who did what."""
+"""The audit: actions of principals."""
 
 from __future__ import annotations
 
