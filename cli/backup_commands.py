@@ -17,7 +17,7 @@ from cli.target import data_dir
 
 if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
-    from shared.backup.files import Manifest
+    from shared.backup.files import BackupManifest
     from shared.connection import Connection
 
 QUIET_S = 0.5
@@ -64,12 +64,12 @@ def restore(
     report(as_json, result, f"restored; start it with `berth up --broker kafka --data {data}`")
 
 
-async def _save(stack: RunningStack, folder: Path) -> Manifest:
-    from shared.backup.save import kept_topics, save
+async def _save(stack: RunningStack, folder: Path) -> BackupManifest:
+    from shared.backup.save import save, saved_topics
     from shared.bus.kafka import KafkaLog
 
     log = KafkaLog(stack.connection("verify"), client="berth-backup")
-    topics = kept_topics(stack.partitions, await _tenants(stack))
+    topics = saved_topics(stack.partitions, await _tenants(stack))
     return await save(log, topics, stack.partitions, folder)
 
 
@@ -92,7 +92,7 @@ async def _tenants(stack: RunningStack) -> list[str]:
     return sorted(view.tenants)
 
 
-def _restored(folder: Path, data: Path, manifest: Manifest) -> None:
+def _restored(folder: Path, data: Path, manifest: BackupManifest) -> None:
     """Copy the records into a broker that runs without services."""
     from infra.supervisor import supervise
     from infra.supervisor.stack import STEPS

@@ -1,1 +1,1 @@
-"""Copies of the log: taken while it is written to, put back into an empty broker."""
+"""Backups of the log: taken while it is written to, restored into an empty broker."""

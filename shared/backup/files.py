@@ -1,4 +1,4 @@
-"""What a backup is: one compressed file per partition, and a manifest that names them all."""
+"""The files of a backup: one compressed file per partition, and a manifest of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CHUNK_BYTES = 1 << 20
 
 
 class BadBackup(ValueError):
-    """The folder holds no whole backup; says which file, and what is wrong with it."""
+    """The folder holds no complete backup; the message names the file and the error."""
 
 
-class Part(BaseModel):
-    """One partition's file: offsets `first` to `next` - 1 of its topic, without a gap."""
+class BackupPart(BaseModel):
+    """The file of one partition: offsets `first` to `next` - 1, without a gap."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,14 +45,14 @@ class Part(BaseModel):
         return TP(self.topic, self.partition)
 
 
-class Manifest(BaseModel):
-    """Written last: a folder without one is an interrupted backup."""
+class BackupManifest(BaseModel):
+    """The list of all files, written last: a folder without it is an interrupted backup."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = FORMAT
     partitions: int = Field(ge=1, description="lanes of the installation")
-    parts: tuple[Part, ...]
+    parts: tuple[BackupPart, ...]
 
     @property
     def records(self) -> int:
@@ -60,13 +60,13 @@ class Manifest(BaseModel):
 
     @property
     def tenants(self) -> list[str]:
-        """Whose submissions are in it."""
+        """Return the tenants with submissions in the backup."""
         topics = {part.topic for part in self.parts if part.topic.startswith(SUBMISSIONS)}
         return sorted(topic.removeprefix(SUBMISSIONS) for topic in topics)
 
 
-class Writer:
-    """Appends entries to one partition's file; the file is readable once it is closed."""
+class PartWriter:
+    """Appends entries to the file of one partition, which is readable once it is closed."""
 
     def __init__(self, folder: Path, tp: TP, first: int) -> None:
         self._tp, self._first = tp, first
@@ -78,9 +78,11 @@ class Writer:
         self._out = gzip.GzipFile(fileobj=self._raw, mode="wb", compresslevel=LEVEL, mtime=0)
 
     def add(self, entry: Entry) -> None:
-        """Raises BadBackup where the log skipped an offset: such a log is not whole."""
+        """Append an entry; raises BadBackup if the log skipped an offset."""
         if entry.offset != self.next:
-            raise BadBackup(f"{self._tp.key}: offset {self.next} is missing, {entry.offset} came")
+            raise BadBackup(
+                f"{self._tp.key}: offset {self.next} is missing; next is {entry.offset}"
+            )
         body = msgspec.msgpack.encode(entry)
         self._out.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
         self.next += 1
@@ -89,15 +91,15 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """On the disk when this returns."""
+        """Close the file and sync it to disk."""
         self._out.close()
         self._raw.flush()
         os.fsync(self._raw.fileno())
         self._raw.close()
 
-    def part(self) -> Part:
-        """What the manifest says of the file, once it is closed."""
-        return Part(
+    def part(self) -> BackupPart:
+        """Return the manifest's entry of the file, once it is closed."""
+        return BackupPart(
             topic=self._tp.topic,
             partition=self._tp.partition,
             first=self._first,
@@ -107,31 +109,33 @@ class Writer:
         )
 
 
-def finish(folder: Path, manifest: Manifest) -> None:
-    """The last step of a backup."""
+def finish(folder: Path, manifest: BackupManifest) -> None:
+    """Complete a backup by writing its manifest atomically."""
     scratch = folder / f"{MANIFEST}.new"
     scratch.write_text(manifest.model_dump_json(indent=1) + "\n")
     scratch.replace(folder / MANIFEST)
 
 
-def open_backup(folder: Path) -> Manifest:
-    """The manifest, after every file's bytes were compared with it. Raises BadBackup."""
+def open_backup(folder: Path) -> BackupManifest:
+    """Return the manifest after comparing the hash of every file; raises BadBackup."""
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_text())
+        manifest = BackupManifest.model_validate_json(path.read_text())
     except OSError as error:
-        raise BadBackup(f"{path}: {error.strerror}; an interrupted backup has none") from None
+        raise BadBackup(
+            f"{path}: {error.strerror}; an interrupted backup has no manifest"
+        ) from None
     except ValidationError as error:
         raise BadBackup(f"{path}: {error.errors()[0]['msg']}") from None
     if manifest.format != FORMAT:
-        raise BadBackup(f"{path}: format {manifest.format}, this version reads {FORMAT}")
+        raise BadBackup(f"{path}: unknown format {manifest.format}; this version reads {FORMAT}")
     for part in manifest.parts:
         _check(folder, part)
     return manifest
 
 
-def entries(folder: Path, part: Part) -> Iterator[Entry]:
-    """The records of one file, in order."""
+def entries(folder: Path, part: BackupPart) -> Iterator[Entry]:
+    """Yield the records of one file in order."""
     with gzip.open(folder / part.file, "rb") as file:
         while head := file.read(LENGTH_BYTES):
             yield _entry(file, int.from_bytes(head, "big"))
@@ -142,14 +146,14 @@ def _entry(file: BinaryIO | gzip.GzipFile, size: int) -> Entry:
     return Entry(offset, key, value, tuple((name, body) for name, body in headers), timestamp)
 
 
-def _check(folder: Path, part: Part) -> None:
+def _check(folder: Path, part: BackupPart) -> None:
     path = folder / part.file
     if path.parent != folder:
-        raise BadBackup(f"{part.file}: a part lies beside its manifest")
+        raise BadBackup(f"{part.file}: invalid path; files are in the folder of the manifest")
     if not path.is_file():
         raise BadBackup(f"{path}: missing")
     if _sha256(path) != part.sha256:
-        raise BadBackup(f"{path}: its sha256 is not the manifest's")
+        raise BadBackup(f"{path}: wrong sha256; the file was changed")
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Put a backup into an empty broker, each record at the offset that it had."""
+"""Restore a backup into an empty broker, each record at its offset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from shared.backup.files import BadBackup, Manifest, entries, open_backup
+from shared.backup.files import BackupManifest, BadBackup, entries, open_backup
 from shared.bus.log import Entry, Log
 from shared.ledger.partition import TP
 
@@ -16,29 +16,31 @@ BATCH = 1_000
 
 
 class Restorer(Protocol):
-    """The one writer of a broker that nobody else writes to yet."""
+    """The only writer of a broker while a backup is restored."""
 
     async def post(self, tp: TP, entry: Entry) -> asyncio.Future[int]:
-        """Queue the record as it was, time and headers included; its offset comes later."""
+        """Queue a record with its time and headers; the future holds its offset."""
         ...
 
 
-async def load(folder: Path, log: Log, restorer: Restorer) -> Manifest:
-    """Copy every record of the backup to its place; returns the manifest.
+async def load(folder: Path, log: Log, restorer: Restorer) -> BackupManifest:
+    """Copy every record of the backup to its topic; return the manifest.
 
-    The topics must exist and be empty, and nobody else may write meanwhile. A tenant's submissions
-    whose beginning retention had taken come to lie at lower offsets: nothing refers to those, and
-    a submission that is read again is known by its idempotency key.
+    The topics must exist and be empty, and must have no other writer meanwhile. Submissions of a
+    tenant that began after offset 0, because of retention, get lower offsets: no ledger refers to
+    these, and a submission that is read again is recognised by its idempotency key.
 
-    Raises BadBackup for a backup that is not whole, a topic that is not empty, and a record that
-    came to another offset.
+    Raises BadBackup for an incomplete backup, a topic that is not empty, and a record that was
+    appended at another offset.
     """
     manifest = open_backup(folder)
     await log.start()
     try:
         for part in manifest.parts:
             if await log.end(part.tp):
-                raise BadBackup(f"{part.tp.key}: not empty; a backup goes into an empty broker")
+                raise BadBackup(
+                    f"{part.tp.key}: not empty; a backup is restored into an empty broker"
+                )
         for part in manifest.parts:
             await fill(part.tp, entries(folder, part), restorer, part.first)
     finally:
@@ -46,18 +48,18 @@ async def load(folder: Path, log: Log, restorer: Restorer) -> Manifest:
     return manifest
 
 
-async def fill(tp: TP, found: Iterator[Entry], restorer: Restorer, first: int = 0) -> int:
-    """Append all of them to an empty partition, offset `first` to 0; how many there were."""
-    filled = 0
-    for batch in _batches(found):
+async def fill(tp: TP, stored: Iterator[Entry], restorer: Restorer, first: int = 0) -> int:
+    """Append entries to an empty partition, offset `first` to 0; return their number."""
+    appended = 0
+    for batch in _batches(stored):
         posted = [await restorer.post(tp, entry) for entry in batch]
         for entry, offset in zip(batch, await asyncio.gather(*posted), strict=True):
             if offset != entry.offset - first:
-                raise BadBackup(f"{tp.key}: offset {entry.offset} came to {offset}")
-        filled += len(batch)
-    return filled
+                raise BadBackup(f"{tp.key}: offset {entry.offset} was appended at {offset}")
+        appended += len(batch)
+    return appended
 
 
-def _batches(found: Iterator[Entry]) -> Iterator[list[Entry]]:
-    while batch := list(islice(found, BATCH)):
+def _batches(stored: Iterator[Entry]) -> Iterator[list[Entry]]:
+    while batch := list(islice(stored, BATCH)):
         yield batch

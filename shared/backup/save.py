@@ -1,4 +1,4 @@
-"""Copy the log while it is written to, so that the copy refers to nothing that it lacks."""
+"""Copy the log while it is written to, with every record that the copied ledgers refer to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from shared.backup.files import BadBackup, Manifest, Writer, finish
+from shared.backup.files import BackupManifest, BadBackup, PartWriter, finish
 from shared.bus.log import Entry, Log
 from shared.contracts.topics import LEDGERS, TOPICS, submissions
 from shared.ledger.partition import TP
@@ -15,47 +15,50 @@ from shared.ledger.record import next_of
 
 WAIT_S = 1.0
 SILENT_POLLS = 30
-"""Polls without a record after which a log is held for broken: what is due was acknowledged."""
+"""Polls without a record after which the log counts as broken: due records are acknowledged."""
 
 
-def kept_topics(partitions: int, tenants: Iterable[str]) -> dict[str, int]:
-    """Partitions by topic of all that cannot be made anew: ledgers, their inputs, submissions."""
+def saved_topics(partitions: int, tenants: Iterable[str]) -> dict[str, int]:
+    """Return topics that cannot be rebuilt, with their partitions: ledgers, inputs, submissions."""
     lasting = [spec for spec in TOPICS.values() if spec.kind in ("ledger", "ledgered")]
-    found = {spec.name: 1 if spec.single_partition else partitions for spec in lasting}
-    return found | {submissions(tenant).name: partitions for tenant in tenants}
+    topics = {spec.name: 1 if spec.single_partition else partitions for spec in lasting}
+    return topics | {submissions(tenant).name: partitions for tenant in tenants}
 
 
-async def save(log: Log, topics: Mapping[str, int], partitions: int, folder: Path) -> Manifest:
-    """Write a backup into `folder`, which must be new or empty; returns its manifest.
+async def save(
+    log: Log, topics: Mapping[str, int], partitions: int, folder: Path
+) -> BackupManifest:
+    """Write a backup into `folder`, which must be new or empty; return its manifest.
 
-    Each partition is copied to the end that it had at the beginning, and further, until no copied
-    ledger record names an input offset beyond the copy: a record's inputs were in the log before
-    it was, so this comes to an end however busy the log is.
+    Each partition is copied to the end that it had at the beginning, and further until no copied
+    ledger record refers to an input offset beyond the copy. The inputs of a record were appended
+    before it, so this terminates however busy the log is.
 
-    Raises BadBackup for a folder in use, for a ledger or input whose beginning is gone, and for a
-    log that ends before what it refers to.
+    Raises BadBackup for a folder in use, a ledger or input without its beginning, and a log that
+    ends before an offset that it refers to.
     """
-    _empty(folder)
+    _prepare(folder)
     await log.start()
     try:
         begins, wanted = await _bounds(log, topics)
         with ExitStack() as files:
             writers = {
-                tp: files.enter_context(Writer(folder, tp, first)) for tp, first in begins.items()
+                tp: files.enter_context(PartWriter(folder, tp, first))
+                for tp, first in begins.items()
             }
             await _copy(log, writers, wanted)
     finally:
         await log.stop()
     parts = tuple(writer.part() for _, writer in sorted(writers.items()))
-    manifest = Manifest(partitions=partitions, parts=parts)
+    manifest = BackupManifest(partitions=partitions, parts=parts)
     finish(folder, manifest)
     return manifest
 
 
-def _empty(folder: Path) -> None:
+def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if any(folder.iterdir()):
-        raise BadBackup(f"{folder}: not empty; a backup wants a folder of its own")
+        raise BadBackup(f"{folder}: not empty; a backup needs a new or empty folder")
 
 
 async def _bounds(log: Log, topics: Mapping[str, int]) -> tuple[dict[TP, int], dict[TP, int]]:
@@ -64,21 +67,22 @@ async def _bounds(log: Log, topics: Mapping[str, int]) -> tuple[dict[TP, int], d
     for tp in (TP(name, lane) for name, count in topics.items() for lane in range(count)):
         begins[tp], ends[tp] = await log.begin(tp), await log.end(tp)
         if begins[tp] and tp.topic in TOPICS:
-            raise BadBackup(f"{tp.key}: begins at {begins[tp]}: its beginning is gone")
+            raise BadBackup(f"{tp.key}: begins at {begins[tp]}; its first records are deleted")
     return begins, ends
 
 
-async def _copy(log: Log, writers: Mapping[TP, Writer], wanted: dict[TP, int]) -> None:
+async def _copy(log: Log, writers: Mapping[TP, PartWriter], wanted: dict[TP, int]) -> None:
+    """Copy all partitions up to `wanted`, which grows with the references of ledger records."""
     names = {tp.key: tp for tp in writers}
     readers = {tp: Reader(*tp) for tp in writers if tp.topic in LEDGERS}
     while due := {tp: w.next for tp, w in writers.items() if w.next < wanted[tp]}:
-        # What is asked for while this feed reads is for the next one, which begins where it ends.
+        # Offsets that become due while this feed reads are left to the next feed.
         ends = {tp: wanted[tp] for tp in due}
         async for tp, entry in _until(log, due, ends):
             writers[tp].add(entry)
-            for name, least in _refers_to(readers.get(tp), entry).items():
+            for name, end in _input_ends(readers.get(tp), entry).items():
                 source = names[name]
-                wanted[source] = max(wanted[source], least)
+                wanted[source] = max(wanted[source], end)
 
 
 async def _until(
@@ -89,12 +93,12 @@ async def _until(
     feed = await log.feed(starts)
     try:
         while short := [tp for tp, end in ends.items() if reached[tp] < end]:
-            found = await feed.poll(WAIT_S)
-            silent = 0 if found else silent + 1
+            polled = await feed.poll(WAIT_S)
+            silent = 0 if polled else silent + 1
             if silent > SILENT_POLLS:
                 tp = short[0]
-                raise BadBackup(f"{tp.key} ends at {reached[tp]}, but {ends[tp]} is referred to")
-            for tp, entries in found.items():
+                raise BadBackup(f"{tp.key}: ends at {reached[tp]}; a ledger refers to {ends[tp]}")
+            for tp, entries in polled.items():
                 for entry in entries[: max(0, ends[tp] - reached[tp])]:
                     reached[tp] = entry.offset + 1
                     yield tp, entry
@@ -102,8 +106,8 @@ async def _until(
         await feed.close()
 
 
-def _refers_to(reader: Reader | None, entry: Entry) -> dict[str, int]:
-    """How far each input must reach for this record, if it is one that counts."""
+def _input_ends(reader: Reader | None, entry: Entry) -> dict[str, int]:
+    """Return the end that each input must have for this record, if it is accepted."""
     accepted = reader.offer(entry.offset, entry.value) if reader else None
     inputs = accepted.record.inputs if accepted else {}
     return {name: next_of(position) for name, position in inputs.items()}

@@ -1,4 +1,4 @@
-"""Writes records back as they were: the one writer of ledgers that is not their decider."""
+"""Append the records of a backup to Kafka: the only writer of ledgers beside their deciders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELIVERY_MS = 30_000
 
 
 class KafkaRestorer:
-    """Records of one partition keep their order; each keeps its key, headers and time."""
+    """Appends records in order, each with its key, headers and time."""
 
     def __init__(self, connection: Connection) -> None:
         self._producer = AIOKafkaProducer(
