@@ -1,6 +1,6 @@
-"""Makes the first fixture of a new message: `python -m tests.contracts.examples`.
+"""Generate the first fixture of a new message: `python -m tests.contracts.examples`.
 
-A fixture is written once and never changed: it stands for every such record that lies in a ledger.
+A fixture is written once and never changed: it represents the records of that version in ledgers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXTS = {
 
 
 def example(schema: dict[str, Any], root: dict[str, Any], name: str = "") -> Any:
-    """A valid value of a JSON Schema as Pydantic writes them: every field is there."""
+    """Return a valid value of a JSON Schema of Pydantic, with every field."""
     if "$ref" in schema:
         return example(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, name)
     for choice in ("const", "default"):

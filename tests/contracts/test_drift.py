@@ -1,4 +1,4 @@
-"""What integrators read says what the code says."""
+"""The generated documents agree with the code."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def test_generated_files_are_fresh(path: str) -> None:
     assert (ROOT / path).read_text() == render()[path], "run make contracts"
 
 
-def test_no_schema_is_left_of_a_message_that_is_gone() -> None:
-    kept = {path.stem for path in (ROOT / "docs/contracts/schemas").glob("*.json")}
-    assert kept == set(wire_models())
+def test_no_schema_is_left_of_a_removed_message() -> None:
+    published = {path.stem for path in (ROOT / "docs/contracts/schemas").glob("*.json")}
+    assert published == set(wire_models())
 
 
 @pytest.mark.parametrize("name", sorted(wire_models()))
@@ -53,7 +53,7 @@ def test_every_command_has_one_owner_that_reads_its_topic() -> None:
         assert topic in INPUTS[cls.OWNER], name
 
 
-def test_every_ledgered_topic_has_somebody_who_rejects_its_poison() -> None:
-    plain = {name for name, spec in TOPICS.items() if spec.kind == "ledgered"}
-    assert plain == set(CUSTODIAN)
+def test_every_ledgered_topic_has_a_service_that_rejects_its_undecodable_records() -> None:
+    ledgered = {name for name, spec in TOPICS.items() if spec.kind == "ledgered"}
+    assert ledgered == set(CUSTODIAN)
     assert all(topic in INPUTS[service] for topic, service in CUSTODIAN.items())

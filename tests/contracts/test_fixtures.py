@@ -1,4 +1,4 @@
-"""Every message that was ever written can still be read."""
+"""Every version of a message that was ever written can still be decoded."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def test_every_message_has_a_fixture_of_its_current_version() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recorded_message_is_still_understood(name: str) -> None:
+def test_a_recorded_message_can_still_be_decoded(name: str) -> None:
     data = (FIXTURES / f"{name}.json").read_bytes()
-    newest, lifted = upcast(name, data)
+    newest, converted = upcast(name, data)
     if newest in EVENTS:
         message = decode_event(name, data)
     elif newest in COMMANDS:
         message = decode_command(name, data)  # type: ignore[assignment]
     else:
-        message = wire_models()[newest].model_validate_json(lifted)  # type: ignore[assignment]
+        message = wire_models()[newest].model_validate_json(converted)  # type: ignore[assignment]
     again = json.loads(encode(message))
-    for field, value in json.loads(lifted).items():
+    for field, value in json.loads(converted).items():
         assert holds(again[field], value), f"{name} lost or changed {field}"
 
 
 def holds(again: Any, recorded: Any) -> bool:
-    """All that was recorded is still there; fields of a later version stand beside it."""
+    """Return whether every recorded value is unchanged; fields of later versions may be added."""
     if isinstance(recorded, dict):
         return all(key in again and holds(again[key], value) for key, value in recorded.items())
     if isinstance(recorded, list):
@@ -53,7 +53,7 @@ def test_a_field_of_a_newer_writer_is_ignored(name: str) -> None:
     assert decode_event(name, json.dumps({**payload, "added_later": 1}).encode()) == plain
 
 
-def test_an_old_version_is_lifted_step_by_step() -> None:
+def test_an_old_version_is_converted_step_by_step() -> None:
     def hours_to_seconds(payload: dict[str, object]) -> dict[str, object]:
         hours = payload.pop("hours")
         assert isinstance(hours, int)

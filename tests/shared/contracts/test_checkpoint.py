@@ -1,4 +1,4 @@
-"""What a preempted start keeps, in whole wall milliseconds."""
+"""The work that a preempted attempt keeps, in whole wall milliseconds."""
 
 from __future__ import annotations
 

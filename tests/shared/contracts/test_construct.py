@@ -1,4 +1,4 @@
-"""Messages that are made without validation are what validation would have made of them."""
+"""Messages that are constructed without validation equal validated ones."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from shared.contracts.ranking import QueueEntry
 from tests.replay.workload import played
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_a_missing_field_has_its_default() -> None:
     given = {"job_id": "a", "tenant": "red", "submitted_at": 7, "gpus": 2.0}
-    found = construct(QueueEntry, **given)
-    assert found == QueueEntry.model_validate(given)
-    assert found.model_fields_set == given.keys()
-    assert found.model_copy(update={"gpus": 4.0}).gpus == 4.0
+    entry = construct(QueueEntry, **given)
+    assert entry == QueueEntry.model_validate(given)
+    assert entry.model_fields_set == given.keys()
+    assert entry.model_copy(update={"gpus": 4.0}).gpus == 4.0
 
 
-def test_every_event_of_a_day_survives_its_contract_to_the_byte() -> None:
+def test_every_event_of_a_day_is_encoded_and_decoded_without_loss() -> None:
     types = set()
     for ledger, cell in played().lanes.items():
         for call in cell.calls:

@@ -1,4 +1,4 @@
-"""A job that makes no sense is refused with its field, its value and the rule."""
+"""An invalid job is refused with the field that is wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from shared.contracts.jobs import Gang, JobSpec
         ({"retry": {"max_attempts": 0}}, "retry.max_attempts"),
     ],
 )
-def test_absurd_jobs_are_refused_by_field(change: dict[str, Any], field: str) -> None:
+def test_an_invalid_job_is_refused_with_its_field(change: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as caught:
         JobSpec.model_validate({"name": "train", **change})
     assert field in {".".join(map(str, e["loc"])) for e in caught.value.errors()}
@@ -49,5 +49,5 @@ def test_a_secret_by_reference_is_allowed() -> None:
 
 
 @given(st.integers(1, 4096), st.sampled_from([0, 0.25, 0.5, 1, 2, 8]))
-def test_a_gang_counts_its_gpus(workers: int, each: float) -> None:
-    assert Gang(workers=workers, gpus_per_worker=each).gpus == workers * each
+def test_a_gang_counts_its_gpus(workers: int, gpus_per_worker: float) -> None:
+    assert Gang(workers=workers, gpus_per_worker=gpus_per_worker).gpus == workers * gpus_per_worker
