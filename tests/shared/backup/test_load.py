@@ -13,13 +13,13 @@ from shared.backup.load import load
 from shared.backup.save import save
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.shared.backup.logs import JOB, CutLog, MemoryRestorer, back_up, written_log
 
 
 async def test_a_restored_log_is_the_same_log(tmp_path: Path) -> None:
     broker = written_log()
-    pen = LedgerPen(broker, "admission")
+    pen = LedgerWriter(broker, "admission")
     pen.inputs = {"commands-0": 3}
     pen.write([JOB])
     await back_up(broker, tmp_path / "b")

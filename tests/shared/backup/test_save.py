@@ -12,7 +12,7 @@ from shared.bus.log import Feed
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.topics import TOPICS
 from shared.ledger.partition import TP
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from tests.shared.backup.logs import JOB, CutLog, back_up, written_log
 
 
@@ -27,7 +27,7 @@ def test_topics_that_cannot_be_rebuilt_are_saved() -> None:
 class BusyLog(MemoryLog):
     """A log in which a command arrives and is decided while it is copied."""
 
-    def __init__(self, broker: MemoryBroker, pen: LedgerPen) -> None:
+    def __init__(self, broker: MemoryBroker, pen: LedgerWriter) -> None:
         super().__init__(broker)
         self.pen = pen
 
@@ -43,7 +43,7 @@ class BusyLog(MemoryLog):
 async def test_a_backup_has_every_record_that_it_refers_to(tmp_path: Path) -> None:
     """The end of commands is read before that of a ledger that then names a later one."""
     broker = written_log()
-    busy = BusyLog(broker, LedgerPen(broker, "throttle"))
+    busy = BusyLog(broker, LedgerWriter(broker, "throttle"))
     topics = {"commands": 1, "throttle": 1}
     manifest = await save(busy, topics, 1, tmp_path / "b")
     assert {part.topic: part.next for part in manifest.parts} == {"commands": 4, "throttle": 1}
@@ -52,10 +52,10 @@ async def test_a_backup_has_every_record_that_it_refers_to(tmp_path: Path) -> No
 
 async def test_a_record_that_is_not_accepted_refers_to_nothing(tmp_path: Path) -> None:
     broker = written_log()
-    pen = LedgerPen(broker, "admission")
+    pen = LedgerWriter(broker, "admission")
     pen.inputs = {"commands-0": 3}
     pen.write([JOB])
-    rival = LedgerPen(broker, "admission")
+    rival = LedgerWriter(broker, "admission")
     rival.inputs = {"commands-0": 1 << 40}
     rival.write([JOB])
     await back_up(broker, tmp_path / "b")

@@ -15,7 +15,7 @@ from shared.contracts.reports import ExecutorReported, WorkerReady
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
-from shared.testing.ledgers import LedgerPen
+from shared.testing.ledgers import LedgerWriter
 from shared.verify.poison import UndecodableRecord
 from shared.verify.reading import (
     Consumption,
@@ -104,7 +104,7 @@ async def test_ready_workers_are_taken_from_the_reports() -> None:
 
 async def test_only_accepted_records_of_a_ledger_are_read() -> None:
     broker = MemoryBroker()
-    pen = LedgerPen(broker, "placement")
+    pen = LedgerWriter(broker, "placement")
     pen.write([NodeCordoned(node_id="n1")])
     pen.scribble(b"not a record")
     pen.write([NodeCordoned(node_id="n2")])
@@ -114,7 +114,9 @@ async def test_only_accepted_records_of_a_ledger_are_read() -> None:
 
 async def test_the_last_public_event_of_a_ledger_is_known() -> None:
     broker = MemoryBroker()
-    LedgerPen(broker, "placement").write([NodeCordoned(node_id="n1"), NodeCordoned(node_id="n2")])
+    LedgerWriter(broker, "placement").write(
+        [NodeCordoned(node_id="n1"), NodeCordoned(node_id="n2")]
+    )
     result = Consumption()
     async for batch in read_ledgers(installation(broker)):
         for accepted in batch:
