@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results chaos chaos-checks dev demo tracing test lint check lock contracts metrics screenshots \
+.PHONY: help install train results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -50,10 +50,18 @@ lint: dev ## Rules of style, types and imports.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## All that must hold before a commit; the last line is pytest's.
-	$(BIN)/pytest $(PYTEST)
+# Most tests wait for processes half of the time: more workers than cores.
+WORKERS ?= $(shell expr $$(nproc) + 2)
+ALONE := not (parts or slow or process or kafka or stack or browser or compose)
 
-check: test ## The same as test.
+test: lint ## Run the tests that a commit must pass, in 12 minutes on two cores: PYTEST= WORKERS=
+	$(BIN)/pytest -m "not parts" -n $(WORKERS) --durations=10 $(PYTEST)
+
+test-fast: lint ## Run the tests that start no process, in a minute.
+	$(BIN)/pytest -m "$(ALONE)" -n $$(nproc) $(PYTEST)
+
+test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
+	$(BIN)/pytest -m parts -n $(WORKERS) --durations=10 $(PYTEST)
 
 lock: dev ## Resolve the dependencies anew, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \

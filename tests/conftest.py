@@ -1,16 +1,33 @@
-"""Parts that many tests share: one real Postgres per session, one database per test."""
+"""Parts that many tests share: one Postgres, one whole stack, and a database for each test."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import asyncpg
 import pytest
 
 from infra.postgres import server as postgres
+from tests.selection import (
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_xdist_make_scheduler,
+)
+
+if TYPE_CHECKING:
+    from tests.e2e.stand import Stand
+
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_runtest_protocol",
+    "pytest_xdist_make_scheduler",
+]
+SLOW_NODE = "a100-0"
+"""The node of the shared stack whose gangs are slow."""
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +54,20 @@ async def database(postgres_dir: Path) -> AsyncIterator[str]:
         await admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
     finally:
         await admin.close()
+
+
+@pytest.fixture(scope="session")
+def shared_stand() -> Iterator[Stand]:
+    """One embedded stack for the tests that neither kill nor reconfigure it: with TLS, with
+    traces where Zipkin can run, and with one slow node. A test leaves no job running on it."""
+    from infra.tracing import zipkin
+    from tests.e2e.stand import a_stand, eventually
+
+    tracing = not zipkin.missing()
+    if tracing:
+        zipkin.fetch()
+    slow = {"executor-virtual": {"BERTH_SLOW": f"{SLOW_NODE}:2.5"}}
+    with a_stand(env=slow, tracing=tracing, tls=True) as stand:
+        if tracing:
+            eventually(lambda: zipkin.is_ready(stand.stack.ports["tracing"]["ui"]), 120)
+        yield stand

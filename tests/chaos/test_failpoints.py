@@ -84,6 +84,7 @@ async def ended(stand: Stand, jobs: set[str]) -> None:
 
 
 @pytest.mark.stack
+@pytest.mark.parts
 @pytest.mark.parametrize(
     "armed",
     [

@@ -13,7 +13,7 @@ from infra.compose.secrets import PASSWORD
 from infra.supervisor.stack import PARTS, SERVICES, STEPS
 from tests.compose.project import Project, docker
 
-pytestmark = pytest.mark.compose
+pytestmark = [pytest.mark.compose, pytest.mark.parts]
 LASTING = tuple(each.name for each in (*PARTS, *SERVICES))
 NAMES = (*LASTING, *(each.name for each in STEPS))
 every = pytest.mark.parametrize("service", NAMES)

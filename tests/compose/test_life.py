@@ -25,7 +25,7 @@ from shared.ledger.partition import TP
 from tests.compose.project import WELL_S, Project, cli, docker
 from tests.e2e.stand import eventually, trust
 
-pytestmark = pytest.mark.compose
+pytestmark = [pytest.mark.compose, pytest.mark.parts]
 START = {"submit", "admit", "rank", "place", "start"}
 METRICS = (
     "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9100/metrics').read().decode())"

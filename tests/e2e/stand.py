@@ -45,7 +45,7 @@ NODES = {
         {"id": "a100-{0..3}", "count": 4, "gpu_type": "a100", "gpus": 8, "cpus": 96, "mem_gib": 768}
     ],
 }
-PROMPT_S = 30.0
+PROMPT_S = 90.0
 """Far above what a quiet machine needs; a job behind bad input would otherwise wait for ever."""
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from infra.supervisor import control
+from infra.supervisor import control, supervise
 from infra.supervisor.stack import SERVICES
 from infra.tracing import zipkin
-from tests.e2e.stand import Stand, a_stand, eventually
+from tests.e2e.stand import Stand, eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
@@ -37,27 +37,28 @@ WAIT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
-def stand() -> Iterator[Stand]:
+def stand(request: pytest.FixtureRequest) -> Stand:
     if lacks := zipkin.missing():
         pytest.skip(f"Zipkin: {lacks}")
-    zipkin.fetch()
-    with a_stand(tracing=True, tls=True) as found:
-        eventually(lambda: zipkin.is_ready(found.stack.ports["tracing"]["ui"]), 90)
-        yield found
+    return request.getfixturevalue("shared_stand")  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
-def job_id(stand: Stand) -> str:
+def job_id(stand: Stand) -> Iterator[str]:
     """A gang that ran and ended, behind a few others that still run."""
+    behind = []
     for tenant, workers in (("ada", 2), ("bob", 1), ("ada", 1)):
         spec = {
             "gang": {"workers": workers, "gpus_per_worker": 4},
             "simulated": {"duration_s": 600},
         }
-        stand.submit(who=tenant, **spec)
+        behind.append(stand.submit(who=tenant, **spec)["job_id"])
     job_id = str(stand.submit(gang={"workers": 2, "gpus_per_worker": 2})["job_id"])
     assert stand.ended(job_id)["phase"] == "succeeded"
-    return job_id
+    yield job_id
+    for running in behind:
+        assert stand.call("DELETE", f"/v1/jobs/{running}")[0] == 202
+        assert stand.ended(running)["phase"] == "cancelled"
 
 
 @pytest.fixture
@@ -144,8 +145,12 @@ def test_the_metrics_page_shows_every_service_and_loads_nothing(
 
 
 def test_the_metrics_page_says_who_is_away(stand: Stand, page: Page) -> None:
-    """The last test of this file: the service stays away."""
-    control.stop(stand.stack.data_dir, "executor-local")
-    page.goto(f"http://127.0.0.1:{stand.stack.ports['gateway']['metrics']}/")
-    expect(page.get_by_text("executor-local does not answer")).to_be_visible()
-    expect(page.get_by_role("cell", name="executor-local")).to_have_count(0)
+    data_dir = stand.stack.data_dir
+    control.stop(data_dir, "executor-local")
+    try:
+        page.goto(f"http://127.0.0.1:{stand.stack.ports['gateway']['metrics']}/")
+        expect(page.get_by_text("executor-local does not answer")).to_be_visible()
+        expect(page.get_by_role("cell", name="executor-local")).to_have_count(0)
+    finally:
+        control.start(data_dir, "executor-local")
+        supervise.wait_ready(data_dir, ("executor-local",), 120)

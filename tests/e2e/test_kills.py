@@ -19,7 +19,7 @@ from shared.contracts.identity import derive_job_id
 from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_wish, eventually
 from tests.patience import LOADED
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.parts]
 BOUND_S = 120.0
 """Of the whole story on a quiet machine."""
 

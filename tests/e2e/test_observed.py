@@ -25,19 +25,18 @@ from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.projections.rebuild import rebuild
 from shared.telemetry.scrape import scrape_all
-from tests.e2e.stand import Stand, a_stand, eventually, trust
+from tests.conftest import SLOW_NODE
+from tests.e2e.stand import Stand, eventually, trust
 
 pytestmark = pytest.mark.stack
-SLOW = "a100-0"
 START = ("submit", "admit", "rank", "place", "start")
 TRACED_JOBS = int(os.environ.get("BERTH_TRACED_JOBS", "300"))
 SPANS_S = 15.0
 
 
 @pytest.fixture(scope="module")
-def stand() -> Iterator[Stand]:
-    with a_stand(env={"executor-virtual": {"BERTH_SLOW": f"{SLOW}:2.5"}}, tls=True) as found:
-        yield found
+def stand(shared_stand: Stand) -> Stand:
+    return shared_stand
 
 
 def rows(stand: Stand, query: str) -> list[dict[str, Any]]:
@@ -70,7 +69,7 @@ def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stan
         simulated={"duration_s": 25, "iteration_s": 0.1},
     )
     found = eventually(lambda: rows(stand, "SELECT * FROM fault"), 60)
-    assert [fault["node_id"] for fault in found] == [SLOW]
+    assert [fault["node_id"] for fault in found] == [SLOW_NODE]
     assert found[0]["job_id"] == job_id and found[0]["slowdown"] > 1.5
     assert stand.ended(job_id, 120)["phase"] == "succeeded"
     eventually(lambda: rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
@@ -83,7 +82,7 @@ def health(stand: Stand, node_id: str) -> float:
 
 def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: Stand) -> None:
     """After the test above: the job that suffered has ended, which proves nothing."""
-    assert health(stand, SLOW) < 0.7
+    assert health(stand, SLOW_NODE) < 0.7
     job_id = submitted(stand, gang={"gpus_per_worker": 8}, simulated={"duration_s": 0.05})
     assert stand.ended(job_id)["nodes"] == ["a100-1"]
     told = stand.get("/v1/faults?state=cleared")
@@ -91,7 +90,7 @@ def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: S
     assert stand.call("POST", f"{path}/false-alarm", {}, who="ada")[0] == 403
     status, ticket = stand.call("POST", f"{path}/false-alarm", {"reason": "a fan"})
     assert status == 202 and stand.answer(ticket["command_id"])["accepted"]
-    eventually(lambda: health(stand, SLOW) == 1.0)
+    eventually(lambda: health(stand, SLOW_NODE) == 1.0)
     _, ticket = stand.call("POST", f"{path}/dismiss", {})
     assert stand.answer(ticket["command_id"])["reason"] == "already_closed"
 

@@ -23,6 +23,7 @@ from shared.contracts.access import ConfigurePool
 from tests.e2e.stand import ENDS, eventually
 
 pytestmark = [
+    pytest.mark.parts,
     pytest.mark.stack,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),

@@ -31,7 +31,7 @@ from shared.ledger.partition import TP
 from shared.projections.database import connect
 from tests.e2e.stand import LOCAL_POOL, TENANTS, Stand, a_stand, eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.parts]
 CANARY = "canary-7f3a91"
 JOB_SECRET, PROMPT, REJECTED, TOKEN = (f"{CANARY}-{n}" for n in ("job", "prompt", "body", "token"))
 FORGED = "eyJhbGciOiJub25lIn0." + TOKEN + ".x"

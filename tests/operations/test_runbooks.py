@@ -33,6 +33,7 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGE_S = 300
 
 pytestmark = [
+    pytest.mark.parts,
     pytest.mark.stack,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),

@@ -28,7 +28,7 @@ CODE = ("benchmarks", "cli", *PREVIOUS_CODE)
 EVERY_S = 0.25
 TENANT = "ada"
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.parts]
 
 
 def _git(*words: str) -> subprocess.CompletedProcess[bytes]:

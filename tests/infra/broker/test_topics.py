@@ -12,7 +12,10 @@ from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec, submissions
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    scope="module",
+    params=["embedded", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.parts])],
+)
 def broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Connection]:

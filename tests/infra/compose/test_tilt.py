@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import starlark
 import yaml
 
 from infra.supervisor.stack import PARTS, SERVICES, STEPS
-from tests.e2e.stand import Stand, a_stand, eventually
+from tests.e2e.stand import Stand, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
@@ -187,10 +186,9 @@ def test_a_button_that_needs_no_stack_works(tilt: Tilt, name: str, env: dict[str
     press(tilt, name, env)
 
 
-@pytest.fixture(scope="module")
-def stand() -> Iterator[Stand]:
-    with a_stand("executor-local") as resources:
-        yield resources
+@pytest.fixture
+def stand(shared_stand: Stand) -> Stand:
+    return shared_stand
 
 
 @pytest.mark.stack

@@ -51,6 +51,7 @@ from shared.ledger.partition import TP
 from tests.patience import all_hung_up
 
 pytestmark = [
+    pytest.mark.parts,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
 ]

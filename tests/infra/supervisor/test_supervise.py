@@ -218,6 +218,7 @@ def test_what_the_embedded_broker_forgot_is_not_read_again(data_dir: Path) -> No
 
 
 @pytest.mark.kafka
+@pytest.mark.parts
 def test_kafka_keeps_its_data_over_a_restart(data_dir: Path) -> None:
     if kafka.missing():
         pytest.skip(kafka.missing())

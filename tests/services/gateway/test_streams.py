@@ -157,7 +157,7 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
         "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
     )
     await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
-    _, said, _ = await stack.call("GET", "/v1/jobs/log1/logs")
+    said = await answered(stack, "/v1/jobs/log1/logs")
     assert [line["text"] for line in said["lines"]] == ["one", "two"]
     path = "/v1/jobs/log1/logs?follow=true"
     async with stack.client("ada") as client, client.get(path) as answer:

@@ -80,7 +80,13 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         running.stop()
 
 
-@pytest.fixture(params=["memory", "tansu", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param("tansu", marks=pytest.mark.process),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
 def broker(request: pytest.FixtureRequest) -> Broker:
     if request.param == "memory":
         return Broker(Connection(""), memory=MemoryBroker())

@@ -108,7 +108,10 @@ class Answers:
         return [problem for state in self.states for problem in state.problems()]
 
 
-@pytest.fixture(scope="module", params=["tansu", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    scope="module",
+    params=["tansu", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.parts])],
+)
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:

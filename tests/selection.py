@@ -1,0 +1,101 @@
+"""The runs that tests belong to, and the groups of files that one worker runs in order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+PROCESS_MARKS = frozenset({"process", "kafka", "stack", "browser", "compose"})
+PROCESS_FIXTURES = frozenset({"postgres_dir"})
+"""Fixtures that start a process; a test that uses one of them is marked by itself."""
+SPAWNING = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
+
+GROUPS = {
+    "tests/e2e/test_bad_input.py": "shared stack",
+    "tests/e2e/test_browser.py": "shared stack",
+    "tests/e2e/test_observed.py": "shared stack",
+    "tests/infra/compose/test_tilt.py": "shared stack",
+    **dict.fromkeys(
+        (
+            f"tests/services/gateway/test_{name}.py"
+            for name in ("ingress", "orders", "reads", "roles", "streams", "submit", "tenants")
+        ),
+        "gateway",
+    ),
+}
+"""Files whose tests use one session fixture that is dear to start; any other file is a group of
+its own."""
+
+
+def group_of(node_id: str) -> str:
+    path, _, _ = node_id.partition("::")
+    return GROUPS.get(path, path)
+
+
+def starts_processes(item: pytest.Item) -> bool:
+    marks = {mark.name for mark in item.iter_markers()}
+    fixtures = getattr(item, "fixturenames", ())
+    return bool(marks & PROCESS_MARKS or PROCESS_FIXTURES.intersection(fixtures))
+
+
+def expense(item: pytest.Item) -> int:
+    """Stacks first: a long group that starts last would keep one worker alone at the end."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return 0 if "stack" in marks else 1 if "kafka" in marks else 2 if "process" in marks else 3
+
+
+class ProcessGuard:
+    """Refuses processes to a test that is not marked, so that `make test-fast` stays fast."""
+
+    def __init__(self) -> None:
+        self.refused_to = ""
+        sys.addaudithook(self.audit)
+
+    def audit(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.refused_to and event in SPAWNING:
+            raise RuntimeError(
+                f"{self.refused_to} starts a process: {event} {args[:2]}; "
+                "mark it with pytest.mark.process"
+            )
+
+
+GUARD = ProcessGuard()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if starts_processes(item):
+            item.add_marker(pytest.mark.process)
+    if hasattr(config, "workerinput"):
+        sort_groups(items)
+
+
+def sort_groups(items: list[pytest.Item]) -> None:
+    """Files of one group stay together, and tests of one file in their order."""
+    groups: dict[str, int] = {}
+    for item in items:
+        group = group_of(item.nodeid)
+        groups[group] = min(groups.get(group, 9), expense(item))
+    order = {group: number for number, group in enumerate(sorted(groups, key=groups.__getitem__))}
+    items.sort(key=lambda item: order[group_of(item.nodeid)])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    GUARD.refused_to = "" if starts_processes(item) else item.nodeid
+    try:
+        return (yield)
+    finally:
+        GUARD.refused_to = ""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from tests.scheduling import GroupScheduling
+
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
