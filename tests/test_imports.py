@@ -75,11 +75,13 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {key: details[at : ends[ends.index(at) + 1]] for key, at in starts.items() if at >= 0}
 
 
+@pytest.mark.process
 def test_nobody_breaks_a_rule() -> None:
     result = _lint(ROOT)
     assert f"{len(_contracts())} kept, 0 broken" in result, result
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("contract", "path", "module"), BROKEN)
 def test_a_broken_rule_is_caught(
     said: dict[str, str], contract: str, path: str, module: str

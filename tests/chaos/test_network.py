@@ -27,6 +27,8 @@ from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.ledger import SeatDecider, Seats, command, fold
 
+pytestmark = pytest.mark.process
+
 COMMANDS = 60
 LEDGER, INPUT = TP("admission", 0), TP("commands", 0)
 

@@ -7,6 +7,8 @@ import pytest
 from tests.chaos.processes import Faults
 from tests.chaos.story import Plot, tell
 
+pytestmark = pytest.mark.slow
+
 JOBS = 25
 CALM = Plot(seed=0, jobs=JOBS, faults=Faults(), kills=0, zombies=0, jumps=0, rivals=False, copies=1)
 HARSH = Faults(dies=0.01, freezes=0.02, accident=0.15, rereads=0.05)

@@ -13,6 +13,8 @@ import pytest
 from cli.demo_command import broker_of, time_scale
 from cli.errors import BadInput
 
+pytestmark = pytest.mark.process
+
 FASTEST_S = 3.0
 
 

@@ -25,6 +25,8 @@ from cli.main import app
 from infra.supervisor import supervise
 from simulator.engine import recording
 
+pytestmark = pytest.mark.process
+
 UNTIL_S = 60_000
 """Some jobs have ended by then, and some wait."""
 ENDS_S = 60.0

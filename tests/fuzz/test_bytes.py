@@ -31,6 +31,7 @@ def test_every_seed_belongs_to_a_target() -> None:
     assert {path.name for path in SEEDS.iterdir()} <= TARGETS.keys()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="no atheris for this Python")
 def test_bytes_that_a_fuzzer_makes_surprise_nobody() -> None:
     done = subprocess.run(

@@ -23,6 +23,8 @@ from tests.fuzz.corpus import HOSTILE, envelope
 from tests.fuzz.schemas import HOSTILE_JSON, dumped, hostile, valid
 from tests.fuzz.tally import tally
 
+pytestmark = pytest.mark.slow
+
 CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
 """Of each contract and kind; `make fuzz` asks for more."""
 WIRE = wire_models()

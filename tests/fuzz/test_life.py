@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -45,6 +46,8 @@ from simulator.engine.publishing import publish
 from tests.fuzz.tally import tally
 from tests.replay.cluster import LANE, Cluster
 from tests.replay.golden import state_hash
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("BERTH_FUZZ_LIVES", "40"))
 STEPS = 40

@@ -49,6 +49,7 @@ def python(seed: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seed", SEEDS)
 def test_recorded_inputs_lead_to_the_recorded_decisions_under_any_hash_seed(seed: str) -> None:
     found = json.loads(python(seed, "tests.replay.again"))
@@ -92,6 +93,7 @@ def test_the_golden_files_are_small() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < LIMIT_BYTES
 
 
+@pytest.mark.process
 def test_a_day_is_the_same_under_any_hash_seed(tmp_path: Path) -> None:
     found = set()
     for seed in SEEDS:

@@ -90,6 +90,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_settings(GatewaySettings, GIVEN | {"BERTH_POSTGRES_FILE": str(tmp_path / "none")})
 
 
+@pytest.mark.process
 def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
     code = "import os; from shared.settings import *; read_settings(Settings, os.environ)"
     done = subprocess.run(

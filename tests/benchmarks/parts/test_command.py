@@ -11,6 +11,8 @@ import pytest
 
 from infra.supervisor import supervise
 
+pytestmark = pytest.mark.process
+
 PROGRAM = """
 import asyncio, sys
 from dataclasses import dataclass

@@ -15,7 +15,10 @@ from services.placement.core.solver.objective import class_of, score
 from tests.services.placement.core.lane import Lane, job
 
 # Not imported here: OR-tools, which is, has a HiGHS of its own.
-pytestmark = pytest.mark.skipif(find_spec("highspy") is None, reason="needs the extra `simulation`")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(find_spec("highspy") is None, reason="needs the extra `simulation`"),
+]
 
 POOLS = 60
 

@@ -11,6 +11,8 @@ from infra.machine.process import free_ports, is_open
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS, TopicSpec, submissions
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(
     scope="module",

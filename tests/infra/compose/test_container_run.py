@@ -16,6 +16,8 @@ import pytest
 from infra.image import run
 from shared.bus import fatal
 
+pytestmark = pytest.mark.process
+
 RUN = [sys.executable, "-I", "-S", str(Path(run.__file__).resolve())]
 MOST_S = 20.0
 BROKEN = """

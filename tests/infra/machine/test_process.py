@@ -10,6 +10,8 @@ import pytest
 
 from infra.machine.process import LENT, DidNotStart, free_ports, is_open, spawn
 
+pytestmark = pytest.mark.process
+
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 

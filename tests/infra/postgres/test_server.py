@@ -14,6 +14,8 @@ from infra.machine.process import free_ports
 from infra.postgres import server as postgres
 from infra.security import certificates
 
+pytestmark = pytest.mark.process
+
 
 async def _ask(dsn: str, sql: str) -> object:
     connection = await asyncpg.connect(dsn)

@@ -16,6 +16,8 @@ import yaml
 from infra.supervisor.stack import SERVICES
 from shared.telemetry.metric_names import METRICS, QUERYABLE
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "infra" / "prometheus"
 RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text())

@@ -22,6 +22,8 @@ from infra.security.supply_chain import (
     sbom,
 )
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[3]
 HASH = "--hash=sha256:" + "0" * 64
 LOCK = (

@@ -22,6 +22,8 @@ from infra.supervisor.stack import STEPS, Service
 from infra.supervisor.supervise import DidNotStart, NoStack, StackOptions
 from shared.contracts.topics import TOPICS, TopicSpec
 
+pytestmark = pytest.mark.process
+
 DUMMY = """
 import os, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer

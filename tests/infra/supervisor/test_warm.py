@@ -18,6 +18,8 @@ from infra.supervisor import control, supervise
 from infra.supervisor.stack import SERVICES, STEPS, Service
 from infra.supervisor.supervise import StackOptions
 
+pytestmark = pytest.mark.process
+
 HEAVY = "import os\nREAD_BY = os.getpid()\nASKED = os.environ.get('ASKED')\n"
 MAIN = """
 import atexit, json, os, signal, sys, threading, time

@@ -24,6 +24,8 @@ from shared.contracts.jobs import JobDeferred, JobSpec, SubmitJob
 from shared.ledger import cloudevents
 from tests.services.admission.core.cases import summarize
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[3]
 LANES = 4
 NOW = 1_700_000_000_000

@@ -154,6 +154,7 @@ async def test_a_slow_node_shows_in_the_telemetry_of_its_gang(tmp_path: Path) ->
     await twin.leave()
 
 
+@pytest.mark.process
 async def test_a_real_job_runs_prints_and_exits(tmp_path: Path) -> None:
     twin = Twin(tmp_path, PROCESS, backends=BOTH)
     await twin.serving()
@@ -166,6 +167,7 @@ async def test_a_real_job_runs_prints_and_exits(tmp_path: Path) -> None:
     await twin.leave()
 
 
+@pytest.mark.process
 async def test_a_preempted_real_job_is_stopped_and_reported(tmp_path: Path) -> None:
     twin = Twin(tmp_path, PROCESS, backends=BOTH)
     await twin.serving()
@@ -200,6 +202,7 @@ async def test_a_busy_gpu_is_refused(tmp_path: Path) -> None:
     await twin.leave()
 
 
+@pytest.mark.process
 async def test_a_clean_stop_says_goodbye_then_tells_each_end(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
     await twin.serving()
@@ -211,6 +214,7 @@ async def test_a_clean_stop_says_goodbye_then_tells_each_end(tmp_path: Path) -> 
     assert {r.job_id for r in reports[2:] if isinstance(r, WorkerStopped)} == {"j1", "j2"}
 
 
+@pytest.mark.process
 async def test_after_a_crash_the_next_one_tells_what_was_left(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
     await twin.serving()

@@ -39,6 +39,8 @@ from shared.ledger.record import Record, encode, pack
 from shared.testing.ledgers import stored
 from tests.services.executor.facts import enqueued, placed, started
 
+pytestmark = pytest.mark.process
+
 PATIENCE_S = 30.0
 POOL = PoolConfigured(partition=0, pool="local", backends=("process",))
 INVENTORY = {

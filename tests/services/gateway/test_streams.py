@@ -44,7 +44,7 @@ async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
 
 async def take(answer: aiohttp.ClientResponse, count: int) -> list[Frame]:
     found: list[Frame] = []
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         async for frame in frames(answer):
             found.append(frame)
             if len(found) == count:
@@ -149,6 +149,15 @@ def hub_place() -> Any:
     from shared.ledger.partition import TP
 
     return TP("events", 0)
+
+
+async def answered(stack: Stack, path: str) -> dict[str, Any]:
+    """A read is refused while Postgres is too busy to answer in time."""
+    async with asyncio.timeout(60):
+        while (answer := await stack.call("GET", path))[0] == 503:
+            await asyncio.sleep(0.1)
+    assert answer[0] == 200, answer
+    return answer[1]
 
 
 async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from shared.ledger.partition import TP
 from shared.ledger.record import Record, encode
 from tests.services.publisher.ledgers import _packed, accepted, admitted, succeeded
 
+pytestmark = pytest.mark.process
+
 RECORDS = 400
 
 

@@ -48,6 +48,7 @@ def ends(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 def test_work_that_is_cancelled_by_nobody_ends_the_process() -> None:
     done = ends(
         "import asyncio\n"
@@ -62,6 +63,7 @@ def test_work_that_is_cancelled_by_nobody_ends_the_process() -> None:
     assert (done.returncode, "reader" in done.stderr) == (70, True)
 
 
+@pytest.mark.process
 def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook() -> None:
     done = ends(
         "import asyncio\n"
@@ -79,6 +81,7 @@ def test_a_broken_ledger_ends_the_process_with_one_line_that_names_the_runbook()
     assert done.stderr.startswith(line) and done.stderr.count("\n") == 1
 
 
+@pytest.mark.process
 def test_a_ledger_that_breaks_in_a_group_of_tasks_ends_the_process_as_broken() -> None:
     done = ends(
         "import asyncio\n"

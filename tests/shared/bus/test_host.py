@@ -23,6 +23,8 @@ from shared.ledger.decider import Fact
 from shared.testing.ledger import SeatDecider, Seats, command
 from tests.patience import all_hung_up
 
+pytestmark = pytest.mark.process
+
 LANES = 4
 ROOT = Path(__file__).parents[3]
 ALL = ",".join(str(lane) for lane in range(LANES))

@@ -95,6 +95,7 @@ raise KeyError("main")
 """
 
 
+@pytest.mark.process
 def test_what_nobody_caught_is_a_line_too() -> None:
     done = subprocess.run(
         [sys.executable, "-c", UNCAUGHT], timeout=60, check=False, capture_output=True, text=True
@@ -131,6 +132,7 @@ def test_settings_turn_spans_on_and_they_are_counted(sink: Sink, tmp_path: Path)
     assert telemetry.metrics.registry.get_sample_value("berth_spans_exported_total") == 1
 
 
+@pytest.mark.process
 def test_the_sdk_is_not_loaded_where_spans_are_off() -> None:
     code = (
         "import sys, shared.telemetry.setup as s\n"

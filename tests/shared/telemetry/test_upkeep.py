@@ -26,6 +26,7 @@ print(before - resident())
 """
 
 
+@pytest.mark.process
 def test_what_was_freed_between_what_is_in_use_goes_back_to_the_system() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FREED], timeout=60, check=True, capture_output=True, text=True

@@ -21,6 +21,8 @@ from simulator.metrics.outcome import Ints
 from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
 
+pytestmark = pytest.mark.slow
+
 NODES = 4
 SHAPES = ((1, 1), (1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (2, 4), (3, 2), (NODES, 8), (5, 1))
 JOBS = 30

@@ -22,6 +22,8 @@ from simulator.engine.sizing import equal_nodes, window_of
 from simulator.engine.trial import candidates, choose_candidate, configure_command, run_trial
 from simulator.workload.rows import WorkloadJob
 
+pytestmark = pytest.mark.slow
+
 JOBS = 60
 
 

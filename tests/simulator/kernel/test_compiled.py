@@ -30,6 +30,8 @@ from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed
 
+pytestmark = pytest.mark.slow
+
 MODEL = Path(live.__file__).parents[1] / "models" / "berth-preempt.onnx"
 
 

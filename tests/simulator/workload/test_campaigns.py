@@ -23,6 +23,8 @@ from simulator.workload.profiles import LEVELS, PROFILES
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import load, read_columns
 
+pytestmark = pytest.mark.slow
+
 JOBS = 30_000
 SOURCES = {
     "helios": "helios_venus",
@@ -57,6 +59,7 @@ def lag_correlation(durations_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -
     return float(np.corrcoef(logs[1:], logs[:-1])[0, 1])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_a_seed_gives_the_same_bytes_everywhere(hash_seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

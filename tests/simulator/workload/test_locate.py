@@ -12,6 +12,8 @@ from simulator.workload.errors import TraceError
 from simulator.workload.locate import TRACES, job_traces, locate
 from simulator.workload.source import load
 
+pytestmark = pytest.mark.slow
+
 ROWS = {
     "helios_venus": 77_574,
     "helios_vc_users": 1_452,

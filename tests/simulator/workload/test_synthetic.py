@@ -27,6 +27,7 @@ def digest_under(hash_seed: str) -> str:
     ).stdout
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_workload() -> None:
     assert digest_under("1") == digest_under("2")
 

@@ -15,6 +15,8 @@ from services.executor.process.group import status
 from tests.services.executor.facts import a_spec, worker_spec
 from tests.services.executor.process.conftest import Bench
 
+pytestmark = pytest.mark.process
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a worker its own uid")
 
 

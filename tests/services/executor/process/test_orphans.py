@@ -10,12 +10,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from services.executor.core.effects import WorkerEnded
 from services.executor.process.environment import TOKEN
 from services.executor.process.group import status
 from services.executor.process.journal import Journal, JournalEntry
 from services.executor.process.orphans import reap
 from tests.services.executor.process.conftest import Bench
+
+pytestmark = pytest.mark.process
 
 LEAVE_BEHIND = """
 import asyncio, os, sys

@@ -252,6 +252,7 @@ for inputs in ([placed(j, 9) for j in "abc"], slow, [placed(j, 9, 2) for j in "c
 """
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions() -> None:
     outputs = printed_under_two_hash_seeds(SCRIPT)
     assert outputs[0] == outputs[1]

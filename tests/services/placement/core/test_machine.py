@@ -563,6 +563,7 @@ def story() -> list[Event]:
     return [fact.event for fact in lane.facts]
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions() -> None:
     first, second = printed_under_two_hash_seeds(STORY)
     assert first == second

@@ -20,6 +20,8 @@ from services.placement.solver.frames import SolverReply, SolverRequest, pack, r
 from services.placement.solver.process import PROGRAM, Solver, SolverDied
 from tests.services.placement.core.lane import job, lane
 
+pytestmark = pytest.mark.process
+
 WORK = 0.3
 PATIENCE_S = 60.0
 

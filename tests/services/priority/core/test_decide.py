@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
@@ -235,6 +236,7 @@ print([e.model_dump_json() for e in out])
 """
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions() -> None:
     first, second = printed_under_two_hash_seeds(SCRIPT)
     assert first == second

@@ -241,6 +241,7 @@ print([e.model_dump_json() for e in out])
 """
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions_of_every_policy() -> None:
     first, second = printed_under_two_hash_seeds(SCRIPT)
     assert "ShadowRanked" not in first and "agreement" in first

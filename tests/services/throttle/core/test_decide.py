@@ -304,6 +304,7 @@ while state.running:
 """
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions() -> None:
     outputs = printed_under_two_hash_seeds(SCRIPT)
     assert outputs[0] == outputs[1]
