@@ -133,9 +133,14 @@ def test_of_many_placed_jobs_every_one_has_all_five_spans(stand: Stand) -> None:
         assert stand.ended(job_id, 120)["phase"] == "succeeded"
     missing = eventually_none(lambda: [each for each in job_ids if not started(stand, each)])
     assert len(missing) <= TRACED_JOBS / 1000, missing
-    ports = {name: f"127.0.0.1:{each['metrics']}" for name, each in stand.stack.ports.items()}
+    ports = metrics_ports(stand)
     lost = {each.name: each.total("berth_spans_dropped_total") for each in scrape_all(ports)}
     assert not any(lost.values()), lost
+
+
+def metrics_ports(stand: Stand) -> dict[str, str]:
+    ports = stand.stack.ports
+    return {each.name: f"127.0.0.1:{ports[each.name]['metrics']}" for each in SERVICES}
 
 
 def started(stand: Stand, job_id: str) -> bool:
@@ -159,7 +164,7 @@ def test_every_service_answers_prometheus(stand: Stand) -> None:
 
 
 def test_everybody_says_how_far_behind_it_is(stand: Stand) -> None:
-    ports = {name: f"127.0.0.1:{each['metrics']}" for name, each in stand.stack.ports.items()}
+    ports = metrics_ports(stand)
 
     def silent() -> list[str]:
         measures = ("berth_consumer_lag_records", "berth_behind_seconds")

@@ -153,6 +153,7 @@ def test_another_image_is_set_once_in_the_environment() -> None:
     assert (image, build["build_args"]) == ("mine:1", {"PYTHON_IMAGE": "py:3"})
 
 
+@pytest.mark.process
 def test_what_goes_before_and_after_the_containers_is_a_word_of_compose(tilt: Tilt) -> None:
     """Both need Docker to run; here it is enough that they are asked for by their right names."""
     (((before,), _),) = tilt.calls["local"]
@@ -175,6 +176,7 @@ def test_a_button_does_nothing_until_it_is_pressed(tilt: Tilt) -> None:
         assert set(more["resource_deps"]) <= {"open"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "name, env",
     [
