@@ -17,6 +17,7 @@ from simulator.engine.sizing import (
     stretch_arrivals,
     window_of,
 )
+from simulator.pool_settings import default_of
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
 
 TIME_SCALE = 60.0
@@ -30,9 +31,9 @@ class SimulationOptions:
     """
 
     policy: str = "fcfs"
-    runtime: str = "history"
-    mode: str = "skip"
-    preemption: str = "class"
+    runtime: str = default_of("runtime")
+    mode: str = default_of("queue_mode")
+    preemption: str = default_of("preemption")
     learned: str | None = None
     solver: str = "greedy"
     nodes: int | None = None
@@ -42,11 +43,11 @@ class SimulationOptions:
     time_scale: float = TIME_SCALE
     restart_s: float = 60.0
     checkpoint_s: float | None = 300.0
-    residency_s: float = 300.0
-    margin: float | None = None
+    min_residency_s: float = default_of("min_residency_s")
+    preempt_margin: float | None = None
     """None: `MARGIN` where scores are logarithms, else 0."""
-    large_gang_share: float = 0.25
-    defragment_after_s: float = 1800.0
+    large_gang_share: float = default_of("large_gang_share")
+    defragment_after_s: float = default_of("defragment_after_s")
     walltime: Walltime = "none"
     failures: bool = False
     seed: int = 0
@@ -91,7 +92,7 @@ def configure_pool(options: SimulationOptions) -> PoolConfigured:
         preemption=options.preemption,
         learned=options.learned,
         solver=options.solver,
-        min_residency_s=options.residency_s,
+        min_residency_s=options.min_residency_s,
         preempt_margin=margin_of(options),
         large_gang_share=options.large_gang_share,
         defragment_after_s=options.defragment_after_s,
@@ -100,8 +101,8 @@ def configure_pool(options: SimulationOptions) -> PoolConfigured:
 
 def margin_of(options: SimulationOptions) -> float:
     """Return the preemption margin, by default that of the policy."""
-    if options.margin is not None:
-        return options.margin
+    if options.preempt_margin is not None:
+        return options.preempt_margin
     return MARGIN if options.learned or options.policy in RATIOS else 0.0
 
 

@@ -48,3 +48,7 @@ def level_s(b: int) -> float:
     it.
     """
     return float(_LEVELS[b])
+
+
+mean_left_s = compile_twin(history.mean_left_s, bin_of=bin_of, level_s=level_s)
+gittins_s = compile_twin(history.gittins_s, bin_of=bin_of, level_s=level_s)

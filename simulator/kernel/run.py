@@ -16,6 +16,7 @@ from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.weights import untrained
 from simulator.kernel.work import Work
 from simulator.metrics.outcome import ScheduleOutcome
+from simulator.pool_settings import default_of
 
 POLICIES = {
     "fcfs": codes.FCFS,
@@ -45,17 +46,17 @@ class Rules:
     """Settings of the simulated pool under the names of `PoolConfigured`. Times in s."""
 
     policy: str = "fcfs"
-    mode: Literal["strict", "skip", "easy"] = "skip"
-    runtime: Literal["oracle", "history", "none"] = "history"
+    mode: Literal["strict", "skip", "easy"] = default_of("queue_mode")
+    runtime: Literal["oracle", "history", "none"] = default_of("runtime")
     """`none` is for learned policies: they see shapes and served time alone."""
     preemption: bool = False
-    min_residency_s: float = 300.0
-    preempt_margin: float = 0.0
-    large_gang_share: float = 0.25
+    min_residency_s: float = default_of("min_residency_s")
+    preempt_margin: float = default_of("preempt_margin")
+    large_gang_share: float = default_of("large_gang_share")
     """Gangs above this share of the pool are large; where many are, rank stops none of them."""
     large_at_start: float = 1.0
     """Share of large gangs assumed before the first arrival: 1 protects them from the start."""
-    defragment_after_s: float | None = 1800.0
+    defragment_after_s: float | None = default_of("defragment_after_s")
     """Time until a running job may migrate so that a larger one fits; None: no migrations."""
     refresh_s: float = 300.0
     restart_s: float = 60.0

@@ -1,4 +1,4 @@
-"""A simulation whose pool asks its solver: at the same instant, and the same each time."""
+"""A simulation whose pool asks its solver: at the same instant, and the same planner_seen time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def played(solver: str, seen: Counter[str]) -> Simulation:
 @pytest.fixture(scope="module")
 def twice() -> list[tuple[Simulation, Counter[str]]]:
     seen: list[Counter[str]] = [Counter(), Counter()]
-    return [(played("cpsat", each), each) for each in seen]
+    return [(played("cpsat", planner_seen), planner_seen) for planner_seen in seen]
 
 
 def test_contended_rounds_are_solved_when_they_are_opened(
@@ -51,7 +51,7 @@ def test_the_same_simulation_ends_the_same(twice: list[tuple[Simulation, Counter
     assert (one.start_ms == other.start_ms).all() and (one.end_ms == other.end_ms).all()
 
 
-def test_a_pool_of_greedy_asks_nobody() -> None:
+def test_a_pool_with_the_greedy_solver_requests_no_plan() -> None:
     seen: Counter[str] = Counter()
     played("greedy", seen)
     assert not seen

@@ -37,18 +37,18 @@ PLAIN = ("fcfs", "smallest_first", "sjf", "saf", "f1", "wfp3", "unicep", "multif
 
 def workload(seed: int, tenants: int = 1) -> list[WorkloadJob]:
     """Bursts of jobs whose run times differ by orders of magnitude; more than the pool can do."""
-    chance, at = random.Random(seed), 0.0
-    found = []
+    draws, at = random.Random(seed), 0.0
+    jobs = []
     for number in range(JOBS):
-        at += round(chance.expovariate(1 / 6), 3) if chance.random() < 0.8 else 0.0
-        workers, gpus = chance.choice(SHAPES)
-        run_s = min(max(round(chance.lognormvariate(3.0, 1.2), 3), 0.05), 300.0)
-        found.append(
+        at += round(draws.expovariate(1 / 6), 3) if draws.random() < 0.8 else 0.0
+        workers, gpus = draws.choice(SHAPES)
+        run_s = min(max(round(draws.lognormvariate(3.0, 1.2), 3), 0.05), 300.0)
+        jobs.append(
             WorkloadJob(
                 f"k{number:03d}",
-                f"t{chance.randrange(tenants)}",
-                f"u{chance.randrange(3)}",
-                f"n{chance.randrange(4)}",
+                f"t{draws.randrange(tenants)}",
+                f"u{draws.randrange(3)}",
+                f"n{draws.randrange(4)}",
                 round(at, 3),
                 run_s,
                 workers,
@@ -59,7 +59,7 @@ def workload(seed: int, tenants: int = 1) -> list[WorkloadJob]:
                 None,
             )
         )
-    return found
+    return jobs
 
 
 def slowed(jobs: list[WorkloadJob], factor: int) -> list[WorkloadJob]:

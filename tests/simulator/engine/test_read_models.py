@@ -28,7 +28,7 @@ ALL_JOBS = (None, None, None, None, None, None, "", 1000)
 
 
 async def rows(dsn: str, folder: Path, query: str, *given: object) -> list[dict[str, Any]]:
-    """What the gateway's query finds once all ledgers of that folder are projected."""
+    """Return rows of the gateway's query after projecting all ledgers of that folder."""
     await migrate(dsn)
     conn = await connect(dsn)
     source = Source(MemoryLog(restore_broker(folder)), 1, await cursor.read(conn))
@@ -75,26 +75,26 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     return folder, json.loads(ran.stdout)
 
 
-async def test_the_read_models_of_a_simulation_say_what_its_metrics_say(
+async def test_the_read_models_of_a_simulation_agree_with_its_metrics(
     database: str, simulated: tuple[Path, dict[str, Any]]
 ) -> None:
-    folder, found = simulated
-    assert found["verify"] == "ok"
+    folder, report = simulated
+    assert report["verify"] == "ok"
     listed = await rows(database, folder, queries.JOBS, *ALL_JOBS)
-    assert len(listed) == found["jobs"] == 60
+    assert len(listed) == report["jobs"] == 60
     ended = [row for row in listed if row["phase"] in ("succeeded", "failed")]
     rejected = [row for row in listed if row["phase"] == "rejected"]
-    everybody = found["all"]
-    assert len(rejected) == everybody["never_fit"]
-    assert len(ended) + len(rejected) == everybody["jobs"] - everybody["unfinished"]
-    assert sum(row["preemptions"] for row in listed) == found["preemptions"] > 0
+    all_jobs = report["all"]
+    assert len(rejected) == all_jobs["never_fit"]
+    assert len(ended) + len(rejected) == all_jobs["jobs"] - all_jobs["unfinished"]
+    assert sum(row["preemptions"] for row in listed) == report["preemptions"] > 0
     jct_s = [(row["ended_at"] - row["submitted_at"]) * TIME_SCALE / 1000 for row in ended]
-    np.testing.assert_allclose(np.mean(jct_s), everybody["jct_s"]["mean"], atol=1e-3)
+    np.testing.assert_allclose(np.mean(jct_s), all_jobs["jct_s"]["mean"], atol=1e-3)
     first = min(listed, key=lambda row: row["job_id"])
     assert (first["job_id"], first["submitted_at"]) == (job_id(0), BEGIN + FIRST_MS)
 
 
-async def test_why_a_simulated_job_waited_is_told_like_any_other(
+async def test_the_hold_reasons_of_a_simulated_job_are_in_the_read_models(
     database: str, simulated: tuple[Path, dict[str, Any]]
 ) -> None:
     folder, _ = simulated
@@ -102,8 +102,8 @@ async def test_why_a_simulated_job_waited_is_told_like_any_other(
         "SELECT job_id FROM job ORDER BY placed_at - submitted_at DESC NULLS LAST, job_id LIMIT 1"
     )
     ((name,),) = [tuple(row.values()) for row in await rows(database, folder, longest)]
-    told = await rows(database, folder, queries.WHY, None, name)
-    assert "job.held.v1" in {row["type"] for row in told}
-    assert all(row["until"] is None or row["until"] >= row["at"] for row in told)
+    events = await rows(database, folder, queries.WHY, None, name)
+    assert "job.held.v1" in {row["type"] for row in events}
+    assert all(row["until"] is None or row["until"] >= row["at"] for row in events)
     line = [row["type"] for row in await rows(database, folder, queries.TIMELINE, None, name)]
     assert line.index("job.admitted.v1") < line.index("job.held.v1") < line.index("job.placed.v1")

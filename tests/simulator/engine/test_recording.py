@@ -58,7 +58,7 @@ def beginning(folder: Path, until_ms: int | None) -> MemoryBroker:
 def moments(folder: Path) -> list[int]:
     """At which placement decided something: a cut within one of them would be seen."""
     lines = (folder / CUT).read_bytes().splitlines()
-    return [found.at for line in lines if (found := decode(line))]
+    return [manifest.at for line in lines if (manifest := decode(line))]
 
 
 async def test_any_beginning_keeps_every_rule_of_verify(folder: Path) -> None:
@@ -84,7 +84,7 @@ def test_cluster_seconds_are_counted_from_the_first_submission(folder: Path) -> 
     assert recording.moment_ms(10 * scale) - recording.moment_ms(0.0) == 10_000
 
 
-def test_what_is_no_folder_and_what_is_no_simulation_is_said(tmp_path: Path) -> None:
+def test_an_invalid_folder_is_an_error_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidRecording, match=r"nowhere: must be a folder that `berth simulate --out`"
     ):
@@ -121,7 +121,7 @@ def test_a_missing_file_is_named(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": 2}, "format: must be 1, not 2"),
         ({"files": []}, "files: must be of access, admission"),
@@ -130,20 +130,20 @@ def test_a_missing_file_is_named(copy: Path) -> None:
     ],
 )
 def test_a_manifest_of_another_kind_is_refused(
-    copy: Path, change: dict[str, Any], said: str
+    copy: Path, change: dict[str, Any], message: str
 ) -> None:
-    found = json.loads((copy / MANIFEST).read_text())
-    (copy / MANIFEST).write_text(json.dumps(found | change))
-    with pytest.raises(InvalidRecording, match=said):
+    manifest = json.loads((copy / MANIFEST).read_text())
+    (copy / MANIFEST).write_text(json.dumps(manifest | change))
+    with pytest.raises(InvalidRecording, match=message):
         open_recording(copy)
 
 
 def test_an_interrupted_writing_leaves_no_manifest(folder: Path, copy: Path) -> None:
     """Not even that of an older simulation in the same folder."""
-    told = open_recording(folder).report.model_dump()
+    report = open_recording(folder).report.model_dump()
     (copy / CUT).unlink()
     (copy / CUT).mkdir()
     with pytest.raises(IsADirectoryError):
-        record(beginning(folder, None), copy, told)
+        record(beginning(folder, None), copy, report)
     with pytest.raises(InvalidRecording, match="missing"):
         open_recording(copy)

@@ -67,11 +67,11 @@ def test_a_small_trace_by_hand_in_each_mode(mode: str, expected: list[float]) ->
     assert starts_s(played(HEADED, queue_mode=mode)) == expected
 
 
-def test_a_job_that_never_fits_is_a_failure_and_holds_nobody_up() -> None:
+def test_a_job_that_never_fits_is_a_failure_and_delays_no_other() -> None:
     done = played([(0.0, 10.0, 1, 8.0), (1.0, 10.0, 2, 8.0), (2.0, 10.0, 1, 8.0)])
-    found = measure(done.outcome)
+    measures = measure(done.outcome)
     assert done.rejected == {"infeasible": 1}
-    assert (found.all.jobs, found.all.never_fit, found.all.unfinished) == (3, 1, 0)
+    assert (measures.all.jobs, measures.all.never_fit, measures.all.unfinished) == (3, 1, 0)
     assert starts_s(done) == [0, -1, 10]
 
 
@@ -110,7 +110,7 @@ def test_one_gpu_jobs_follow_the_recursion_of_a_queue_with_many_servers(seed: in
 
 
 def test_gpu_seconds_are_conserved() -> None:
-    """What the pool held is what the jobs held; with nothing lost it is their work."""
+    """The pool held as much as its jobs; without losses it is their work."""
     done = played(HEADED)
     work = sum(run * workers * gpus for _, run, workers, gpus in HEADED)
     held = float((done.outcome.held_s * done.outcome.gpus).sum())

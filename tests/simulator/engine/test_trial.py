@@ -80,10 +80,14 @@ def test_a_ledger_gives_the_jobs_and_nodes_of_its_pool_back(ledgers: Path) -> No
     scenario = build_scenario(past(ledgers), 0.5, 1000)
     first = 0.0
     assert len(scenario.jobs) == JOBS
-    for own, told in zip(mixed(), scenario.jobs, strict=True):
-        assert (told.tenant, told.gpus, told.workers) == (own.tenant, own.gpus, own.workers)
-        assert told.submit_s == pytest.approx(own.submit_s - first, abs=1.0)
-        assert told.duration_s == pytest.approx(own.duration_s, abs=1.0)
+    for own, replayed in zip(mixed(), scenario.jobs, strict=True):
+        assert (replayed.tenant, replayed.gpus, replayed.workers) == (
+            own.tenant,
+            own.gpus,
+            own.workers,
+        )
+        assert replayed.submit_s == pytest.approx(own.submit_s - first, abs=1.0)
+        assert replayed.duration_s == pytest.approx(own.duration_s, abs=1.0)
     assert scenario.capacity_gpus == 16
     assert (scenario.restart_s, scenario.checkpoint_s) == (60.0, 300.0)
     assert past(ledgers).unended == 0
@@ -93,7 +97,7 @@ def test_only_the_last_jobs_are_played(ledgers: Path) -> None:
     assert len(build_scenario(past(ledgers), 0.5, 25).jobs) == 25
 
 
-def test_a_pool_that_the_ledger_does_not_know_is_told(ledgers: Path) -> None:
+def test_a_pool_without_history_in_the_ledger_is_an_error(ledgers: Path) -> None:
     with pytest.raises(
         InsufficientHistory, match="pool: 'other', must be one that the ledger knows"
     ):
@@ -107,13 +111,15 @@ def test_a_pool_that_the_ledger_does_not_know_is_told(ledgers: Path) -> None:
 
 def test_the_base_alone_is_as_it_was_and_rank_makes_room_for_short_jobs(ledgers: Path) -> None:
     scenario = build_scenario(past(ledgers), 1.0, 1000)
-    found = {each.name: run_trial(scenario, each) for each in candidates(scenario.pool)}
+    results = {
+        candidate.name: run_trial(scenario, candidate) for candidate in candidates(scenario.pool)
+    }
     done, _ = recorded()
     outcome = done.outcome
-    base = found["fcfs"]
+    base = results["fcfs"]
     delay_s = (outcome.jct_s - outcome.duration_s)[outcome.in_window].mean()
     assert base.mean_wait_s == pytest.approx(float(delay_s), rel=0.01)
-    learned = found["learned, preemption by rank"]
+    learned = results["learned, preemption by rank"]
     assert learned.preemptions > 0
     assert learned.mean_wait_s < base.mean_wait_s
 
@@ -126,7 +132,7 @@ def test_the_first_is_taken_unless_the_past_shows_regret(waits: list[float], bes
     assert choose_candidate(waits, 0.05) == best
 
 
-def test_what_is_set_is_what_was_tried_and_nothing_else() -> None:
+def test_the_command_sets_the_tried_settings_and_no_others() -> None:
     pool = PoolConfigured(
         partition=3,
         pool="p",
@@ -147,14 +153,14 @@ def test_what_is_set_is_what_was_tried_and_nothing_else() -> None:
 
 
 def test_the_command_shows_every_candidate_and_names_the_best(ledgers: Path) -> None:
-    asked = ["validate", POOL, "--ledgers", str(ledgers), "--last-share", "1", "--json"]
-    told = CliRunner().invoke(app, asked)
-    assert told.exit_code == 0, told.output
-    found = json.loads(told.stdout)
-    names = [each["candidate"]["name"] for each in found["tried"]]
+    arguments = ["validate", POOL, "--ledgers", str(ledgers), "--last-share", "1", "--json"]
+    invoked = CliRunner().invoke(app, arguments)
+    assert invoked.exit_code == 0, invoked.output
+    output = json.loads(invoked.stdout)
+    names = [candidate["candidate"]["name"] for candidate in output["tried"]]
     assert len(names) == 4
-    waits = [each["mean_wait_s"] for each in found["tried"]]
-    assert found["chosen"]["name"] == names[choose_candidate(waits)]
-    assert not found["applied"]
+    waits = [candidate["mean_wait_s"] for candidate in output["tried"]]
+    assert output["chosen"]["name"] == names[choose_candidate(waits)]
+    assert not output["applied"]
     wrong = CliRunner().invoke(app, ["validate", "other", "--ledgers", str(ledgers)])
     assert wrong.exit_code != 0

@@ -23,19 +23,19 @@ def test_without_a_count_every_job_of_the_part_that_counts_is_in_one_batch():
     work = build_work(columns_from(load("synthetic", 2000).jobs))
     first, last = work.submit_ms[0], work.submit_ms[-1]
     counted = work.submit_ms[work.submit_ms >= first + EVALUATED[0] * (last - first)]
-    found = make_batches(work, jobs=64, count=None, warm_up=0)
-    submits = np.concatenate([each.work.submit_ms for each in found])
+    made = make_batches(work, jobs=64, count=None, warm_up=0)
+    submits = np.concatenate([batch.work.submit_ms for batch in made])
     assert submits.tolist() == counted[: len(submits)].tolist()
     assert len(counted) - len(submits) < 64
 
 
 def test_with_a_count_so_many_lie_evenly_in_the_part_that_counts():
     work = build_work(columns_from(load("synthetic", 2000).jobs))
-    found = make_batches(work, jobs=256, count=5, warm_up=128)
-    assert [len(each.work) for each in found] == [128 + 256] * 5
-    begins = [int(each.work.submit_ms[0]) for each in found]
+    made = make_batches(work, jobs=256, count=5, warm_up=128)
+    assert [len(batch.work) for batch in made] == [128 + 256] * 5
+    begins = [int(batch.work.submit_ms[0]) for batch in made]
     assert begins == sorted(set(begins))
-    assert int(found[-1].work.submit_ms[-1]) == int(work.submit_ms[-1])
+    assert int(made[-1].work.submit_ms[-1]) == int(work.submit_ms[-1])
 
 
 def test_longest_first_takes_the_longest_of_those_that_wait():

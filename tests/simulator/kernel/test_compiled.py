@@ -21,7 +21,6 @@ from services.priority.core import learned as live
 from services.priority.core.features import compute_features
 from services.priority.core.queue_view import QueueView
 from simulator.kernel import board, forecast, learned, ranking, state
-from simulator.kernel import keys as kernel_keys
 from simulator.kernel.initial import initial_state
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import POLICIES, Rules, pack_rules
@@ -60,20 +59,20 @@ def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
         workers, gpus = random.choice([(1, 1), (1, 2), (2, 2), (3, 3), (1, 8), (2, 4), (5, 1)])
         slots = fit.place(Draft(nodes), Shape(gpus, GPU, 0, 0, (), (), workers, workers), ())
         count = placed_by(free, levels, workers, gpus, placed)
-        got = [(f"n{placed.node[k]:02d}", int(placed.gpus[k])) for k in range(count)]
+        nodes_taken = [(f"n{placed.node[k]:02d}", int(placed.gpus[k])) for k in range(count)]
         taken: dict[str, int] = {}
         for slot in slots:
             taken[slot.node_id] = taken.get(slot.node_id, 0) + len(slot.gpus)
-        assert got == list(taken.items())
+        assert nodes_taken == list(taken.items())
         fitted += count > 0
         assert levels.tolist() == np.bincount(free, minlength=len(levels)).tolist()
     assert 0 < fitted < 40
 
 
 @njit
-def waiting_keys(sim: Any, now: int, found: Any) -> None:
+def waiting_keys(sim: Any, now: int, values: Any) -> None:
     for j in range(len(sim.jobs)):
-        found[j] = ranking.key_of(sim, j, now, 0.0, False)
+        values[j] = ranking.key_of(sim, j, now, 0.0, False)
 
 
 def test_keys_are_those_of_the_live_policies() -> None:
@@ -97,8 +96,8 @@ def test_keys_are_those_of_the_live_policies() -> None:
         sim = initial_state(
             work, np.full(4, 8, np.int64), rules, np.zeros((1, 1)), np.zeros(INPUTS), 0.0
         )
-        found = np.zeros(len(work))
-        waiting_keys(sim, now, found)
+        values = np.zeros(len(work))
+        waiting_keys(sim, now, values)
         for j in range(len(work)):
             run_s, gpus = work.duration_ms[j] / 1000.0, float(work.gang[j])
             submit_s, wait_s = work.submit_ms[j] / 1000.0, (now - work.submit_ms[j]) / 1000.0
@@ -115,7 +114,7 @@ def test_keys_are_those_of_the_live_policies() -> None:
                 "srtf": keys.srtf(run_s),
                 "srsf": math.log(keys.srsf(run_s, gpus)),
             }
-            assert found[j] == expected[policy]
+            assert values[j] == expected[policy]
     assert "fcfs" in POLICIES
 
 
@@ -130,22 +129,22 @@ def learned_scores(
     forecasts: Any,
     running: Any,
     restarts: Any,
-    found: Any,
+    values: Any,
 ) -> None:
     learned.apply_context(theta, hidden, context[0], context[1], context[2], context[3])
     for j in range(len(jobs)):
         learned.set_job_features(jobs[j], p[j], capacity)
         forecast.take_logarithms(forecasts[j])
-        found[j] = -learned.key_of(jobs[j], forecasts[j], running[j], restarts[j], theta, hidden)
+        values[j] = -learned.key_of(jobs[j], forecasts[j], running[j], restarts[j], theta, hidden)
 
 
 @njit
 def look_at_all(p: Any, attained_s: Any, forecasts: Any) -> None:
     for j in range(len(p)):
-        forecast.fill_forecast(p[j], kernel_keys.bin_of(attained_s[j]), forecasts[j])
+        forecast.fill_forecast(p[j], attained_s[j], forecasts[j])
 
 
-def test_what_is_expected_of_a_job_is_what_history_says() -> None:
+def test_a_forecast_equals_that_of_history() -> None:
     random, count = np.random.default_rng(9), 300
     p = random.dirichlet(np.full(history.BINS, 0.5), count)
     attained_s = np.concatenate(([0.0, 1.0, 1e9], 2.0 ** random.uniform(-1, 25, count - 3)))
@@ -205,7 +204,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
     theta = theta_of(model)
     jobs = state.table(state.JobRow, count)
     jobs["gang"] = gpus
-    forecasts, found = state.table(state.ForecastRow, count), np.zeros(count)
+    forecasts, values = state.table(state.ForecastRow, count), np.zeros(count)
     look_at_all(p, attained_s, forecasts)
     learned_scores(
         jobs,
@@ -217,7 +216,7 @@ def test_the_learned_score_is_that_of_the_network_on_the_live_features() -> None
         forecasts,
         running.astype(float),
         restarts,
-        found,
+        values,
     )
-    assert np.ptp(found) > 1
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert np.ptp(values) > 1
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-4)

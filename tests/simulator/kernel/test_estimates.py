@@ -11,7 +11,7 @@ from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed
 
 
-def test_learnt_counts_are_those_of_history() -> None:
+def test_learned_counts_equal_those_of_history() -> None:
     jobs = mixed(120, 4)
     work = build_work(columns_from(jobs))
     counts = learn_counts(work)

@@ -21,19 +21,19 @@ def times(outcome: ScheduleOutcome) -> list[tuple[float, float]]:
     return list(zip(outcome.start_s.tolist(), outcome.end_s.tolist(), strict=True))
 
 
-def test_strict_waits_for_the_first_in_line() -> None:
+def test_strict_waits_for_the_head_of_the_queue() -> None:
     jobs = work((0, 100, 1, 6), (10, 50, 1, 8), (20, 5, 1, 1))
     outcome = simulate(jobs, ONE_NODE, Rules("fcfs", "strict")).outcome
     assert times(outcome) == [(0.001, 100.001), (100.002, 150.002), (150.003, 155.003)]
 
 
-def test_skip_passes_over_who_does_not_fit() -> None:
+def test_skip_passes_over_a_job_that_does_not_fit() -> None:
     jobs = work((0, 100, 1, 6), (10, 50, 1, 8), (20, 5, 1, 1))
     outcome = simulate(jobs, ONE_NODE, Rules("fcfs", "skip")).outcome
     assert times(outcome) == [(0.001, 100.001), (100.002, 150.002), (20.001, 25.001)]
 
 
-def test_easy_fills_what_ends_by_the_shadow_and_no_more() -> None:
+def test_easy_backfills_only_jobs_that_end_by_the_shadow() -> None:
     jobs = work((0, 100, 1, 6), (10, 30, 1, 8), (20, 50, 1, 2), (80, 200, 1, 2))
     outcome = simulate(jobs, ONE_NODE, Rules("fcfs", "easy", runtime="oracle")).outcome
     assert times(outcome) == [
@@ -44,7 +44,7 @@ def test_easy_fills_what_ends_by_the_shadow_and_no_more() -> None:
     ]
 
 
-def test_easy_fills_off_the_heads_nodes_whatever_it_takes() -> None:
+def test_easy_backfills_off_the_heads_nodes_however_long_the_job_runs() -> None:
     jobs = work((0, 100, 1, 8), (1, 500, 1, 4), (10, 30, 1, 8), (20, 900, 1, 4))
     outcome = simulate(jobs, np.full(2, 8, np.int64), Rules("fcfs", "easy")).outcome
     assert times(outcome) == [
@@ -56,7 +56,7 @@ def test_easy_fills_off_the_heads_nodes_whatever_it_takes() -> None:
 
 
 @pytest.mark.parametrize(("residency_s", "stopped_ms"), [(0.0, 100_001), (200.0, 200_002)])
-def test_rank_stops_who_has_more_left(residency_s: float, stopped_ms: int) -> None:
+def test_rank_stops_the_job_with_more_remaining_work(residency_s: float, stopped_ms: int) -> None:
     jobs = work((0, 1000, 1, 8), (100, 10, 1, 8))
     rules = Rules(
         "srsf",
@@ -116,7 +116,7 @@ def test_no_more_gpus_are_used_than_there_are(mode: str) -> None:
     assert used[-1] == 0
 
 
-def test_what_cannot_fit_has_no_times() -> None:
+def test_a_job_that_cannot_fit_has_no_times() -> None:
     outcome = simulate(work((0, 10, 1, 4), (1, 10, 2, 8)), ONE_NODE, Rules()).outcome
     assert outcome.fits.tolist() == [True, False]
     assert np.isnan(outcome.start_s).tolist() == [False, True]

@@ -25,11 +25,11 @@ def work(*rows: Row) -> Work:
 
 def mixed(count: int, seed: int) -> list[WorkloadJob]:
     """Gangs and single GPUs, of three users with names that come back."""
-    random, submit_s, found = Random(seed), 0.0, []
+    random, submit_s, jobs = Random(seed), 0.0, []
     for at in range(count):
         submit_s = round(submit_s + random.expovariate(1 / 8), 3)
         workers, gpus = random.choice([(1, 1), (1, 1), (1, 2), (1, 8), (2, 8), (3, 2), (4, 8)])
         duration_s = round(min(900.0, max(0.05, random.lognormvariate(3.3, 1.2))), 3)
         row = (submit_s, duration_s, workers, gpus)
-        found.append(job(at, row, f"u{random.randrange(3)}", f"n{random.randrange(4)}-7"))
-    return found
+        jobs.append(job(at, row, f"u{random.randrange(3)}", f"n{random.randrange(4)}-7"))
+    return jobs

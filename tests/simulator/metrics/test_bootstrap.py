@@ -10,11 +10,11 @@ from simulator.metrics.bootstrap import DAY_S, days, draws, gain, gain_at
 
 def test_a_gain_that_every_job_has_is_certain() -> None:
     base = np.random.default_rng(1).exponential(100, 500)
-    found = gain(base, base * 0.25, np.arange(500) // 25)
-    assert found.gain == pytest.approx(-0.75)
-    assert found.low == pytest.approx(-0.75)
-    assert found.high == pytest.approx(-0.75)
-    assert found.blocks == 20
+    result = gain(base, base * 0.25, np.arange(500) // 25)
+    assert result.gain == pytest.approx(-0.75)
+    assert result.low == pytest.approx(-0.75)
+    assert result.high == pytest.approx(-0.75)
+    assert result.blocks == 20
 
 
 def test_pairing_is_by_block_not_by_job() -> None:
@@ -34,8 +34,8 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     hits = 0
     for seed in range(200):
         base, ours = draw.exponential(10, 300), draw.exponential(5, 300)
-        found = gain(base, ours, block, resamples=1000, seed=seed)
-        hits += found.low <= -0.5 <= found.high
+        result = gain(base, ours, block, resamples=1000, seed=seed)
+        hits += result.low <= -0.5 <= result.high
     assert 178 <= hits <= 199
 
 
@@ -52,8 +52,8 @@ def test_a_resample_takes_as_many_blocks_as_there_are() -> None:
 
 def test_a_gain_at_a_quantile_is_of_that_quantile() -> None:
     base = np.arange(1.0, 101.0)
-    found = gain_at(base, base * 2, np.zeros(100, np.int64), 0.9)
-    assert (found.base, found.ours, found.gain) == (90.0, 180.0, 1.0)
+    result = gain_at(base, base * 2, np.zeros(100, np.int64), 0.9)
+    assert (result.base, result.ours, result.gain) == (90.0, 180.0, 1.0)
 
 
 def test_days_are_counted_from_the_first_submit() -> None:

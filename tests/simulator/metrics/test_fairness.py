@@ -38,7 +38,7 @@ def test_service_is_fair_when_it_follows_the_weights() -> None:
 
 def test_a_tenant_that_was_never_in_the_way_has_a_rho_of_one() -> None:
     """The window's only job of tenant 1 waited 160 s and lost 30: 270 s instead of 220 s alone."""
-    found = fairness(outcome())
+    result = fairness(outcome())
     alone = max(110 * 4 / 2, 110)
-    assert found.rho_worst == pytest.approx(max(270 / alone, 400 / 5))
-    assert found.rho_mean == pytest.approx((270 / alone + 400 / 5) / 2)
+    assert result.rho_worst == pytest.approx(max(270 / alone, 400 / 5))
+    assert result.rho_mean == pytest.approx((270 / alone + 400 / 5) / 2)

@@ -36,10 +36,10 @@ def outcome() -> ScheduleOutcome:
 
 
 def test_waits_are_to_the_first_start_and_queueing_is_all_time_without_gpus() -> None:
-    found = outcome()
-    assert found.wait_s.tolist()[:3] == [0.0, 100.0, 400.0]
-    assert found.queued_s.tolist()[:3] == [0.0, 130.0, 400.0]
-    assert found.jct_s.tolist()[:3] == [50.0, 270.0, 400.0]
+    measures = outcome()
+    assert measures.wait_s.tolist()[:3] == [0.0, 100.0, 400.0]
+    assert measures.queued_s.tolist()[:3] == [0.0, 130.0, 400.0]
+    assert measures.jct_s.tolist()[:3] == [50.0, 270.0, 400.0]
 
 
 def test_the_slowdown_is_bounded_by_ten_seconds_and_by_one() -> None:
@@ -47,20 +47,24 @@ def test_the_slowdown_is_bounded_by_ten_seconds_and_by_one() -> None:
 
 
 def test_jobs_that_fail_are_counted_and_never_dropped() -> None:
-    found = measure(outcome())
-    assert (found.window.jobs, found.window.unfinished, found.window.never_fit) == (3, 1, 1)
-    assert found.window.jct_s.mean == pytest.approx((270 + 400) / 2)
-    assert found.all.jct_s.mean == pytest.approx((50 + 270 + 400) / 3)
-    assert found.window.waiting_share == 1.0
-    assert found.all.preempted_share == pytest.approx(1 / 3)
+    measures = measure(outcome())
+    assert (measures.window.jobs, measures.window.unfinished, measures.window.never_fit) == (
+        3,
+        1,
+        1,
+    )
+    assert measures.window.jct_s.mean == pytest.approx((270 + 400) / 2)
+    assert measures.all.jct_s.mean == pytest.approx((50 + 270 + 400) / 3)
+    assert measures.window.waiting_share == 1.0
+    assert measures.all.preempted_share == pytest.approx(1 / 3)
 
 
-def test_figures_of_the_whole_run() -> None:
-    found = measure(outcome())
-    assert found.utilisation == pytest.approx(560 / (4 * 900))
-    assert found.makespan_s == 370.0
-    assert found.lost_share == pytest.approx(30 * 4 / (50 * 2 + 140 * 4))
-    assert found.preemptions == 1
+def test_measures_of_the_whole_run() -> None:
+    measures = measure(outcome())
+    assert measures.utilisation == pytest.approx(560 / (4 * 900))
+    assert measures.makespan_s == 370.0
+    assert measures.lost_share == pytest.approx(30 * 4 / (50 * 2 + 140 * 4))
+    assert measures.preemptions == 1
 
 
 def test_quantiles_are_those_of_the_window() -> None:
@@ -83,13 +87,13 @@ def test_quantiles_are_those_of_the_window() -> None:
 
 
 def test_an_empty_window_has_no_figures() -> None:
-    found = measure(replace(outcome(), window_s=(2000.0, 2000.0)))
-    assert found.window.jobs == 0
-    assert math.isnan(found.window.jct_s.mean)
-    assert math.isnan(found.utilisation)
+    measures = measure(replace(outcome(), window_s=(2000.0, 2000.0)))
+    assert measures.window.jobs == 0
+    assert math.isnan(measures.window.jct_s.mean)
+    assert math.isnan(measures.utilisation)
 
 
-def test_only_what_lies_in_the_window_is_busy() -> None:
+def test_only_gpu_time_within_the_window_is_busy() -> None:
     begin, end = np.array([0.0, 50.0, 90.0, 5.0]), np.array([20.0, 60.0, NAN, 9.0])
     gpus = np.array([1.0, 2.0, 4.0, 8.0])
     assert busy_gpu_s(begin, end, gpus, (10.0, 100.0)) == 10 + 20 + 40

@@ -80,10 +80,10 @@ def test_fewer_jobs_of_a_seed_are_a_prefix_of_more(
 @pytest.mark.parametrize("name", NAMES)
 def test_durations_of_each_size_have_the_published_quantiles(name: str) -> None:
     """The transform itself is exact; what it is given is checked by the test below."""
-    for found in PROFILES[name].classes:
-        for share, expected_s in zip(LEVELS[1:-1], found.quantiles_s[1:-1], strict=True):
-            got_s = duration_s(PROFILES[name], found.gpus, NormalDist().inv_cdf(share))
-            assert got_s == pytest.approx(expected_s, rel=1e-6)
+    for item in PROFILES[name].classes:
+        for share, expected_s in zip(LEVELS[1:-1], item.quantiles_s[1:-1], strict=True):
+            measured_s = duration_s(PROFILES[name], item.gpus, NormalDist().inv_cdf(share))
+            assert measured_s == pytest.approx(expected_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,7 +91,7 @@ def test_the_quantiles_of_a_workload_are_near_the_published_ones(name: str) -> N
     """Of the most common size class: names recur, so one workload strays from them somewhat."""
     _, columns = made(name)
     classes = PROFILES[name].classes
-    bounds = [-1.0, *(found.gpus for found in classes)]
+    bounds = [-1.0, *(item.gpus for item in classes)]
     members = [
         (columns.gpus > low) & (columns.gpus <= high)
         for low, high in zip(bounds[:-1], bounds[1:], strict=True)
@@ -158,8 +158,8 @@ def test_the_runs_of_a_name_are_more_alike_than_those_of_others(name: str) -> No
     within = fmean(pvariance(logs) for logs in recurring)
     assert within < 0.4 * pvariance([float(np.log(job.duration_s)) for job in jobs])
     assert all(
-        len({job.gpus for job in jobs if job.name == found[2] and job.user == found[1]}) == 1
-        for found in list(by_name)[:20]
+        len({job.gpus for job in jobs if job.name == item[2] and job.user == item[1]}) == 1
+        for item in list(by_name)[:20]
     )
 
 
@@ -177,12 +177,12 @@ def test_the_statistics_are_those_of_the_public_data(name: str) -> None:
         pytest.skip(f"needs the shared trace {SOURCES[name]}")
     profile, columns = PROFILES[name], read_columns(SOURCES[name])
     low = -1.0
-    for found in profile.classes:
-        last = found is profile.classes[-1]
-        chosen = (columns.gpus > low) & ((columns.gpus <= found.gpus) | last)
+    for item in profile.classes:
+        last = item is profile.classes[-1]
+        chosen = (columns.gpus > low) & ((columns.gpus <= item.gpus) | last)
         expected = np.quantile(np.maximum(columns.duration_s[chosen], 1), LEVELS)
-        np.testing.assert_allclose(found.quantiles_s, expected, rtol=0.02, atol=1)
-        low = found.gpus
+        np.testing.assert_allclose(item.quantiles_s, expected, rtol=0.02, atol=1)
+        low = item.gpus
     for gpus, count in profile.sizes:
         assert (np.round(columns.gpus, 2) == gpus).sum() == count
     assert lag_correlation(columns.duration_s) == pytest.approx(profile.correlation, abs=0.01)

@@ -38,7 +38,7 @@ def written(folder: Path) -> str:
     return str(path)
 
 
-def test_arrays_are_ordered_like_the_jobs_and_hold_what_they_hold(tmp_path: Path) -> None:
+def test_arrays_have_the_order_and_the_values_of_the_jobs(tmp_path: Path) -> None:
     columns = read_columns(written(tmp_path))
     assert columns.job_keys == ("c", "a", "b")
     assert columns.submit_s.tolist() == [1, 5, 5]
@@ -51,7 +51,7 @@ def test_arrays_are_ordered_like_the_jobs_and_hold_what_they_hold(tmp_path: Path
     assert columns.never_started == 1
 
 
-def test_what_a_trace_does_not_say_has_no_code(tmp_path: Path) -> None:
+def test_a_value_that_the_trace_lacks_has_no_code(tmp_path: Path) -> None:
     columns = read_columns(written(tmp_path))
     assert columns.tenant.tolist() == [0, UNKNOWN, 1]
     assert columns.tenants[0] == "x" and columns.tenants[1].startswith("vc-1-")

@@ -13,7 +13,7 @@ from simulator.workload.describe import summarize
 from simulator.workload.source import load
 
 
-def test_a_summary_counts_what_the_workload_holds() -> None:
+def test_a_summary_counts_the_jobs_of_the_workload() -> None:
     trace = load("synthetic", 500, seed=3)
     summary = summarize(trace.jobs, 256, 160)
     assert summary.jobs == sum(summary.tenants.values()) == 500
@@ -52,9 +52,9 @@ FIXTURES = Path(__file__).parent / "fixtures"
 )
 def test_describe_takes_every_format(trace: str) -> None:
     done = CliRunner().invoke(app, ["describe", str(FIXTURES / trace), "--json"])
-    found = json.loads(done.stdout)
-    assert found["jobs"] == len(load(str(FIXTURES / trace)).jobs)
-    assert found["left_out"] == dict(load(str(FIXTURES / trace)).left_out)
+    summary = json.loads(done.stdout)
+    assert summary["jobs"] == len(load(str(FIXTURES / trace)).jobs)
+    assert summary["left_out"] == dict(load(str(FIXTURES / trace)).left_out)
 
 
 def test_describe_takes_a_profile() -> None:

@@ -50,7 +50,7 @@ def test_jobs_come_by_time_and_then_by_key(tmp_path: Path) -> None:
     assert [job.job_key for job in read(path, 2)] == ["c", "a"]
 
 
-def test_what_a_trace_does_not_say_gets_the_documented_defaults(tmp_path: Path) -> None:
+def test_a_value_that_the_trace_lacks_gets_the_documented_default(tmp_path: Path) -> None:
     job = read(written(tmp_path), tenants=["only"])[2]
     assert (job.tenant, job.user, job.name) == ("only", "unknown", "b")
     assert (job.workers, job.gpus_per_worker) == (3, 4)

@@ -127,8 +127,8 @@ def test_a_burst_is_paced_and_keeps_its_order() -> None:
 def test_no_submit_comes_before_its_time(jobs: list[WorkloadJob], scale: float) -> None:
     offsets = submit_offsets_s(jobs, scale)
     assert offsets == sorted(offsets)
-    for found, at in zip(jobs, offsets, strict=True):
-        assert at >= (found.submit_s - jobs[0].submit_s) / scale
+    for submitted, at in zip(jobs, offsets, strict=True):
+        assert at >= (submitted.submit_s - jobs[0].submit_s) / scale
 
 
 def test_far_more_jobs_than_the_target_can_take_give_way_to_pacing() -> None:

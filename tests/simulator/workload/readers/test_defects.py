@@ -30,7 +30,7 @@ FILES = {
 
 
 def altered(folder: Path, name: str, old: str, new: str) -> TraceError:
-    """What reading says once `old` is `new` in a fixture."""
+    """Return the error of reading a fixture in which `old` is `new`."""
     text = (FIXTURES / name).read_text()
     assert old in text
     return written(folder, name, text.replace(old, new, 1).encode())
@@ -161,7 +161,7 @@ def test_a_tar_archive_is_to_be_unpacked_first(tmp_path: Path) -> None:
         load(str(path))
 
 
-def test_a_file_in_no_known_format_says_what_to_do(tmp_path: Path) -> None:
+def test_a_file_in_no_known_format_is_an_error_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("when,what\n1,2\n")
     with pytest.raises(TraceError, match="in no known format; name one of parquet, philly"):
@@ -171,7 +171,7 @@ def test_a_file_in_no_known_format_says_what_to_do(tmp_path: Path) -> None:
         load(str(tmp_path / "folder"))
 
 
-def test_a_trace_whose_jobs_all_wait_is_refused(tmp_path: Path) -> None:
+def test_a_trace_without_a_started_job_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "cluster_log.csv").read_text().splitlines()
     error = written(tmp_path, "cluster_log.csv", f"{text[0]}\n{text[4]}\n".encode())
     assert error.rule == "holds no job that ever started"
@@ -185,7 +185,7 @@ def test_a_trace_whose_jobs_all_wait_is_refused(tmp_path: Path) -> None:
     st.binary(max_size=8)
     | st.sampled_from([b",", b"\n", b'"', b"-1", b"nan", b"1e400", b"\xff", b"]"]),
 )
-def test_whatever_is_damaged_is_read_or_refused_but_never_breaks_the_reader(
+def test_damaged_files_are_read_or_refused_but_never_break_the_reader(
     name: str, place: float, cut: int, put: bytes
 ) -> None:
     content = (FIXTURES / name).read_bytes()

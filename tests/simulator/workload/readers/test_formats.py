@@ -46,7 +46,7 @@ def shape(job: WorkloadJob) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_is_found_and_may_be_named(name: str) -> None:
+def test_a_format_is_detected_and_may_be_named(name: str) -> None:
     path = FIXTURES / name
     assert detect_format(path) == FORMATS[name]
     assert load(f"{FORMATS[name]}:{path}") == load(str(path))
@@ -110,7 +110,7 @@ def test_acme_seren_has_times_of_a_zone_and_no_tenant() -> None:
     assert shape(trace.jobs[0]) == (4, 8)
 
 
-def test_acme_kalos_runs_from_start_to_end_whatever_its_duration_says() -> None:
+def test_acme_kalos_runs_from_start_to_end_whatever_its_duration_column() -> None:
     trace = read("trace_kalos.csv")
     assert trace.never_started == 1
     (job,) = trace.jobs
@@ -261,4 +261,4 @@ def test_a_users_jobs_stay_with_one_tenant() -> None:
         job.user: {other.tenant for other in trace.jobs if other.user == job.user}
         for job in trace.jobs
     }
-    assert all(len(found) == 1 for found in tenants.values())
+    assert all(len(vocabulary) == 1 for vocabulary in tenants.values())
