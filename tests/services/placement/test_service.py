@@ -86,7 +86,7 @@ class Stage:
         )
         await self._log.append(TP(topic, 0), value)
 
-    async def said(self, kind: type[E], subject: str = "") -> tuple[Fact, E]:
+    async def decided(self, kind: type[E], subject: str = "") -> tuple[Fact, E]:
         """The first fact of this kind, and about this job or node."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -126,23 +126,23 @@ async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
     await stage.write("access", POOL)
     program = stage.start()
     await stage.report(registered("n1"))
-    await stage.said(NodeJoined)
+    await stage.decided(NodeJoined)
     await stage.write("admission", job("a"))
-    fact, placed = await stage.said(JobPlaced)
+    fact, placed = await stage.decided(JobPlaced)
     program.send_signal(signal.SIGKILL)
     program.wait()
 
     program = stage.start()
     lease = f"{fact.place}/{placed.allocations[0].rank}"
     await stage.report(ready(lease, "a"))
-    await stage.said(JobStarted)
+    await stage.decided(JobStarted)
     await stage.report(exited(lease, "a"))
-    await stage.said(JobSucceeded)
+    await stage.decided(JobSucceeded)
     for _ in range(12):
         await stage.post("heartbeats", Heartbeats(executor_id="e1", at=1, nodes={"n1": "i1"}))
         await asyncio.sleep(0.3)
     assert not any(isinstance(each.event, NodeLost) for each in stage.facts)
-    _, lost = await stage.said(NodeLost)
+    _, lost = await stage.decided(NodeLost)
     assert lost.node_id == "n1" and lost.silent_s > 3
     program.terminate()
     assert program.wait(10) == 0
@@ -161,10 +161,10 @@ async def test_contended_rounds_are_solved_and_outlive_their_solver(stage: Stage
     await stage.write("access", POOL.model_copy(update=patient))
     program = stage.start()
     await stage.report(registered("n1"))
-    await stage.said(NodeJoined)
+    await stage.decided(NodeJoined)
     sizes = {"a": 6, "b": 6, "c": 4, "d": 6}
     await stage.write("admission", *(job(name, gpus=size) for name, size in sizes.items()))
-    fact, placed = await stage.said(JobPlaced, "a")
+    fact, placed = await stage.decided(JobPlaced, "a")
     assert placed.solver in ("optimal", "kept_greedy") and placed.policy.endswith("+cpsat")
     assert placed.terms["bound"] >= placed.terms["objective"] >= placed.terms["greedy_objective"]
     assert placed.terms["solve_ms"] > 0
@@ -173,10 +173,10 @@ async def test_contended_rounds_are_solved_and_outlive_their_solver(stage: Stage
     solver.kill()
     solver.wait(10)
     await stage.run(f"{fact.place}/0", "a")
-    fact, placed = await stage.said(JobPlaced, "b")
+    fact, placed = await stage.decided(JobPlaced, "b")
     assert placed.solver in ("died", "optimal", "kept_greedy"), "by greedy, or by the next process"
     await stage.run(f"{fact.place}/0", "b")
-    _, placed = await stage.said(JobPlaced, "c")
+    _, placed = await stage.decided(JobPlaced, "c")
     assert placed.solver in ("optimal", "kept_greedy")
     assert solver_of(program).pid != solver.pid
     solver = solver_of(program)

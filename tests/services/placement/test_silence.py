@@ -7,23 +7,25 @@ from services.placement.silence import Silence, chunks
 A, B = ("a", "i1"), ("b", "i1")
 
 
-def looked(silence: Silence, until_s: float, *known: tuple[str, str], hear: str = "") -> list[str]:
-    """Two looks per second until then, with a heartbeat of `hear` before each."""
-    found: dict[str, float] = {}
+def looked(
+    silence: Silence, until_s: float, *known: tuple[str, str], sender: str = ""
+) -> list[str]:
+    """Two looks per second until then, with a heartbeat of `sender` before each."""
+    result: dict[str, float] = {}
     for step in range(1, int(until_s * 2) + 1):
-        if hear:
-            silence.note({hear: "i1"}, step / 2)
-        found = silence.look(known, 30.0, step / 2)
-    return sorted(found)
+        if sender:
+            silence.note({sender: "i1"}, step / 2)
+        result = silence.look(known, 30.0, step / 2)
+    return sorted(result)
 
 
 def test_a_node_is_silent_after_its_lease_and_not_before() -> None:
-    assert looked(Silence(0.0), 30, A, B, hear="a") == []
-    assert looked(Silence(0.0), 31, A, B, hear="a") == ["b"]
+    assert looked(Silence(0.0), 30, A, B, sender="a") == []
+    assert looked(Silence(0.0), 31, A, B, sender="a") == ["b"]
 
 
-def test_a_heartbeat_of_an_older_incarnation_does_not_count() -> None:
-    assert looked(Silence(0.0), 31, ("a", "i2"), hear="a") == ["a"]
+def test_a_sender_an_older_incarnation_does_not_count() -> None:
+    assert looked(Silence(0.0), 31, ("a", "i2"), sender="a") == ["a"]
 
 
 def test_a_reader_that_was_away_gives_everybody_a_new_lease() -> None:
@@ -33,7 +35,7 @@ def test_a_reader_that_was_away_gives_everybody_a_new_lease() -> None:
     assert silence.look([A], 30.0, 101.0) == {}
 
 
-def test_heartbeats_of_nodes_nobody_knows_leave_nothing_behind() -> None:
+def test_heartbeats_of_unknown_nodes_leave_nothing_behind() -> None:
     silence = Silence(0.0)
     silence.note({f"n{n}": "i" for n in range(1000)}, 1.0)
     assert silence._last_s == {}

@@ -46,16 +46,16 @@ class Lane:
     def feed(self, *inputs: Input, after_ms: int = 0) -> list[Event]:
         self.now += after_ms
         self.seq += 1
-        said: list[Event] = []
+        decided: list[Event] = []
         for decision in self.decider.decide(self.state, inputs, self.now):
-            place = (0, self.seq, len(said))
+            place = (0, self.seq, len(decided))
             fact = Fact(
                 decision.event, "placement", *place, self.now, decision.cause, decision.traceparent
             )
             self.decider.evolve(self.state, fact)
             self.facts.append(fact)
-            said.append(decision.event)
-        return said
+            decided.append(decision.event)
+        return decided
 
     def wake(self) -> list[Event]:
         """Sleep until the decider wants to be called, then call it."""
@@ -67,8 +67,6 @@ class Lane:
     def an(self, source: str, message: Model, **more: str) -> Input:
         given = {"id": f"in-{next(self.ids)}", "traceparent": TRACE, **more}
         return Input(source, message=message, at=self.now, **given)  # type: ignore[arg-type]
-
-    # ---- inputs ---------------------------------------------------------------------------
 
     def pool(self, **settings: object) -> list[Event]:
         fields = {"partition": 0, "pool": "p", "lease_s": 30.0, "round_ms": 100, **settings}
@@ -111,8 +109,6 @@ class Lane:
     def command(self, message: Model, id: str = "") -> list[Event]:
         return self.feed(self.an("commands", message, **({"id": id} if id else {})))
 
-    # ---- what executors would say -----------------------------------------------------------
-
     def ready(self, *job_ids: str, after_ms: int = 0) -> list[Event]:
         return self.report(*(r for j in job_ids for r in self.all(j, ready)), after_ms=after_ms)
 
@@ -127,8 +123,6 @@ class Lane:
         """Submit, and start whatever of it was placed."""
         self.submit(*jobs, after_ms=after_ms)
         self.ready(*(job.job_id for job in jobs if self.job(job.job_id).phase == "placed"))
-
-    # ---- what the state says ----------------------------------------------------------------
 
     def job(self, job_id: str) -> Job:
         return self.state.jobs[job_id]

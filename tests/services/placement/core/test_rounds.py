@@ -1,4 +1,4 @@
-"""When rounds are run, what is said of jobs that stay in line, and when nothing is."""
+"""When rounds are run, what is said of jobs that stay in the queue, and when nothing is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_an_idle_pool_wants_no_wake() -> None:
     assert pool.decider.next_wake(pool.state) is None
 
 
-def test_a_job_does_not_wait_where_nobody_was_passed_over() -> None:
+def test_a_job_does_not_wait_where_none_was_passed_over() -> None:
     pool = lane("n1")
     for name in "abc":
         assert kinds(pool.submit(job(name), after_ms=1)) == ["JobEnqueued", "JobPlaced"]
@@ -38,7 +38,7 @@ def test_a_round_that_changes_nothing_is_not_repeated_until_something_happens() 
     assert pool.decider.next_wake(pool.state) is None
 
 
-def test_a_reason_is_said_once_and_again_when_it_changes() -> None:
+def test_a_reason_is_published_once_and_again_when_it_changes() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("x", 2))
     (held,) = only(JobHeld, pool.submit(job("a", 2)))
@@ -60,21 +60,21 @@ def test_a_gang_is_short_by_the_workers_that_find_no_node() -> None:
     assert held.detail["workers_that_fit"] == 2
 
 
-def test_at_most_512_reasons_are_said_per_round_the_best_ranked_first() -> None:
+def test_at_most_512_reasons_are_published_per_round_the_best_ranked_first() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("x"))
-    said = pool.submit(*(job(f"j{n:03}") for n in range(600)))
-    held = only(JobHeld, said)
+    events = pool.submit(*(job(f"j{n:03}") for n in range(600)))
+    held = only(JobHeld, events)
     assert len(held) == 512
     assert held[0].subject == "j000" and held[-1].subject == "j511"
-    (ended,) = only(RoundEnded, said)
+    (ended,) = only(RoundEnded, events)
     assert isinstance(ended, RoundEnded) and ended.unfinished
     assert len(only(JobHeld, pool.wake())) == 88
     assert pool.decider.next_wake(pool.state) is None
 
 
-def test_behind_the_next_in_line_a_reason_is_said_once_until_the_nodes_are_others() -> None:
-    """All wait for GPUs; whether for free ones or for kept ones is news for the next in line."""
+def test_behind_the_next_in_the_queue_a_reason_is_published_once_until_nodes_change() -> None:
+    """All wait for GPUs; a reservation changes the reason of the next in the queue."""
     pool = lane("n1", gpus=4)
     pool.run(job("x", 2), job("y", 2, preemptible=False))
     pool.submit(*(job(f"j{n:02}", 2) for n in range(20)), after_ms=1000)
@@ -89,7 +89,7 @@ def test_behind_the_next_in_line_a_reason_is_said_once_until_the_nodes_are_other
     assert {pool.job(f"j{n:02}").hold_reason for n in range(20)} == {"behind_reservation"}
 
 
-def test_a_job_in_backoff_is_told_why_it_waits_once_that_is_over() -> None:
+def test_the_reason_of_a_job_in_backoff_is_published_once_that_is_over() -> None:
     pool = lane("n1", gpus=1)
     pool.submit(job("a"))
     pool.report(refused(pool.ids_of("a")[0], "a"))
@@ -165,7 +165,7 @@ def test_changes_push_a_round_off_ten_times_settle_ms_at_most() -> None:
     assert "JobPlaced" in kinds(pool.submit(job("last"), after_ms=10))
 
 
-def test_what_happened_while_nobody_waited_hurries_nobody() -> None:
+def test_changes_while_no_job_waited_hurry_no_round() -> None:
     pool = lane("n1", settle_ms=20)
     pool.submit(job("a"), after_ms=1000)
     pool.wake()

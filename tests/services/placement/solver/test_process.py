@@ -52,7 +52,7 @@ async def solver() -> AsyncIterator[Solver]:
     await made.close()
 
 
-def test_frames_say_everything() -> None:
+def test_frames_carry_every_field() -> None:
     given = SolverRequest(instance(), WORK, None)
     assert request_of(pack(given)[4:]) == given
     reply = SolverReply(solve(given.instance, WORK), 1.5)
@@ -86,7 +86,7 @@ async def test_killed_while_it_solves_it_is_started_again(solver: Solver) -> Non
     assert reply.solved == solve(instance(), WORK) and solver.starts == 2
 
 
-async def test_whoever_gives_up_leaves_no_answer_for_the_next(solver: Solver) -> None:
+async def test_a_cancelled_request_leaves_no_reply_for_the_next(solver: Solver) -> None:
     await solver.start()
     task = asyncio.ensure_future(solver.solve(hard(), 1000.0, PATIENCE_S))
     await asyncio.sleep(0.3)
@@ -105,7 +105,7 @@ async def test_it_ends_when_its_parent_hangs_up(solver: Solver) -> None:
     assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
 
 
-async def test_its_answer_to_a_parent_that_is_gone_is_no_error() -> None:
+async def test_a_reply_to_a_parent_that_is_gone_is_no_error() -> None:
     candidate = pack(SolverRequest(instance(), WORK, PATIENCE_S))
     reading, writing = os.pipe()
     os.close(reading)
@@ -113,11 +113,11 @@ async def test_its_answer_to_a_parent_that_is_gone_is_no_error() -> None:
         *PROGRAM, stdin=PIPE, stdout=writing, stderr=PIPE
     )
     os.close(writing)
-    _, told = await process.communicate(candidate)
-    assert (process.returncode, told) == (0, b"")
+    _, published = await process.communicate(candidate)
+    assert (process.returncode, published) == (0, b"")
 
 
-async def test_a_problem_that_is_none_kills_it_and_no_more(solver: Solver) -> None:
+async def test_a_malformed_instance_kills_the_process_and_no_more(solver: Solver) -> None:
     bad = replace(instance(), full_nodes="many")  # type: ignore[arg-type]
     with pytest.raises(SolverDied):
         await solver.solve(bad, WORK, PATIENCE_S)

@@ -16,7 +16,7 @@ from tests.services.placement.core.lane import TRACE, Lane, job, kinds, lane
 
 def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> list[Event]:
     fault_id = fault or f"j/1/0/{node}"
-    found = FaultSuspected(
+    result = FaultSuspected(
         fault_id=fault_id,
         job_id="j",
         node_id=node,
@@ -27,18 +27,18 @@ def suspect(pool: Lane, node: str, slowdown: float = 2.0, fault: str = "") -> li
         score=9,
         reports=3,
     )
-    return pool.feed(pool.an("failslow", found))
+    return pool.feed(pool.an("failslow", result))
 
 
 def clear(pool: Lane, node: str, reason: str, fault: str = "") -> list[Event]:
     fault_id = fault or f"j/1/0/{node}"
-    found = FaultCleared(fault_id=fault_id, job_id="j", node_id=node, reason=reason)
-    return pool.feed(pool.an("failslow", found))
+    result = FaultCleared(fault_id=fault_id, job_id="j", node_id=node, reason=reason)
+    return pool.feed(pool.an("failslow", result))
 
 
 def dismiss(pool: Lane, node: str, false_alarm: bool) -> list[Event]:
-    found = FaultDismissed(fault_id=f"j/1/0/{node}", node_id=node, false_alarm=false_alarm)
-    return pool.feed(pool.an("failslow", found))
+    result = FaultDismissed(fault_id=f"j/1/0/{node}", node_id=node, false_alarm=false_alarm)
+    return pool.feed(pool.an("failslow", result))
 
 
 def test_a_suspicion_is_restated_with_the_health_of_its_node() -> None:
@@ -108,9 +108,9 @@ def test_a_dismissed_suspicion_is_none(false_alarm: bool) -> None:
 def test_the_end_of_the_job_that_suffered_proves_nothing_for_an_hour() -> None:
     pool = lane("n1", time_scale=60.0)
     suspect(pool, "n1")
-    (said,) = clear(pool, "n1", "job_ended")
-    assert isinstance(said, NodeHealthNoted)
-    assert said.until == pool.now + MEMORY_S * 1000 / 60
+    (events,) = clear(pool, "n1", "job_ended")
+    assert isinstance(events, NodeHealthNoted)
+    assert events.until == pool.now + MEMORY_S * 1000 / 60
     assert pool.state.board.health("n1") == 0.5
     assert kinds(pool.wake()) == ["NodeHealthNoted"]
     assert pool.state.board.health("n1") == 1
@@ -144,7 +144,7 @@ def test_a_snapshot_and_a_replay_know_it_too() -> None:
     assert again == pool.state == pickle.loads(pickle.dumps(pool.state))
 
 
-def test_the_rack_is_the_label_or_else_what_the_executor_said() -> None:
+def test_the_rack_is_the_label_or_else_what_the_agent_reported() -> None:
     pool = lane()
     pool.node("n1", rack="r1")
     pool.node("n2", rack="r1", labels={"rack": "r2"})

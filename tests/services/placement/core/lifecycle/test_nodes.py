@@ -56,19 +56,19 @@ def test_nothing_starts_on_a_lost_node() -> None:
 
 def test_silence_of_another_incarnation_is_old_news() -> None:
     pool = lane("n1")
-    (told,) = [pool.silent("n1")]
+    (published,) = [pool.silent("n1")]
     pool.node("n1", incarnation="i2")
     before = len(pool.facts)
     pool.report(left("n1", "i1"))
-    assert kinds(told) == ["NodeLost"] and len(pool.facts) == before
+    assert kinds(published) == ["NodeLost"] and len(pool.facts) == before
 
 
 def test_a_new_incarnation_frees_what_the_old_one_held_at_once() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("a", 2))
     (old,) = pool.ids_of("a")
-    said = pool.report(registered("n1", 2, incarnation="i2"), exited(old, "a"))
-    assert kinds(said) == [
+    events = pool.report(registered("n1", 2, incarnation="i2"), exited(old, "a"))
+    assert kinds(events) == [
         "NodeLost",
         "JobPreempted",
         "AllocationReleased",
@@ -76,7 +76,7 @@ def test_a_new_incarnation_frees_what_the_old_one_held_at_once() -> None:
         "NodeJoined",
         "JobPlaced",
     ]
-    assert said[0].reason == "replaced"  # type: ignore[attr-defined]
+    assert events[0].reason == "replaced"  # type: ignore[attr-defined]
 
 
 def test_a_node_that_comes_back_after_it_was_lost_is_used_again() -> None:
@@ -84,8 +84,8 @@ def test_a_node_that_comes_back_after_it_was_lost_is_used_again() -> None:
     pool.run(job("a", 2))
     pool.silent("n1")
     assert pool.report(registered("n1", 2)) == [], "its old incarnation is gone for good"
-    said = pool.report(registered("n1", 2, incarnation="i2"))
-    assert kinds(said) == ["AllocationReleased", "JobRequeued", "NodeJoined", "JobPlaced"]
+    events = pool.report(registered("n1", 2, incarnation="i2"))
+    assert kinds(events) == ["AllocationReleased", "JobRequeued", "NodeJoined", "JobPlaced"]
 
 
 def test_a_leaving_node_is_lost_at_once() -> None:
@@ -105,8 +105,8 @@ def test_many_leases_of_a_lost_node_are_released_in_bounded_steps() -> None:
 
 
 def operate(pool: Lane, message: CordonNode | DrainNode | UncordonNode, id: str = "") -> list[str]:
-    said = pool.command(message, id)
-    return kinds(said)
+    events = pool.command(message, id)
+    return kinds(events)
 
 
 def test_nothing_new_starts_on_a_cordoned_node_and_what_runs_goes_on() -> None:
@@ -123,8 +123,8 @@ def test_nothing_new_starts_on_a_cordoned_node_and_what_runs_goes_on() -> None:
 def test_a_drained_node_sends_its_jobs_away_whatever_their_guarantee() -> None:
     pool = lane("n1")
     pool.run(job("a", guaranteed_s=1e6, preemptible=False))
-    said = operate(pool, DrainNode(node_id="n1"))
-    assert said == ["NodeCordoned", "JobPreempted", "CommandAccepted"]
+    events = operate(pool, DrainNode(node_id="n1"))
+    assert events == ["NodeCordoned", "JobPreempted", "CommandAccepted"]
     pool.node("n2")
     pool.stopped("a", after_ms=100)
     assert pool.nodes_of("a") == ("n2",)
@@ -133,13 +133,13 @@ def test_a_drained_node_sends_its_jobs_away_whatever_their_guarantee() -> None:
 def test_a_cordon_outlives_the_executor_of_the_node() -> None:
     pool = lane("n1")
     operate(pool, CordonNode(node_id="n1"))
-    said = kinds(pool.node("n1", incarnation="i2"))
-    assert said == ["NodeLost", "NodeJoined", "NodeCordoned"]
+    events = kinds(pool.node("n1", incarnation="i2"))
+    assert events == ["NodeLost", "NodeJoined", "NodeCordoned"]
     pool.submit(job("a"))
     assert pool.job("a").phase == "waiting"
 
 
-def test_a_command_is_answered_once_and_a_wish_already_granted_says_so() -> None:
+def test_a_command_is_answered_once_and_a_node_as_asked_for_is_a_duplicate() -> None:
     pool = lane("n1")
     assert operate(pool, CordonNode(node_id="n1"), "c1") == ["NodeCordoned", "CommandAccepted"]
     assert operate(pool, CordonNode(node_id="n1"), "c1") == []

@@ -29,25 +29,25 @@ def test_a_job_on_a_drained_node_goes_on_where_there_is_room() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 4, checkpoint_interval_s=10))
     pool.feed(after_ms=25_000)
-    (said,) = moved(drain(pool, "n1"))
-    assert (said.reason, said.from_nodes, said.to_nodes) == ("drain", ("n1",), ("n2",))
-    assert said.lost_work_s == 5
-    assert [a.gpus for a in said.target] == [(0, 1, 2, 3)]
+    (decided,) = moved(drain(pool, "n1"))
+    assert (decided.reason, decided.from_nodes, decided.to_nodes) == ("drain", ("n1",), ("n2",))
+    assert decided.lost_work_s == 5
+    assert [a.gpus for a in decided.target] == [(0, 1, 2, 3)]
     assert pool.job("a").phase == "stopping"
-    said_then = pool.stopped("a")
-    assert kinds(said_then) == ["AllocationReleased", "JobRequeued", "JobPlaced"]
-    requeued, placed = said_then[1:]
+    events_then = pool.stopped("a")
+    assert kinds(events_then) == ["AllocationReleased", "JobRequeued", "JobPlaced"]
+    requeued, placed = events_then[1:]
     assert isinstance(requeued, JobRequeued) and requeued.reason == "migrated"
     assert isinstance(placed, JobPlaced) and placed.policy == "kept"
-    assert placed.attempt == 2 and placed.allocations == said.target
+    assert placed.attempt == 2 and placed.allocations == decided.target
     assert not pool.state.migrations
 
 
 def test_only_the_workers_on_the_drained_node_go_elsewhere() -> None:
     pool = lane("n1", "n2", "n3")
     pool.run(job("a", 8, workers=2))
-    (said,) = moved(drain(pool, "n1"))
-    assert [a.node_id for a in said.target] == ["n3", "n2"]
+    (decided,) = moved(drain(pool, "n1"))
+    assert [a.node_id for a in decided.target] == ["n3", "n2"]
     pool.stopped("a", after_ms=100)
     assert pool.nodes_of("a") == ("n3", "n2")
 
@@ -70,12 +70,12 @@ def test_of_several_the_highest_class_has_the_room() -> None:
     assert pool.nodes_of("block") == ("n2",)
     pool.exited("x")
     pool.run(job("top", 4, priority_class="high"))
-    said = drain(pool, "n1")
-    assert [e.job_id for e in moved(said)] == ["top"]
-    assert [e.job_id for e in said if isinstance(e, JobPreempted)] == ["low"]
+    decided = drain(pool, "n1")
+    assert [e.job_id for e in moved(decided)] == ["top"]
+    assert [e.job_id for e in decided if isinstance(e, JobPreempted)] == ["low"]
 
 
-def test_what_is_kept_is_nobody_elses_until_it_is_taken() -> None:
+def test_a_reserved_target_is_not_given_to_another_job() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 4))
     drain(pool, "n1")
@@ -128,7 +128,7 @@ def test_what_is_kept_stays_so_until_the_round_that_follows_its_requeue() -> Non
     assert pool.nodes_of("a") == ("n3",)
 
 
-def test_a_cancel_on_the_way_ends_it_and_frees_what_was_kept() -> None:
+def test_a_cancel_on_the_way_ends_it_and_frees_its_target() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 8))
     drain(pool, "n1")
@@ -170,7 +170,7 @@ def test_room_that_a_claim_waits_for_is_left_alone() -> None:
     assert only(JobPreempted, drain(pool, "n3"))
 
 
-def test_a_replay_and_a_snapshot_know_what_is_kept() -> None:
+def test_a_replay_and_a_snapshot_hold_the_targets() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 0.5, workers=3))
     drain(pool, "n1")
@@ -179,9 +179,6 @@ def test_a_replay_and_a_snapshot_know_what_is_kept() -> None:
         pool.decider.evolve(again, fact)
     assert again == pool.state == pickle.loads(pickle.dumps(pool.state))
     assert again.migrations
-
-
-# ---- what a planner may propose --------------------------------------------------------------
 
 
 def slot(node: str, *gpus: int) -> Slot:
@@ -203,10 +200,10 @@ def judged(pool: Lane, plan: Plan) -> list[str]:
 @pytest.fixture
 def pool() -> Lane:
     """a on n1 (0, 1), b on n1 (2, 3), n2 empty; both have run for a while."""
-    found = lane("n1", "n2", gpus=4, min_residency_s=60.0)
-    found.run(job("a", 2), job("b", 2))
-    found.feed(after_ms=61_000)
-    return found
+    result = lane("n1", "n2", gpus=4, min_residency_s=60.0)
+    result.run(job("a", 2), job("b", 2))
+    result.feed(after_ms=61_000)
+    return result
 
 
 def test_a_move_to_free_gpus_is_allowed(pool: Lane) -> None:
@@ -239,7 +236,7 @@ def test_two_do_not_get_the_same_gpus_nor_those_that_the_other_gives_up(pool: La
     assert judged(pool, swap) == ["a"]
 
 
-def test_nobody_moves_twice_or_while_the_plan_stops_it(pool: Lane) -> None:
+def test_no_job_migrates_twice_or_while_the_plan_stops_it(pool: Lane) -> None:
     plan = proposal(pool, ("a", [slot("n2", 0, 1)]), ("a", [slot("n2", 2, 3)]))
     assert judged(pool, plan) == ["a"]
     plan.evictions.append(Eviction(pool.job("a"), pool.job("b"), 0.0))

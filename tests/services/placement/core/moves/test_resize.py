@@ -30,13 +30,13 @@ def resized(events: list[Event]) -> list[JobResized]:
 
 def pass_time(pool: Lane, seconds: float) -> list[Event]:
     """As the shell does: every due wake is served, and none leads to nothing."""
-    end, said = pool.now + round(seconds * 1000), list[Event]()
+    end, decided = pool.now + round(seconds * 1000), list[Event]()
     while (due := pool.decider.next_wake(pool.state)) is not None and due <= end:
         now = pool.wake()
         assert now, "a wake without effect would come for ever"
-        said += now
+        decided += now
     pool.now = end
-    return said
+    return decided
 
 
 @pytest.fixture
@@ -49,17 +49,17 @@ def squeezed() -> Lane:
     return pool
 
 
-def test_a_job_grows_into_what_nobody_waits_for(squeezed: Lane) -> None:
+def test_a_job_grows_into_gpus_that_no_job_waits_for(squeezed: Lane) -> None:
     pool = squeezed
     pass_time(pool, 61)
-    (said,) = resized(pool.exited("x") + pass_time(pool, 1))
-    assert (said.reason, said.from_workers, said.to_workers) == ("grow", 2, 8)
-    assert said.lost_work_s == pytest.approx(1.1, abs=0.2)
+    (decided,) = resized(pool.exited("x") + pass_time(pool, 1))
+    assert (decided.reason, decided.from_workers, decided.to_workers) == ("grow", 2, 8)
+    assert decided.lost_work_s == pytest.approx(1.1, abs=0.2)
     events = pool.stopped("e")
     requeued = only(JobRequeued, events)[0]
     assert isinstance(requeued, JobRequeued) and requeued.reason == "resized"
     placed = only(JobPlaced, events)[0]
-    assert isinstance(placed, JobPlaced) and placed.allocations == said.target
+    assert isinstance(placed, JobPlaced) and placed.allocations == decided.target
     assert pool.job("e").gpus == 8
 
 
@@ -151,13 +151,10 @@ def test_a_few_grow_per_round_and_the_others_in_the_next() -> None:
         pool.exited(f"x{2 * n}")
         pool.run(elastic(f"e{n}", 1, 2, walltime_s=10_000))
     pool.exited(*(f"x{2 * n + 1}" for n in range(6)))
-    said = pass_time(pool, 1)
-    assert len(resized(said)) == 6
-    first = said[: kinds(said).index("RoundEnded")]
+    decided = pass_time(pool, 1)
+    assert len(resized(decided)) == 6
+    first = decided[: kinds(decided).index("RoundEnded")]
     assert len(resized(first)) == RESIZES_PER_ROUND
-
-
-# ---- shrink ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -172,28 +169,28 @@ def full() -> Lane:
 
 def test_a_job_shrinks_as_little_as_lets_the_next_in_line_start(full: Lane) -> None:
     pool = full
-    (said,) = resized(pool.submit(job("a", 3)))
-    assert (said.reason, said.from_workers, said.to_workers) == ("shrink", 8, 5)
-    assert said.by_job_id == "a"
+    (decided,) = resized(pool.submit(job("a", 3)))
+    assert (decided.reason, decided.from_workers, decided.to_workers) == ("shrink", 8, 5)
+    assert decided.by_job_id == "a"
     events = pool.stopped("e", after_ms=100)
     assert [e.job_id for e in events if isinstance(e, JobPlaced)] == ["e", "a"]
     assert len(pool.job("e").allocations) == 5
     assert not pool.state.migrations and pool.job("a").phase == "placed"
 
 
-def test_nobody_is_preempted_where_shrinking_is_enough(full: Lane) -> None:
-    said = full.submit(job("a", 3, priority_class="system"))
-    assert resized(said) and not only(JobPreempted, said)
+def test_no_job_is_preempted_where_shrinking_is_enough(full: Lane) -> None:
+    decided = full.submit(job("a", 3, priority_class="system"))
+    assert resized(decided) and not only(JobPreempted, decided)
 
 
 def test_one_that_shrinking_does_not_help_preempts_as_ever(full: Lane) -> None:
-    said = full.submit(job("a", 8, priority_class="high"))
-    assert not resized(said) and only(JobPreempted, said)
+    decided = full.submit(job("a", 8, priority_class="high"))
+    assert not resized(decided) and only(JobPreempted, decided)
 
 
 def test_one_of_a_lower_class_waits(full: Lane) -> None:
-    said = full.submit(job("a", 3, priority_class="low"))
-    assert not resized(said) and only(JobHeld, said)
+    decided = full.submit(job("a", 3, priority_class="low"))
+    assert not resized(decided) and only(JobHeld, decided)
 
 
 def test_one_on_spot_waits(full: Lane) -> None:
@@ -217,13 +214,13 @@ def test_as_few_jobs_as_possible_shrink_the_lowest_class_first() -> None:
     pool.run(elastic("low", 1, 4, priority_class="low"))
     pool.run(elastic("mid", 1, 4))
     pool.feed(after_ms=1000)
-    (said,) = resized(pool.submit(job("a", 2)))
-    assert (said.job_id, said.to_workers) == ("low", 2)
+    (decided,) = resized(pool.submit(job("a", 2)))
+    assert (decided.job_id, decided.to_workers) == ("low", 2)
     pool.stopped("low", after_ms=100)
     pool.ready("low", "a")
     pass_time(pool, 30)
-    said_next = resized(pool.submit(job("b", 1, workers=3)) + pass_time(pool, 1))
-    assert [(e.job_id, e.to_workers) for e in said_next] == [("mid", 2), ("low", 1)]
+    events_next = resized(pool.submit(job("b", 1, workers=3)) + pass_time(pool, 1))
+    assert [(e.job_id, e.to_workers) for e in events_next] == [("mid", 2), ("low", 1)]
 
 
 def test_a_young_one_does_not_shrink() -> None:
@@ -245,8 +242,8 @@ def test_what_shrank_grows_again_when_the_line_is_empty(full: Lane) -> None:
     pool.stopped("e", after_ms=100)
     pool.ready("e", "a")
     pool.exited("a")
-    said = pass_time(pool, 1000)
-    assert [e.reason for e in resized(said)] == ["grow"]
+    decided = pass_time(pool, 1000)
+    assert [e.reason for e in resized(decided)] == ["grow"]
     pool.stopped("e", after_ms=100)
     pool.ready("e")
     assert len(pool.job("e").allocations) == 8

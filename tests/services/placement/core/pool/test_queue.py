@@ -31,7 +31,7 @@ MODES = ("strict", "skip", "easy")
 
 
 def in_order(view: View) -> list[Job]:
-    """Who has claims; class; who waited too long; score; submission; id."""
+    """Return the jobs by reservation, class, overdue wait, score, submission, id."""
 
     def key(each: Job) -> tuple[bool, int, bool, float, int, str]:
         name = each.job_id
@@ -43,7 +43,7 @@ def in_order(view: View) -> list[Job]:
     return sorted(view.waiting.values(), key=key)
 
 
-class PlainWalk(QueueScan):
+class PlainScan(QueueScan):
     """The whole line, sorted anew; nobody is ever left out."""
 
     def __init__(self, view: View) -> None:
@@ -61,11 +61,11 @@ class PlainWalk(QueueScan):
 
 
 class PlainRound(RoundPlanner):
-    """Asks every job in line, one by one."""
+    """Asks every job in the queue, one by one."""
 
     def __init__(self, view: View, draft: Draft) -> None:
         super().__init__(view, GREEDY, draft)
-        self.scan = PlainWalk(view)
+        self.scan = PlainScan(view)
 
     def is_last_of_its_class(self, *_: object) -> bool:
         return True
@@ -145,7 +145,7 @@ def carry_on(pool: Lane, each: Job, chance: Random) -> None:
 @pytest.mark.parametrize("preemption", ["class", "ranked"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(12))
-def test_the_plan_is_that_of_a_plain_walk(mode: str, preemption: str, seed: int) -> None:
+def test_the_plan_is_that_of_a_plain_scan(mode: str, preemption: str, seed: int) -> None:
     chance = Random(f"{mode} {preemption} {seed}")
     pool = busy_pool(chance, mode, preemption)
     if seed % 2:
@@ -153,10 +153,10 @@ def test_the_plan_is_that_of_a_plain_walk(mode: str, preemption: str, seed: int)
     moments = [pool.now, pool.now + 1000, pool.now + 9_000, pool.now + 40_000]
     for now in moments:
         view = view_of(pool.state, now)
-        found, open_round = plan(view), plainly(view)
-        assert found.assignments == open_round.assignments
-        assert found.evictions == open_round.evictions
-        assert (found.unfinished, found.again_at) == (open_round.unfinished, open_round.again_at)
+        result, open_round = plan(view), plainly(view)
+        assert result.assignments == open_round.assignments
+        assert result.evictions == open_round.evictions
+        assert (result.unfinished, result.again_at) == (open_round.unfinished, open_round.again_at)
         assert list(rank(view)) == in_order(view)
 
 

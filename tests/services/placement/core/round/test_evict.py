@@ -1,4 +1,4 @@
-"""Who makes room for whom, and who does not."""
+"""Preemption by class: the choice of victims, and the jobs that have none."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 def victims(pool: Lane, *, high: dict[str, object] | None = None, gpus: float = 1) -> list[str]:
     request = {"priority_class": "high", **(high or {})}
-    said = pool.submit(job("high", gpus, **request), after_ms=100)
-    return sorted(event.subject for event in only(JobPreempted, said))
+    events = pool.submit(job("high", gpus, **request), after_ms=100)
+    return sorted(event.subject for event in only(JobPreempted, events))
 
 
 def test_a_higher_class_takes_the_gpus_when_they_are_reported_free() -> None:
@@ -36,7 +36,7 @@ def test_a_higher_class_takes_the_gpus_when_they_are_reported_free() -> None:
         {"guaranteed_s": 60.0},
     ],
 )
-def test_nobody_yields_who_need_not(victim: dict[str, object]) -> None:
+def test_no_job_is_evicted_without_need(victim: dict[str, object]) -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", **victim))
     assert victims(pool) == []
@@ -51,11 +51,11 @@ def test_a_guarantee_ends_in_cluster_seconds_and_the_round_comes_back_for_it() -
     assert "JobPreempted" in kinds(pool.wake())
 
 
-def test_spot_jobs_yield_to_any_other_job_and_make_nobody_stop() -> None:
+def test_spot_jobs_yield_to_any_other_job_and_stop_none() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", spot=True, priority_class="high", preemptible=False))
-    said = pool.submit(job("b", priority_class="low"))
-    assert [event.reason for event in only(JobPreempted, said)] == ["spot_reclaimed"]  # type: ignore[attr-defined]
+    events = pool.submit(job("b", priority_class="low"))
+    assert [event.reason for event in only(JobPreempted, events)] == ["spot_reclaimed"]  # type: ignore[attr-defined]
     pool.stopped("a", after_ms=100)
     pool.ready("b")
     assert victims(pool, high={"spot": True, "priority_class": "system"}) == []
@@ -78,8 +78,8 @@ def test_work_since_the_last_checkpoint_counts_as_lost() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("checkpoints", checkpoint_interval_s=9.0), after_ms=1)
     pool.run(job("newer"), after_ms=5000)
-    said = pool.submit(job("high", priority_class="high"), after_ms=4500)
-    (preempted,) = only(JobPreempted, said)
+    events = pool.submit(job("high", priority_class="high"), after_ms=4500)
+    (preempted,) = only(JobPreempted, events)
     assert isinstance(preempted, JobPreempted)
     assert (preempted.job_id, preempted.lost_work_s) == ("checkpoints", 0.5)
 
@@ -91,7 +91,7 @@ def test_no_more_victims_than_needed_and_those_of_one_node() -> None:
     assert len({pool.nodes_of(name) for name in pool.state.reservations["high"]}) == 1
 
 
-def test_nobody_is_stopped_when_it_would_not_help() -> None:
+def test_no_job_is_stopped_when_it_would_not_help() -> None:
     pool = lane("n1", gpus=4)
     pool.run(job("a"), job("fixed", 3, preemptible=False))
     assert victims(pool, gpus=4) == []
@@ -108,8 +108,8 @@ def test_free_gpus_are_used_before_anybody_is_stopped() -> None:
 def test_a_gang_may_take_free_gpus_and_those_of_victims_together() -> None:
     pool = lane("n1", "n2", gpus=4)
     pool.run(job("a", 4))
-    said = pool.submit(job("high", 4, workers=2, priority_class="high"))
-    assert len(only(JobPreempted, said)) == 1
+    events = pool.submit(job("high", 4, workers=2, priority_class="high"))
+    assert len(only(JobPreempted, events)) == 1
     pool.submit(job("thief"), job("thief2", priority_class="high"), after_ms=100)
     assert pool.job("thief").hold_reason == "behind_reservation"
     assert pool.job("thief2").phase == "waiting", "same class, but the room is already promised"
@@ -127,8 +127,8 @@ def test_no_one_else_is_stopped_while_the_first_victim_is_still_stopping() -> No
 def test_two_jobs_of_a_round_do_not_count_on_the_same_victim() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("a"), job("b"))
-    said = pool.submit(job("h1", priority_class="high"), job("h2", priority_class="high"))
-    assert sorted(event.by_job_id for event in only(JobPreempted, said)) == ["h1", "h2"]  # type: ignore[attr-defined]
+    events = pool.submit(job("h1", priority_class="high"), job("h2", priority_class="high"))
+    assert sorted(event.by_job_id for event in only(JobPreempted, events)) == ["h1", "h2"]  # type: ignore[attr-defined]
 
 
 def test_a_claim_ends_with_the_job_that_made_it() -> None:

@@ -167,19 +167,19 @@ def test_a_rank_may_come_before_its_job() -> None:
     pool.run(job("x"))
     pool.rank("b", "a")
     pool.submit(job("a", at=1), job("b", at=2))
-    said = pool.exited("x", after_ms=100)
-    placed = next(event for event in said if isinstance(event, JobPlaced))
+    events = pool.exited("x", after_ms=100)
+    placed = next(event for event in events if isinstance(event, JobPlaced))
     assert (placed.job_id, placed.score, placed.policy) == ("b", 0.0, "fair_share+best_fit")
     assert placed.terms["rank_age_s"] == 0.1
 
 
-def test_a_rank_older_than_ten_seconds_is_ignored_and_said_so() -> None:
+def test_a_rank_older_than_ten_seconds_is_ignored_and_the_terms_say_so() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("x"))
     pool.rank("b", "a")
     pool.submit(job("a", at=1), job("b", at=2))
-    said = pool.exited("x", after_ms=10_000)
-    placed = next(event for event in said if isinstance(event, JobPlaced))
+    events = pool.exited("x", after_ms=10_000)
+    placed = next(event for event in events if isinstance(event, JobPlaced))
     assert (placed.job_id, placed.score, placed.policy) == ("a", None, "class_submit+best_fit")
     assert placed.terms["rank_stale"] == 1
 

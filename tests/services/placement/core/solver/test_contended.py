@@ -34,27 +34,27 @@ def contended(*nodes: str, gpus: int = 8, **settings: object) -> Lane:
 
 
 def ready(made: Lane) -> PlanReady:
-    found = solve_now(made.state, WORK)
-    assert found is not None
-    return found
+    result = solve_now(made.state, WORK)
+    assert result is not None
+    return result
 
 
 def reply(made: Lane, message: PlanReady | None = None) -> list[object]:
     return list(made.feed(made.an("local", message or ready(made))))
 
 
-def placed(said: list[object]) -> dict[str, JobPlaced]:
-    return {event.job_id: event for event in said if isinstance(event, JobPlaced)}
+def placed(events: list[object]) -> dict[str, JobPlaced]:
+    return {event.job_id: event for event in events if isinstance(event, JobPlaced)}
 
 
 def test_where_everybody_fits_greedy_decides() -> None:
     made = contended("n1")
-    said = made.submit(job("a"), job("b"))
-    assert [event.solver for event in placed(list(said)).values()] == ["", ""]
+    events = made.submit(job("a"), job("b"))
+    assert [event.solver for event in placed(list(events)).values()] == ["", ""]
     assert open_round(made.state) is None
 
 
-def test_where_nobody_fits_there_is_nothing_to_ask() -> None:
+def test_where_no_job_fits_no_round_is_opened() -> None:
     made = contended("n1")
     made.run(job("a", gpus=8))
     assert kinds(made.submit(job("b"), job("c")))[-2:] == ["JobHeld", "RoundEnded"]
@@ -62,11 +62,11 @@ def test_where_nobody_fits_there_is_nothing_to_ask() -> None:
 
 def test_a_contended_round_waits_for_its_answer_and_starts_nothing() -> None:
     made = contended("n1")
-    said = made.submit(job("a", gpus=6), job("b", gpus=4))
-    assert kinds(said)[-1] == "RoundOpened"
+    events = made.submit(job("a", gpus=6), job("b", gpus=4))
+    assert kinds(events)[-1] == "RoundOpened"
     assert kinds(made.submit(job("c", gpus=1), after_ms=50)) == ["JobEnqueued"]
-    said = reply(made)
-    starts = placed(said)
+    events = reply(made)
+    starts = placed(events)
     assert set(starts) == {"a", "c"}
     assert starts["a"].solver == "kept_greedy" and starts["a"].policy.endswith("+cpsat")
     assert only(RoundEnded, made.feed()) == [] and open_round(made.state) is None
@@ -125,16 +125,16 @@ def test_jobs_of_an_open_plan_start_once() -> None:
     made.submit(job("a", gpus=6), job("b", gpus=6), job("c", gpus=6))
     message = ready(made)
     made.submit(job("d", gpus=1), after_ms=200)
-    said = [*reply(made, message), *reply(made, message)]
-    started = [event.job_id for event in said if isinstance(event, JobPlaced)]
+    events = [*reply(made, message), *reply(made, message)]
+    started = [event.job_id for event in events if isinstance(event, JobPlaced)]
     assert sorted(started) == ["a", "b", "d"]
 
 
 def test_a_strict_queue_and_a_reservation_are_greedys() -> None:
     for settings in ({"queue_mode": "strict"}, {"reserve_after_s": 0.0}):
         made = contended("n1", **settings)
-        said = made.submit(job("a", gpus=6), job("b", gpus=4))
-        assert only(RoundOpened, said) == [], settings
+        events = made.submit(job("a", gpus=6), job("b", gpus=4))
+        assert only(RoundOpened, events) == [], settings
 
 
 def test_a_claim_is_served_by_the_victims_that_lose_least() -> None:
@@ -143,8 +143,8 @@ def test_a_claim_is_served_by_the_victims_that_lose_least() -> None:
     made.run(job("old", gpus=2, priority_class="low"))
     made.run(job("young", gpus=2, priority_class="low"), after_ms=3_600_000)
     assert only(RoundOpened, made.submit(job("boss", gpus=2, priority_class="high"), after_ms=100))
-    said = reply(made)
-    stops = [event for event in said if isinstance(event, JobPreempted)]
+    events = reply(made)
+    stops = [event for event in events if isinstance(event, JobPreempted)]
     assert [(stop.job_id, stop.by_job_id) for stop in stops] == [("young", "boss")]
     made.stopped("young")
     assert made.job("boss").phase == "waiting"

@@ -38,11 +38,11 @@ def taken(made: Lane) -> Instance:
 
 
 def solved(instance: Instance) -> Solution:
-    found = solve(instance, LIMIT)
-    assert find_violations(instance, found.plan) == []
-    assert found.objective == score(instance, found.plan).total >= found.greedy
-    assert found.objective <= found.bound
-    return found
+    result = solve(instance, LIMIT)
+    assert find_violations(instance, result.plan) == []
+    assert result.objective == score(instance, result.plan).total >= result.greedy
+    assert result.objective <= result.bound
+    return result
 
 
 def ways(instance: Instance, request: GangRequest, index: int) -> Iterator[Start]:
@@ -101,7 +101,7 @@ def optimum(instance: Instance) -> int:
 
 @st.composite
 def small_instances(draw: st.DrawFn) -> Instance:
-    """Two or three nodes, partly used, and a few jobs in line."""
+    """Two or three nodes, partly used, and a few jobs in the queue."""
     made = Lane()
     made.pool()
     for number in range(draw(st.integers(2, 3))):
@@ -135,8 +135,8 @@ def small_instances(draw: st.DrawFn) -> Instance:
 @settings(max_examples=60, deadline=None)
 @given(small_instances())
 def test_a_proven_optimum_is_the_best_of_all_plans(instance: Instance) -> None:
-    found = solved(instance)
-    assert found.exact and found.bound == found.objective == optimum(instance)
+    result = solved(instance)
+    assert result.exact and result.bound == result.objective == optimum(instance)
 
 
 def pool(*nodes: dict[str, object], **settings: object) -> Lane:
@@ -155,10 +155,10 @@ def candidate(made: Lane, *jobs: JobAdmitted) -> Instance:
     return instance_for_round(made.state)
 
 
-def nodes_to_empty(found: Solution, instance: Instance) -> dict[str, list[str]]:
+def nodes_to_empty(result: Solution, instance: Instance) -> dict[str, list[str]]:
     return {
         instance.requests[start.request].job_id: [each.node_id for each in start.slots]
-        for start in found.plan.starts
+        for start in result.plan.starts
     }
 
 
@@ -174,13 +174,13 @@ def test_whole_gpus_are_packed_so_that_more_starts() -> None:
     made = pool({"name": "n3", "gpus": 3}, {"name": "n4", "gpus": 4})
     instance = candidate(made, job("a", gpus=2), job("b", gpus=2), job("c", gpus=3))
     assert set(greedy_homes(instance)) == {"a", "b"}
-    found = solved(instance)
-    assert nodes_to_empty(found, instance) == {"a": ["n4"], "b": ["n4"], "c": ["n3"]}
-    assert found.status == "optimal" and found.bound == found.objective
+    result = solved(instance)
+    assert nodes_to_empty(result, instance) == {"a": ["n4"], "b": ["n4"], "c": ["n3"]}
+    assert result.status == "optimal" and result.bound == result.objective
 
 
 def test_a_gang_is_started_whole_or_not_at_all() -> None:
-    """The second in line leaves no room for the gang; of the gang no part may start."""
+    """The second in the queue leaves no room for the gang; of the gang no part may start."""
     made = pool({"name": "n1", "gpus": 4}, {"name": "n2", "gpus": 4})
     instance = candidate(made, job("a", gpus=1), job("gang", gpus=4, workers=2))
     assert set(nodes_to_empty(solved(instance), instance)) == {"a"}
@@ -201,7 +201,7 @@ def test_shares_fill_gpus_that_are_in_use() -> None:
 
 
 def test_cores_bind() -> None:
-    """The first in line may not take the node whose cores the second needs."""
+    """The first in the queue may not take the node whose cores the second needs."""
     slim = {"name": "a-slim", "gpus": 2, "cpus": 2.0}
     made = pool(slim, {"name": "b-wide", "gpus": 1, "cpus": 64.0})
     instance = candidate(made, job("light", gpus=1, cpus=1), job("heavy", gpus=1, cpus=32))
@@ -251,10 +251,10 @@ def test_room_is_left_for_the_next_job() -> None:
     made = pool({"name": "a", "gpus": 4}, {"name": "b", "gpus": 5})
     made.submit(job("x", gpus=1), job("next", gpus=4, workers=3))
     instance = instance_for_round(made.state)
-    found = solved(instance)
+    result = solved(instance)
     assert greedy_homes(instance) == {"x": ["a"]}
-    assert nodes_to_empty(found, instance) == {"x": ["b"]}
-    assert instance.next_worker.gpus == 4 and found.terms["room"] == 100
+    assert nodes_to_empty(result, instance) == {"x": ["b"]}
+    assert instance.next_worker.gpus == 4 and result.terms["room"] == 100
 
 
 def test_the_first_in_line_is_never_passed_over() -> None:
@@ -282,12 +282,12 @@ def preempting(lost_s: float) -> Instance:
 
 def test_lost_work_chooses_the_victim() -> None:
     instance = preempting(7200.0)
-    found = solved(instance)
-    stopped = [instance.victims[victim].job_id for victim in found.plan.stops]
+    result = solved(instance)
+    stopped = [instance.victims[victim].job_id for victim in result.plan.stops]
     assert stopped == ["young"] and [
-        reservation.request for reservation in found.plan.reservations
+        reservation.request for reservation in result.plan.reservations
     ] == [0]
-    assert found.terms["lost_work"] < 0
+    assert result.terms["lost_work"] < 0
 
 
 def test_a_victim_that_fits_elsewhere_moves() -> None:
@@ -297,12 +297,12 @@ def test_a_victim_that_fits_elsewhere_moves() -> None:
     made.node("b", 1)
     made.submit(job("boss", gpus=2, priority_class="high"), after_ms=400_000)
     instance = instance_for_round(made.state)
-    found = solved(instance)
-    (migration,) = found.plan.migrations
-    assert found.plan.stops == (migration.victim,) and [
+    result = solved(instance)
+    (migration,) = result.plan.migrations
+    assert result.plan.stops == (migration.victim,) and [
         slot.node_id for slot in migration.slots
     ] == ["b"]
-    assert found.terms["lost_work"] == -instance.victims[0].move_price
+    assert result.terms["lost_work"] == -instance.victims[0].move_price
 
 
 @st.composite
@@ -333,10 +333,10 @@ def crowded(draw: st.DrawFn) -> Instance:
 @given(crowded())
 def test_no_plan_is_below_greedys_or_breaks_a_rule(instance: Instance) -> None:
     assert find_violations(instance, instance.greedy) == []
-    found = solve(instance, 0.3)
-    assert find_violations(instance, found.plan) == []
-    assert found.objective == score(instance, found.plan).total >= found.greedy
-    assert found.greedy == score(instance, instance.greedy).total
+    result = solve(instance, 0.3)
+    assert find_violations(instance, result.plan) == []
+    assert result.objective == score(instance, result.plan).total >= result.greedy
+    assert result.greedy == score(instance, instance.greedy).total
 
 
 BROKEN = {

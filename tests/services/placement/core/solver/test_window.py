@@ -20,7 +20,7 @@ def crowd() -> Lane:
     return made
 
 
-def test_jobs_that_nobody_competes_with_are_fixed_where_greedy_puts_them() -> None:
+def test_jobs_without_rivals_are_fixed_where_greedy_puts_them() -> None:
     made = crowd()
     instance = instance_for_round(made.state)
     fixed = [each.job_id for each in instance.fixed]
@@ -35,8 +35,8 @@ def test_the_answer_starts_the_fixed_ones_too() -> None:
     instance = instance_for_round(made.state)
     assert made.state.open_round is not None
     message = plan_ready(instance, solve(instance, 2.0), made.state.open_round.seq, 0.0)
-    said = made.feed(made.an("local", message))
-    placed = [event for event in said if isinstance(event, JobPlaced)]
+    events = made.feed(made.an("local", message))
+    placed = [event for event in events if isinstance(event, JobPlaced)]
     small = [event for event in placed if event.job_id.startswith("small")]
     assert len(small) == SMALL and {event.policy for event in small} == {"class_submit+cpsat"}
     assert len(placed) - len(small) == 8, "the last GPU of a large job's node holds a small one"

@@ -247,8 +247,8 @@ class PoolMachine(RuleBasedStateMachine):
         )
 
     def pick(self, n: int, *phases: str) -> Job | None:
-        found = [j for j in self.lane.state.jobs.values() if not phases or j.phase in phases]
-        return found[n % len(found)] if found else None
+        result = [j for j in self.lane.state.jobs.values() if not phases or j.phase in phases]
+        return result[n % len(result)] if result else None
 
     @rule()
     def go(self) -> None:
@@ -262,50 +262,50 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(n=st.integers(0, 50), part=st.booleans())
     def get_ready(self, n: int, part: bool) -> None:
-        found = self.pick(n, "placed")
-        if found:
-            ids = self.lane.ids_of(found.job_id)
-            self.lane.report(*(ready(i, found.job_id) for i in (ids[:1] if part else ids)))
+        result = self.pick(n, "placed")
+        if result:
+            ids = self.lane.ids_of(result.job_id)
+            self.lane.report(*(ready(i, result.job_id) for i in (ids[:1] if part else ids)))
 
     @rule(n=st.integers(0, 50), code=st.sampled_from([0, 0, 0, 1]), part=st.booleans())
     def exit(self, n: int, code: int, part: bool) -> None:
-        found = self.pick(n, "running", "stopping", "placed")
-        if found:
-            ids = self.lane.ids_of(found.job_id)[: 1 if part else None]
-            self.old += [(i, found.job_id) for i in ids]
-            self.lane.report(*(exited(i, found.job_id, code) for i in ids))
+        result = self.pick(n, "running", "stopping", "placed")
+        if result:
+            ids = self.lane.ids_of(result.job_id)[: 1 if part else None]
+            self.old += [(i, result.job_id) for i in ids]
+            self.lane.report(*(exited(i, result.job_id, code) for i in ids))
 
     @rule(n=st.integers(0, 200))
     def lose_worker(self, n: int) -> None:
-        found = self.pick(n, "running", "placed") if n < 50 else None
-        if found:
-            self.old += [(i, found.job_id) for i in self.lane.ids_of(found.job_id)]
-            self.lane.stopped(found.job_id)
+        result = self.pick(n, "running", "placed") if n < 50 else None
+        if result:
+            self.old += [(i, result.job_id) for i in self.lane.ids_of(result.job_id)]
+            self.lane.stopped(result.job_id)
 
     @rule(n=st.integers(0, 200))
     def refuse(self, n: int) -> None:
-        found = self.pick(n, "placed") if n < 50 else None
-        if found:
-            self.lane.report(refused(self.lane.ids_of(found.job_id)[0], found.job_id))
+        result = self.pick(n, "placed") if n < 50 else None
+        if result:
+            self.lane.report(refused(self.lane.ids_of(result.job_id)[0], result.job_id))
 
     @rule(n=st.integers(0, 50), code=st.integers(0, 1))
     def repeat(self, n: int, code: int) -> None:
         if self.old:
             i, job_id = self.old[n % len(self.old)]
-            said = self.lane.report(exited(i, job_id, code), stopped(i, job_id), ready(i, job_id))
-            assert not any(isinstance(e, (AllocationReleased, *ENDS)) for e in said)
+            events = self.lane.report(exited(i, job_id, code), stopped(i, job_id), ready(i, job_id))
+            assert not any(isinstance(e, (AllocationReleased, *ENDS)) for e in events)
 
     @rule(n=st.integers(0, 50))
     def cancel(self, n: int) -> None:
-        found = self.pick(n)
-        if found:
-            self.lane.cancel(found.job_id)
+        result = self.pick(n)
+        if result:
+            self.lane.cancel(result.job_id)
 
     @rule(n=st.integers(0, 50), avoid=st.booleans())
     def readmit(self, n: int, avoid: bool) -> None:
-        found = self.pick(n, "parked")
-        if found:
-            self.lane.readmit(found.job_id, found.attempt + 1, *(["n1"] if avoid else []))
+        result = self.pick(n, "parked")
+        if result:
+            self.lane.readmit(result.job_id, result.attempt + 1, *(["n1"] if avoid else []))
 
     @rule(order=st.permutations([f"j{n}" for n in range(1, 8)]))
     def rank(self, order: list[str]) -> None:
@@ -348,8 +348,8 @@ class PoolMachine(RuleBasedStateMachine):
     def operate(self, name: str, what: type[CordonNode]) -> None:
         command = what(node_id=name)
         id = f"c{self.lane.seq}"
-        said = self.lane.command(command, id)
-        assert kinds(said).count("CommandAccepted") + kinds(said).count("CommandRefused") == 1
+        events = self.lane.command(command, id)
+        assert kinds(events).count("CommandAccepted") + kinds(events).count("CommandRefused") == 1
         assert self.lane.command(command, id) == []
 
     @rule(ms=st.sampled_from([1, 50, 100, 1000, 6000, 60_000]))
@@ -497,8 +497,8 @@ def test_a_busy_day_ends_well(mode: str, preemption: str) -> None:
         one_step(day, draw)
         day.every_job_is_somewhere()
         day.counts_are_right()
-    said = Counter(kinds([fact.event for fact in day.lane.facts]))
-    assert said["JobSucceeded"] and said["JobPreempted"] and said["JobAttemptFailed"]
+    events = Counter(kinds([fact.event for fact in day.lane.facts]))
+    assert events["JobSucceeded"] and events["JobPreempted"] and events["JobAttemptFailed"]
     assert (day.ledger.outranked > 0) is (preemption == "ranked")
     day.teardown()
 
@@ -535,7 +535,7 @@ def calm_step(day: PoolMachine, draw: Random) -> None:
 
 STORY = """
 import hashlib
-from tests.services.placement.core.test_machine import story
+from tests.services.placement.core.test_decide import story
 print(hashlib.sha256(repr(story()).encode()).hexdigest())
 """
 

@@ -33,8 +33,8 @@ def begin(pool: Lane, *names_gpus: tuple[str, int], **spec: object) -> None:
         pool.ready(name)
 
 
-def migrations(said: list[Event]) -> list[JobMigrated]:
-    return [event for event in said if isinstance(event, JobMigrated)]
+def migrations(events: list[Event]) -> list[JobMigrated]:
+    return [event for event in events if isinstance(event, JobMigrated)]
 
 
 def candidate(pool: Lane, *jobs: object, after_ms: int = AFTER_MS) -> list[Event]:
@@ -53,8 +53,8 @@ def halves() -> Lane:
 
 def test_the_node_with_the_least_in_use_is_emptied_and_the_job_has_it() -> None:
     pool = halves()
-    said = candidate(pool, job("large", 8))
-    (migration,) = migrations(said)
+    events = candidate(pool, job("large", 8))
+    (migration,) = migrations(events)
     assert (migration.job_id, migration.reason, migration.by_job_id) == ("y", "defragment", "large")
     assert (migration.from_nodes, migration.to_nodes) == (("a",), ("b",))
     assert [a.gpus for a in migration.target] == [(4, 5)]
@@ -71,14 +71,14 @@ def test_what_is_left_is_kept_for_the_job_whoever_comes_meanwhile() -> None:
     candidate(pool, job("large", 8))
     pool.submit(job("late", 2))
     pool.score(late=9.0, large=1.0)
-    said = pool.wake()
-    assert "JobPlaced" not in kinds(said) or pool.nodes_of("late") == ("b",)
+    events = pool.wake()
+    assert "JobPlaced" not in kinds(events) or pool.nodes_of("late") == ("b",)
     pool.stopped("y")
     pool.wake()
     assert pool.nodes_of("large") == ("a",)
 
 
-def test_nobody_moves_before_its_time_nor_without_the_setting() -> None:
+def test_no_job_migrates_before_its_time_nor_without_the_setting() -> None:
     assert not migrations(candidate(halves(), job("large", 8), after_ms=AFTER_MS - 10_000))
     for settings in ({"defragment_after_s": NEVER_S}, {"preemption": "class"}):
         pool = scattered("a", "b", **settings)
@@ -88,7 +88,7 @@ def test_nobody_moves_before_its_time_nor_without_the_setting() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"preemptible": False}, {"guaranteed_s": 2000.0}])
-def test_who_may_not_be_stopped_stays(fields: dict[str, object]) -> None:
+def test_a_job_that_may_not_be_stopped_stays(fields: dict[str, object]) -> None:
     pool = scattered("a", "b")
     begin(pool, ("x", 6))
     begin(pool, ("y", 2), **fields)
@@ -97,7 +97,7 @@ def test_who_may_not_be_stopped_stays(fields: dict[str, object]) -> None:
     assert [m.job_id for m in migrations(candidate(pool, job("large", 8)))] in ([], ["z"])
 
 
-def test_nobody_of_a_higher_class_moves() -> None:
+def test_no_job_of_a_higher_class_migrates() -> None:
     pool = scattered("a", "b")
     begin(pool, ("x", 6))
     begin(pool, ("y", 2), priority_class="high")
@@ -132,8 +132,8 @@ def test_a_gang_of_two_nodes_has_both_emptied() -> None:
     begin(pool, ("x1", 7), ("y1", 1), ("x2", 7), ("y2", 1), ("z", 2))
     pool.exited("x1", "x2")
     assert [pool.nodes_of(n) for n in ("y1", "y2", "z")] == [("a",), ("b",), ("c",)]
-    said = candidate(pool, job("large", 8, workers=2))
-    assert {(m.job_id, m.to_nodes) for m in migrations(said)} == {("y1", ("c",)), ("y2", ("c",))}
+    events = candidate(pool, job("large", 8, workers=2))
+    assert {(m.job_id, m.to_nodes) for m in migrations(events)} == {("y1", ("c",)), ("y2", ("c",))}
     pool.stopped("y1", "y2")
     pool.wake()
     assert set(pool.nodes_of("large")) == {"a", "b"}

@@ -1,4 +1,4 @@
-"""What a job that does not fit does to those behind it: strict, skip, EASY; by hand."""
+"""Queue modes: the effect of a job that does not fit on those behind it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ def queue_up(pool: Lane, *jobs: JobAdmitted) -> dict[str, str]:
     return {n: pool.job(n).hold_reason or pool.job(n).phase for n in names}
 
 
-# ---- strict ---------------------------------------------------------------------------------
-
-
-def test_strict_nobody_passes_the_first_that_does_not_fit() -> None:
+def test_strict_no_job_passes_the_first_that_does_not_fit() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4))
     assert queue_up(pool, job("a", 2), job("big", 4), job("small", 1)) == {
@@ -61,8 +58,8 @@ def test_strict_the_line_moves_when_the_head_fits() -> None:
 def test_strict_a_higher_class_still_goes_first() -> None:
     pool = simulated("strict", "n1")
     begin(pool, job("x", 4, preemptible=False))
-    found = queue_up(pool, job("big", 8), job("high", 1, priority_class="high"))
-    assert found == {"big": "no_capacity", "high": "placed"}
+    result = queue_up(pool, job("big", 8), job("high", 1, priority_class="high"))
+    assert result == {"big": "no_capacity", "high": "placed"}
 
 
 def test_strict_a_job_in_backoff_is_not_in_line() -> None:
@@ -73,8 +70,8 @@ def test_strict_a_job_in_backoff_is_not_in_line() -> None:
     assert queue_up(pool, job("b", 1)) == {"b": "placed"}
 
 
-def test_nobody_waits_behind_a_job_that_could_never_fit() -> None:
-    """Else it would hold the line for ever, or an EASY queue would have no reservation at all."""
+def test_no_job_waits_behind_one_that_could_never_fit() -> None:
+    """Else it would hold the queue for ever, or an EASY queue would have no reservation at all."""
     strict = simulated("strict", "n1")
     assert queue_up(strict, job("huge", 16), job("b", 1)) == {"huge": "no_node_fits", "b": "placed"}
     easy = simulated("easy", "n1")
@@ -86,21 +83,18 @@ def test_nobody_waits_behind_a_job_that_could_never_fit() -> None:
     }
 
 
-# ---- EASY -----------------------------------------------------------------------------------
-
-
 def test_easy_a_job_passes_the_head_only_if_it_ends_in_time_or_keeps_off_its_nodes() -> None:
     """x frees n1 at 100 s, where the head needs all of it: 4 are free there, and none on n2."""
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 4, walltime_s=101.0), job("y", 8, walltime_s=1000.0))
-    found = queue_up(
+    result = queue_up(
         pool,
         job("head", 8),
         job("long", 1, walltime_s=101.0),
         job("short", 1, walltime_s=90.0),
         job("unknown", 1),
     )
-    assert found == {
+    assert result == {
         "head": "no_capacity",
         "long": "reserved_for_head",
         "short": "placed",
@@ -158,7 +152,7 @@ def test_easy_an_estimate_that_was_overrun_doubles_until_it_lies_ahead(
     assert held.detail["shadow_at"] == started + shadow_s * 1000  # type: ignore[attr-defined]
 
 
-def test_easy_without_estimates_nobody_can_delay_the_head() -> None:
+def test_easy_without_estimates_no_job_can_delay_the_head() -> None:
     pool = simulated("easy", "n1")
     begin(pool, job("x", 4))
     assert queue_up(pool, job("head", 8), job("b", 1)) == {"head": "no_capacity", "b": "placed"}
@@ -192,17 +186,17 @@ def test_easy_a_gang_waits_for_the_last_of_the_ends_it_needs() -> None:
 def test_easy_what_starts_in_the_same_round_counts_for_the_shadow() -> None:
     pool = simulated("easy", "n1")
     pool.submit(job("x", 4, walltime_s=50.0), job("head", 8), job("b", 1, walltime_s=51.0))
-    said = pool.wake()
-    assert kinds(said)[0] == "JobPlaced"
-    (held,) = [e for e in only(JobHeld, said) if e.subject == "b"]
+    events = pool.wake()
+    assert kinds(events)[0] == "JobPlaced"
+    (held,) = [e for e in only(JobHeld, events) if e.subject == "b"]
     assert held.detail["shadow_at"] == pool.now + 50_000  # type: ignore[attr-defined]
 
 
 def test_easy_has_no_reservation_for_the_second_that_does_not_fit() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 6, walltime_s=100.0), job("y", 6, walltime_s=200.0))
-    found = queue_up(pool, job("head", 8), job("second", 7), job("c", 2))
-    assert found == {"head": "no_capacity", "second": "no_capacity", "c": "placed"}
+    result = queue_up(pool, job("head", 8), job("second", 7), job("c", 2))
+    assert result == {"head": "no_capacity", "second": "no_capacity", "c": "placed"}
 
 
 def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
@@ -218,8 +212,8 @@ def test_easy_a_gang_of_shares_has_a_shadow_too() -> None:
 def test_easy_a_head_that_makes_others_stop_needs_no_other_reservation() -> None:
     pool = simulated("easy", "n1", "n2")
     begin(pool, job("x", 8, walltime_s=100.0), job("y", 7, walltime_s=100.0))
-    found = queue_up(pool, job("head", 8, priority_class="high"), job("b", 1))
-    assert found == {"head": "no_capacity", "b": "behind_reservation"}
+    result = queue_up(pool, job("head", 8, priority_class="high"), job("b", 1))
+    assert result == {"head": "no_capacity", "b": "behind_reservation"}
     pool.stopped("y", after_ms=1)
     pool.wake()
     assert pool.job("head").phase == "placed"
@@ -234,9 +228,6 @@ def test_easy_one_that_ends_in_time_is_found_behind_many_alike_that_do_not() -> 
     pool.wake()
     assert pool.job("short").phase == "placed"
     assert {pool.job(each.job_id).hold_reason for each in late} == {"reserved_for_head"}
-
-
-# ---- skip -----------------------------------------------------------------------------------
 
 
 def test_skip_passes_over_what_does_not_fit() -> None:

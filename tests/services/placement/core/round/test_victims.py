@@ -26,12 +26,12 @@ def begin(pool: Lane, **gpus: int) -> None:
     pool.ready(*gpus)
 
 
-def preempted(said: list[Event]) -> list[JobPreempted]:
-    return [event for event in said if isinstance(event, JobPreempted)]
+def preempted(events: list[Event]) -> list[JobPreempted]:
+    return [event for event in events if isinstance(event, JobPreempted)]
 
 
-def victims(said: list[Event]) -> list[str]:
-    return sorted(event.job_id for event in preempted(said))
+def victims(events: list[Event]) -> list[str]:
+    return sorted(event.job_id for event in preempted(events))
 
 
 def test_a_better_rank_stops_the_worst_one_when_its_residency_is_over() -> None:
@@ -89,7 +89,7 @@ def test_the_lead_must_be_more_than_the_margin(score: float, margin: float, stop
     assert pool.state.again_at is None
 
 
-def test_a_running_job_without_a_score_yields_first_and_a_waiting_one_stops_nobody() -> None:
+def test_a_running_job_without_a_score_yields_first_and_a_waiting_one_stops_none() -> None:
     pool = ranked("n1")
     begin(pool, x=4, y=4)
     pool.submit(job("unranked", 4), job("a", 4), after_ms=RESIDENCY_MS)
@@ -102,7 +102,7 @@ def test_a_running_job_without_a_score_yields_first_and_a_waiting_one_stops_nobo
 @pytest.mark.parametrize(
     "victim", [{"preemptible": False}, {"guaranteed_s": 400.0}, {"priority_class": "high"}]
 )
-def test_nobody_yields_to_rank_who_need_not(victim: dict[str, object]) -> None:
+def test_no_job_yields_to_rank_without_need(victim: dict[str, object]) -> None:
     pool = ranked("n1")
     pool.submit(job("x", 8, **victim))
     pool.wake()
@@ -114,7 +114,7 @@ def test_nobody_yields_to_rank_who_need_not(victim: dict[str, object]) -> None:
     assert pool.state.again_at == again
 
 
-def test_in_a_pool_that_preempts_by_class_rank_stops_nobody() -> None:
+def test_in_a_pool_that_preempts_by_class_rank_stops_no_job() -> None:
     pool = ranked("n1", preemption="class")
     begin(pool, x=8)
     pool.submit(job("a", 8), after_ms=RESIDENCY_MS)
@@ -135,7 +135,7 @@ def test_lower_classes_yield_before_the_own_one_and_before_their_residency_is_ov
     assert (stop.job_id, stop.reason) == ("low", "higher_class")
 
 
-def test_spot_jobs_make_nobody_stop_by_rank_either() -> None:
+def test_spot_jobs_stop_no_job_by_rank_either() -> None:
     pool = ranked("n1")
     pool.submit(job("x", 8, spot=True))
     pool.wake()
@@ -154,7 +154,7 @@ def test_victims_are_the_lowest_scores_that_are_enough_and_no_more() -> None:
     assert victims(pool.wake()) == ["b1", "b2"], "sparing the dearest, a2, makes n2 the place"
 
 
-def test_a_gang_that_its_victims_could_not_make_room_for_stops_nobody() -> None:
+def test_a_gang_for_which_its_victims_are_not_enough_stops_none() -> None:
     pool = ranked("n1", gpus=8)
     begin(pool, x=4, y=4)
     pool.submit(job("gang", 8), after_ms=RESIDENCY_MS)
@@ -212,7 +212,7 @@ def test_a_rank_that_turns_the_order_around_stops_a_job_at_once() -> None:
     assert victims(pool.wake()) == ["x"]
 
 
-def test_stale_ranks_stop_nobody() -> None:
+def test_stale_ranks_stop_no_job() -> None:
     pool = ranked("n1", rank_ms=1000)
     begin(pool, x=8)
     pool.submit(job("a", 8), after_ms=100)
@@ -268,7 +268,7 @@ def test_a_preemption_before_the_go_costs_nothing_and_what_was_owed_stays_owed()
     assert pool.job("x").debt_ms == owed and pool.job("x").resumes
 
 
-def test_a_job_whose_program_failed_begins_anew_and_owes_nothing() -> None:
+def test_a_job_with_a_failed_program_begins_anew_and_owes_nothing() -> None:
     pool = ranked("n1")
     pool.submit(job("x", 8, retry={"max_attempts": 2}))
     pool.wake()

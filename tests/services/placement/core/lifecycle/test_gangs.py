@@ -81,8 +81,8 @@ def test_one_failed_worker_stops_its_gang_and_the_job_fails_when_all_are_gone() 
     pool = lane("n1", "n2")
     pool.run(job("a", 8, workers=2))
     one, other = pool.ids_of("a")
-    said = pool.report(exited(one, "a", 3))
-    assert kinds(said) == ["AllocationReleased", "JobStopRequested"]
+    events = pool.report(exited(one, "a", 3))
+    assert kinds(events) == ["AllocationReleased", "JobStopRequested"]
     released, failed = pool.report(stopped(other, "a"))
     assert isinstance(released, AllocationReleased) and released.reason == "stopped"
     assert isinstance(failed, JobFailed) and failed.exit_code == 3
@@ -101,7 +101,7 @@ def test_a_failed_attempt_goes_back_to_admission_while_the_retry_policy_allows_o
     assert pool.readmit("a", 3) == []
 
 
-def test_each_end_of_an_attempt_tells_the_gpu_time_it_took_and_none_is_told_twice() -> None:
+def test_each_end_of_an_attempt_reports_its_gpu_time_once() -> None:
     pool = lane("n1", gpus=2)
     pool.run(job("a", 2, retry={"max_attempts": 2}, priority_class="low"))
     pool.submit(job("high", 2, priority_class="high"), after_ms=3000)
@@ -134,9 +134,9 @@ def test_a_refused_worker_sends_the_gang_back_in_line_and_that_node_is_avoided()
     pool = lane("n1", "n2", "n3")
     pool.submit(job("a", 8, workers=2))
     one, other = pool.ids_of("a")
-    said = pool.report(refused(one, "a"))
-    assert kinds(said) == ["AllocationReleased", "JobStartFailed", "JobStopRequested"]
-    assert isinstance(said[1], JobStartFailed) and said[1].node_ids == ("n1",)
+    events = pool.report(refused(one, "a"))
+    assert kinds(events) == ["AllocationReleased", "JobStartFailed", "JobStopRequested"]
+    assert isinstance(events[1], JobStartFailed) and events[1].node_ids == ("n1",)
     again = pool.report(stopped(other, "a"))[1]
     assert isinstance(again, JobRequeued)
     assert (again.attempt, again.avoid_nodes) == (2, ("n1",))
@@ -165,29 +165,29 @@ def test_a_gang_that_is_not_ready_in_time_starts_again_elsewhere() -> None:
 def test_a_job_that_no_node_ever_starts_waits_longer_each_time_and_fails_in_the_end() -> None:
     pool = lane("n1")
     pool.submit(job("a"))
-    pauses, said = [], []
+    pauses, events = [], []
     while "a" in pool.state.jobs:
-        said = pool.report(*pool.all("a", refused))
+        events = pool.report(*pool.all("a", refused))
         if "a" in pool.state.jobs:
             before = pool.now
             pool.wake()
             pauses.append(pool.now - before)
     assert pauses == [500, 1000, 2000, 4000, 8000, 16000, 30000]
-    assert kinds(said) == ["AllocationReleased", "JobStartFailed", "JobFailed"]
+    assert kinds(events) == ["AllocationReleased", "JobStartFailed", "JobFailed"]
 
 
 def test_a_worker_that_dies_before_the_go_is_a_failed_start_not_a_failed_attempt() -> None:
     pool = lane("n1", "n2")
     pool.submit(job("a"))
-    said = pool.exited("a", code=127)
-    assert kinds(said)[:3] == ["AllocationReleased", "JobStartFailed", "JobRequeued"]
+    events = pool.exited("a", code=127)
+    assert kinds(events)[:3] == ["AllocationReleased", "JobStartFailed", "JobRequeued"]
 
 
 def test_a_running_worker_that_its_executor_lost_sends_the_job_back_in_line() -> None:
     pool = lane("n1")
     pool.run(job("a"))
-    said = pool.stopped("a")
-    assert kinds(said)[:3] == ["AllocationReleased", "JobPreempted", "JobRequeued"]
+    events = pool.stopped("a")
+    assert kinds(events)[:3] == ["AllocationReleased", "JobPreempted", "JobRequeued"]
 
 
 def test_a_waiting_job_is_cancelled_at_once() -> None:
@@ -256,7 +256,7 @@ def test_a_report_about_an_older_attempt_does_not_touch_the_newer_one() -> None:
     assert pool.job("a").phase == "placed"
 
 
-def test_a_preempted_job_whose_workers_all_ended_well_has_succeeded() -> None:
+def test_a_preempted_job_with_workers_that_all_exited_with_0_has_succeeded() -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", priority_class="low"))
     pool.submit(job("high", priority_class="high"))
@@ -271,8 +271,8 @@ def test_the_same_admission_twice_enqueues_once() -> None:
 
 def test_undecodable_reports_are_rejected_in_the_ledger() -> None:
     pool = lane("n1")
-    (said,) = pool.feed(pool.an("reports", Undecodable("reports", 0, 7, "no json", "ab")))  # type: ignore[arg-type]
-    assert kinds([said]) == ["InputRejected"]
+    (events,) = pool.feed(pool.an("reports", Undecodable("reports", 0, 7, "no json", "ab")))  # type: ignore[arg-type]
+    assert kinds([events]) == ["InputRejected"]
 
 
 def test_nothing_is_placed_before_the_lane_has_its_pool() -> None:

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from services.placement.core.pool.board import Board, Kind, Node
+from services.placement.core.pool.shape import GPU, MIB, Shape, Slot
+
+
+def node(name: str, gpus: int = 8) -> Node:
+    kind = Kind("a100", gpus, 64_000, 512 * MIB, ())
+    return Node(name, "i1", "virtual", kind, {}, [GPU] * gpus, gpus, 64_000, 512 * MIB)
+
+
+def board(**gpus: int) -> Board:
+    made = Board()
+    for name, count in gpus.items():
+        made.nodes[name] = node(name, count)
+        made.index(made.nodes[name])
+    return made
+
+
+def shape(gpus: int, cpu_milli: int = 0, milli: int = GPU) -> Shape:
+    return Shape(gpus, milli, cpu_milli, 0, (), (), 1, 1)
+
+
+def test_nodes_are_found_by_their_free_gpus_then_by_name() -> None:
+    pool = board(c=4, a=8, b=8)
+    assert list(pool.upward((), 4)) == ["c", "a", "b"]
+    assert list(pool.downward((), 5)) == ["a", "b"]
+
+
+def test_of_equal_nodes_the_healthiest_is_first() -> None:
+    pool = board(a=8, b=8)
+    pool.suspect("a", "f1", 2.0, None)
+    assert pool.health("a") == 0.5
+    assert list(pool.upward((), 8)) == ["b", "a"]
+    pool.suspect("a", "f1", 1.0, None)
+    assert pool.slow == {} and list(pool.upward((), 8)) == ["a", "b"]
+
+
+def test_a_slot_that_is_taken_and_given_back_leaves_the_indexes_as_they_were() -> None:
+    pool, untouched = board(a=8), board(a=8)
+    slot = Slot("a", (0,), 250, 1000, MIB)
+    pool.shift(slot, -1)
+    assert pool.shares["a100"] == [(750, "a", 0)] and pool.free_of(()) == 7
+    pool.shift(slot, 1)
+    assert pool == untouched
+
+
+def test_a_node_off_the_indexes_is_not_free() -> None:
+    pool = board(a=8)
+    slot = Slot("a", (0, 1), GPU, 0, 0)
+    assert pool.is_free(slot)
+    pool.unindex(pool.nodes["a"])
+    assert not pool.is_free(slot) and pool.gpus == 0 and list(pool.upward((), 0)) == []
+
+
+def test_a_node_holds_as_many_workers_as_its_scarcest_resource_allows() -> None:
+    held = node("a")
+    assert held.room(shape(2)) == 4
+    assert held.room(shape(2, cpu_milli=30_000)) == 2
+    assert held.kind.workers(shape(1, milli=250)) == 32
+
+
+def test_workers_get_the_lowest_free_gpus() -> None:
+    held = node("a", 4)
+    held.free[0] = 500
+    assert [slot.gpus for slot in held.slots(shape(1), 2)] == [(1,), (2,)]

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.shape import shape_of
+from services.placement.core.round.reserve import part_of, reserve_freed, reserve_roomiest
+from services.placement.core.round.view import view_of
+from tests.services.placement.core.lane import job, lane
+
+
+def test_the_roomiest_nodes_are_reserved_as_far_as_they_are_free() -> None:
+    pool = lane("a", "b")
+    pool.run(job("x", 6))
+    with Draft(pool.state.board) as draft:
+        slots = reserve_roomiest(draft, shape_of(job("w", 8).spec), ())
+        assert {slot.node_id for slot in slots} == {"b"}
+        assert pool.free("b") == [0] * 8
+
+
+def test_nothing_is_reserved_for_a_gang_that_the_pool_could_never_hold() -> None:
+    pool = lane("a")
+    with Draft(pool.state.board) as draft:
+        assert reserve_roomiest(draft, shape_of(job("w", 8, workers=2).spec), ()) == []
+        assert draft.log == []
+
+
+def test_the_freest_gpus_of_a_node_are_chosen() -> None:
+    pool = lane("a", gpus=4)
+    pool.run(job("x", 2))
+    (slot,) = part_of(pool.state.board.nodes["a"], shape_of(job("w", 2).spec), 1)
+    assert slot.gpus == (2, 3)
+
+
+def test_a_job_without_victims_has_nothing_to_wait_for() -> None:
+    pool = lane("a")
+    pool.run(job("x", 8))
+    pool.submit(job("w", 8))
+    view = view_of(pool.state, pool.now)
+    with Draft(pool.state.board) as draft:
+        assert reserve_freed(view, draft, pool.job("w"), pool.job("w").shape) == []
+
+
+def test_gpus_that_stopping_victims_give_back_are_reserved() -> None:
+    pool = lane("a")
+    pool.run(job("low", 6, priority_class="low"))
+    pool.submit(job("high", 8, priority_class="high"), after_ms=1000)
+    assert pool.job("low").makes_room_for == "high"
+    view = view_of(pool.state, pool.now)
+    with Draft(pool.state.board) as draft:
+        slots = reserve_freed(view, draft, pool.job("high"), pool.job("high").shape)
+        assert sum(slot.milli * len(slot.gpus) for slot in slots) == 2000
+        assert pool.state.board.free_of(()) == 0
