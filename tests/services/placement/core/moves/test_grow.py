@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from services.placement.core.moves.grow import is_worth_it, left_s, take_extra
+from services.placement.core.pool.draft import Draft
+from tests.services.placement.core.lane import Lane, job, lane
+
+
+def elastic(walltime_s: float | None) -> Lane:
+    pool = lane("a", gpus=2)
+    more = {} if walltime_s is None else {"walltime_s": walltime_s}
+    pool.run(job("e", 1, elastic={"min_workers": 1, "max_workers": 4}, **more))
+    pool.node("b", 4)
+    return pool
+
+
+def test_the_rest_of_a_job_follows_from_its_walltime_or_half_of_it_is_done() -> None:
+    pool = elastic(1000)
+    now = pool.job("e").started_at + 100_000
+    workers = len(pool.job("e").allocations)
+    assert left_s(pool.state, pool.job("e"), now) == 1000 / workers - 100
+    assert left_s(pool.state, pool.job("e"), now + 2_000_000) == 2100
+    unknown = elastic(None)
+    assert left_s(unknown.state, unknown.job("e"), unknown.job("e").started_at + 7000) == 7
+
+
+@pytest.mark.parametrize(("walltime_s", "is_worth"), [(100_000, True), (100, False)])
+def test_growth_must_save_more_than_the_restart_costs(walltime_s: float, is_worth: bool) -> None:
+    pool = elastic(walltime_s)
+    now = pool.job("e").started_at + 1000
+    assert is_worth_it(pool.state, pool.job("e"), 2, now) == is_worth
+
+
+def test_extra_workers_go_to_nodes_no_slower_than_its_own() -> None:
+    pool = elastic(1000)
+    board, running = pool.state.board, pool.job("e")
+    with Draft(board) as draft:
+        assert [slot.node_id for slot in take_extra(draft, running)] == ["b", "b"]
+    board.suspect("b", "f", 2.0, None)
+    with Draft(board) as draft:
+        assert take_extra(draft, running) == []
