@@ -17,7 +17,7 @@ from shared.telemetry.scrape import scrape_all
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import serve_endpoint
 
-MOMENT = "%Y-%m-%d %H:%M:%S UTC"
+SCRAPE_TIME = "%Y-%m-%d %H:%M:%S UTC"
 
 
 def main() -> None:
@@ -25,14 +25,16 @@ def main() -> None:
     tls = server_tls(settings)
     telemetry = start_telemetry("gateway", settings)
     gateway = wire_gateway(settings, telemetry)
-    pages = {
-        "/": lambda: render_page(scrape_all(settings.scraped), time.strftime(MOMENT, time.gmtime()))
-    }
+
+    def overview() -> str:
+        scraped_at = time.strftime(SCRAPE_TIME, time.gmtime())
+        return render_page(scrape_all(settings.scraped), scraped_at)
+
     serve_endpoint(
         telemetry.metrics,
         settings,
         lambda: gateway.outbox.ready and gateway.access.ready,
-        pages=pages,
+        pages={"/": overview},
     )
     uvicorn.run(
         build(gateway),

@@ -1,4 +1,4 @@
-"""Who may ask for what; good while Postgres is down."""
+"""The gateway's view of the access ledger: pools, senders, bearers. It needs no Postgres."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shared.ledger.reader import Accepted
 
 
 class AccessDirectory(AccessFollower):
-    """With what the gateway asks of it: lanes, senders, bearers of tokens, answers."""
+    """Follows the access ledger and authenticates bearers of API keys and of tokens."""
 
     def __init__(self, open_log: Callable[[], Log], tokens: Tokens | None = None) -> None:
         super().__init__(open_log)
         self._tokens = tokens
         self._lanes: dict[str, int] = {}
         self._at_ms = 0
-        self._answered_then: set[str] = set()
+        self._answers_at: set[str] = set()
 
     @property
     def ready(self) -> bool:
@@ -33,55 +33,55 @@ class AccessDirectory(AccessFollower):
     def fold(self, accepted: Accepted) -> None:
         at_ms = accepted.record.at
         if at_ms > self._at_ms:
-            self._at_ms, self._answered_then = at_ms, set()
+            self._at_ms, self._answers_at = at_ms, set()
         for fact in accepted.facts():
             self.view.apply(fact.event)
             if isinstance(fact.event, CommandAccepted | CommandRefused):
-                self._answered_then.add(fact.event.command_id)
+                self._answers_at.add(fact.event.command_id)
         self._lanes = {name: pool.partition for name, pool in self.view.pools.items()}
 
     def has_folded_answer(self, command_id: str, at_ms: int) -> bool:
-        """Has this gateway heard that answer, which access gave at that time? Its ledger's times
-        never go back, and may stand still."""
-        return at_ms < self._at_ms or command_id in self._answered_then
+        """True once this gateway has folded the answer that access gave at that time. The times of
+        the ledger never decrease; several records may have the same."""
+        return at_ms < self._at_ms or command_id in self._answers_at
 
     def pools(self) -> Mapping[str, int]:
-        """Lanes by pool."""
+        """Return the lane of each pool."""
         return self._lanes
 
     def sender(self, tenant: str) -> Sender:
-        """Also of an unknown tenant: it has no default pool."""
+        """Return the sender; an unknown tenant has no default pool."""
         return Sender(tenant, self.view.default_pool(tenant) or "")
 
     def is_live(self, bearer: Bearer) -> bool:
-        """Would the same bearer still be let in? Streams ask, who began long ago."""
+        """True while the same bearer would still be admitted; open streams check it repeatedly."""
         if bearer.expires_s is not None:
-            return self._knows(bearer.tenant) and now_ms() < bearer.expires_s * 1000
+            return self._is_known(bearer.tenant) and now_ms() < bearer.expires_s * 1000
         return bearer.key_id in self.view.keys and bearer.key_id not in self.view.revoked
 
     async def bearer(self, authorization: str | None, at_least: Role) -> Bearer:
-        """The sender of a request; raises a 401, 403 or 503 Refusal."""
+        """Return the bearer of a request; raises an ApiError with 401, 403 or 503."""
         if not self.ready:
-            raise unavailable("starting", "the access ledger is not read yet")
+            raise unavailable("starting", "access ledger not read yet; retry")
         scheme, _, text = (authorization or "").partition(" ")
-        bearer = await self._who(text.strip()) if scheme.lower() == "bearer" else None
+        bearer = await self._authenticated(text.strip()) if scheme.lower() == "bearer" else None
         if bearer is None:
-            raise unauthenticated("send Authorization: Bearer <key_id>.<secret>")
+            raise unauthenticated("unknown API key; send Authorization: Bearer <key_id>.<secret>")
         if not bearer.has_role(at_least):
-            raise ForbiddenError(bearer, f"a {bearer.role} may not do this")
+            raise ForbiddenError(bearer, f"role {bearer.role}; {at_least} is required")
         if bearer.tenant is None and not bearer.has_role("operator"):
-            raise ForbiddenError(bearer, "this key belongs to no tenant")
+            raise ForbiddenError(bearer, "the key belongs to no tenant; create one for a tenant")
         return bearer
 
-    async def _who(self, text: str) -> Bearer | None:
+    async def _authenticated(self, text: str) -> Bearer | None:
         if self._tokens is None or not is_token(text):
             return await self.authenticate(text)
         bearer = await self._tokens.bearer(text)
-        if not self._knows(bearer.tenant):
+        if not self._is_known(bearer.tenant):
             await self.catch_up()
-        if not self._knows(bearer.tenant):
-            raise ForbiddenError(bearer, "the token's tenant is not registered here")
+        if not self._is_known(bearer.tenant):
+            raise ForbiddenError(bearer, f"unknown tenant in token: {bearer.tenant}")
         return bearer
 
-    def _knows(self, tenant: str | None) -> bool:
+    def _is_known(self, tenant: str | None) -> bool:
         return tenant is None or tenant in self.view.tenants

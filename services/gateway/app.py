@@ -1,4 +1,4 @@
-"""The API: routes over the parts, one shape of errors, one life span."""
+"""Assembles the API: routes, one shape of errors, one life span."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def build(gateway: Gateway) -> FastAPI:
 
     app = FastAPI(title="Berth", version=VERSION, lifespan=lifespan, redoc_url=None)
     app.state.gateway = gateway
-    problem.install_problem_handlers(app, gateway.attempts.note)
+    problem.install_problem_handlers(app, gateway.attempts.count)
     openapi.install_openapi(app)
     for routes in (probes, streams, jobs, nodes, faults, admin, llm):
         app.include_router(routes.router)

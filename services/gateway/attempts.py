@@ -1,4 +1,4 @@
-"""Counts who was turned away, and has access note it: bounded, however many try."""
+"""Counts denied requests in bounded memory and has access record them."""
 
 from __future__ import annotations
 
@@ -13,43 +13,46 @@ from services.gateway.problem import ApiError
 from shared.contracts.access import Attempt, NoteAttempts
 
 EVERY_S = 5.0
-MOST_KINDS = 64
+MAX_KINDS = 64
 TOPIC = "access.commands"
-TURNED_AWAY = (401, 403)
+DENIED = (401, 403)
 
 Kind = tuple[str, str, int]
 
 
 class DeniedAttempts:
-    """Principal, route and status to requests; kinds beyond the most are counted together."""
+    """Number of denied requests by principal, route and status.
+
+    Beyond `MAX_KINDS` combinations, requests are counted by status alone.
+    """
 
     def __init__(self, outbox: Outbox, gateway: str) -> None:
         self._outbox = outbox
         self._gateway = gateway
         self._counts: Counter[Kind] = Counter()
 
-    def note(self, request: Request, refusal: ApiError) -> None:
-        if refusal.status not in TURNED_AWAY:
+    def count(self, request: Request, refusal: ApiError) -> None:
+        if refusal.status not in DENIED:
             return
         principal = getattr(request.state, "principal", "")
         kind = (principal[:160], _action(request), refusal.status)
-        is_full = len(self._counts) >= MOST_KINDS - len(TURNED_AWAY)
+        is_full = len(self._counts) >= MAX_KINDS - len(DENIED)
         self._counts[
             ("", "", refusal.status) if is_full and kind not in self._counts else kind
         ] += 1
 
     async def run(self) -> None:
-        """Tells them until it is cancelled; what the broker did not take is told again."""
+        """Report the counts until cancelled; what was not acknowledged is reported again."""
         while True:
             await asyncio.sleep(EVERY_S)
             if self._counts:
-                await self._tell()
+                await self._report()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         counts, self._counts = self._counts, Counter()
         attempts = tuple(
-            Attempt(principal=who, action=action, status=status, requests=requests)
-            for (who, action, status), requests in sorted(counts.items())
+            Attempt(principal=principal, action=action, status=status, requests=requests)
+            for (principal, action, status), requests in sorted(counts.items())
         )
         command = NoteAttempts(gateway=self._gateway, attempts=attempts)
         try:
@@ -59,6 +62,6 @@ class DeniedAttempts:
 
 
 def _action(request: Request) -> str:
-    """The route's pattern, not its path: ids of others are no business of the record."""
+    """Return method and pattern of the route; the path itself may contain ids of other tenants."""
     route = request.scope.get("route")
     return f"{request.method} {getattr(route, 'path', '')}"[:128]

@@ -1,4 +1,4 @@
-"""Who enters by which route: the one place where a request's sender is asked for."""
+"""Authorizes requests: the one place where routes obtain the bearer."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from shared.contracts.access import Role
 from shared.contracts.registry import Bearer
 
 READS = ("GET", "HEAD")
-RECORDED = "this is a recorded simulation: it can be read, and nothing in it can be changed"
+RECORDED = "recorded simulation is read-only; only GET and HEAD are allowed"
 
 
 async def authorize(request: Request, at_least: Role) -> Bearer:
-    """Raises a 401, 403, 429 or 503 Refusal; for what would change a recorded simulation a 409."""
-    told = request.headers.getlist("authorization")
-    if len(told) > 1:
-        raise unauthenticated("send one Authorization header")
+    """Return the bearer of the request.
+
+    Raises an ApiError with 401, 403, 429 or 503, and with 409 for a change of a recorded
+    simulation.
+    """
+    headers = request.headers.getlist("authorization")
+    if len(headers) > 1:
+        raise unauthenticated(f"{len(headers)} Authorization headers; send one")
     try:
-        bearer = await gateway_of(request).access.bearer(told[0] if told else None, at_least)
-    except ForbiddenError as refusal:
-        request.state.principal = refusal.bearer.principal
+        bearer = await gateway_of(request).access.bearer(headers[0] if headers else None, at_least)
+    except ForbiddenError as error:
+        request.state.principal = error.bearer.principal
         raise
     request.state.principal = bearer.principal
-    _pay(gateway_of(request), bearer)
+    _charge(gateway_of(request), bearer)
     if gateway_of(request).settings.recorded and request.method not in READS:
         raise ApiError(409, "recorded_simulation", RECORDED)
     return bearer
 
 
-def _pay(gateway: Gateway, bearer: Bearer) -> None:
-    """Of a tenant's bucket; operators have none."""
+def _charge(gateway: Gateway, bearer: Bearer) -> None:
+    """Take one request from the tenant's bucket; operators have none."""
     if bearer.tenant is None:
         return
     if wait_ns := gateway.buckets.take(bearer.tenant, monotonic_ns()):

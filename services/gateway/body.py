@@ -1,4 +1,4 @@
-"""Reads a request's body: bounded, plain JSON, nothing else."""
+"""Reads the body of a request: bounded, uncompressed JSON."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ LIMIT_BYTES = 64 * 1024
 async def raw_body(
     request: Request, limit_bytes: int = LIMIT_BYTES, *, encoded: bool = False
 ) -> bytes:
-    """The bytes; a body over the limit is refused before it is read to its end."""
+    """Return the bytes of the body; raises ApiError 413 as soon as the limit is exceeded."""
     if int(request.headers.get("content-length") or 0) > limit_bytes:
         raise _too_large(limit_bytes)
     if not encoded and request.headers.get("content-encoding", "identity") != "identity":
-        raise ApiError(415, "unsupported_encoding", "send the body as it is")
-    parts: list[bytes] = []
+        raise ApiError(415, "unsupported_encoding", "send the body uncompressed")
+    chunks: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
+    async for chunk in request.stream():
+        size += len(chunk)
         if size > limit_bytes:
             raise _too_large(limit_bytes)
-        parts.append(part)
-    return b"".join(parts)
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 async def json_body(request: Request) -> Body:
-    """The JSON object of the request; an absent body is an empty one."""
+    """Return the JSON object of the request; an absent body counts as an empty object."""
     media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if media != "application/json":
-        raise ApiError(415, "unsupported_media_type", "send application/json")
+        raise ApiError(415, "unsupported_media_type", f"{media[:64]!r}; send application/json")
     raw = await raw_body(request)
     return parse_object(raw) if raw else {}
 
 
 def _too_large(limit_bytes: int) -> ApiError:
-    return ApiError(413, "too_large", f"a body may have {limit_bytes} bytes")
+    return ApiError(413, "too_large", f"request body too large; the limit is {limit_bytes} bytes")

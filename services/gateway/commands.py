@@ -1,4 +1,4 @@
-"""A request becomes a command, and the answer says under which id to ask what became of it."""
+"""Turns requests into commands; the response names the id under which the decision is found."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ LLM_REQUESTS = "llm.requests"
 
 
 class CommandReceipt(Model):
-    """The command is acknowledged by the broker; its owner will answer it."""
+    """Receipt of a command that the broker has acknowledged; the owning service decides later."""
 
-    command_id: str = Field(description="ask /v1/commands/{command_id} for the answer")
-    trace_id: str = Field(description="of the trace that begins here")
+    command_id: str = Field(description="GET /v1/commands/{command_id} returns the decision")
+    trace_id: str = Field(description="trace that begins with this request")
 
 
 class SubmissionReceipt(CommandReceipt):
-    """The submission is acknowledged by the broker; admission will answer it."""
+    """Receipt of a submission that the broker has acknowledged; admission decides later."""
 
-    job_id: str = Field(description="the job, or the stem of an array's jobs")
-    job_ids: list[str] = Field(description="every job, in the order of the array")
-    idempotency_key: str = Field(description="as sent, or made up")
-    pool: str = Field(description="where it goes")
+    job_id: str = Field(description="the job, or the common stem of an array's jobs")
+    job_ids: list[str] = Field(description="all jobs, in the order of the array")
+    idempotency_key: str = Field(description="key as sent, or generated")
+    pool: str = Field(description="pool of the job")
 
 
 class KeyReceipt(CommandReceipt):
-    """A new API key. It is shown this once: only its hash is kept."""
+    """A new API key. It is shown once: only its hash is stored."""
 
-    key_id: str = Field(description="its public part")
-    key: str = Field(description="`key_id.secret`, for the Authorization header")
+    key_id: str = Field(description="public part of the key")
+    key: str = Field(description="`key_id.secret` for the Authorization header")
 
 
 def new_command_id() -> str:
@@ -54,15 +54,15 @@ async def append_command(
     span_name: SpanName,
     topic: str,
     lane: int,
-    letter: OutgoingCommand,
+    command: OutgoingCommand,
     attributes: Mapping[AttributeKey, str],
 ) -> CommandReceipt:
-    """Appends the command within a span that begins, or goes on with, the sender's trace."""
+    """Append the command within a span that starts, or continues, the sender's trace."""
     parent = request.headers.get("traceparent", "")
     with gateway.telemetry.spans.span(span_name, parent, attributes) as span:
-        await gateway.outbox.put(topic, lane, letter.within(span.traceparent))
+        await gateway.outbox.put(topic, lane, command.within(span.traceparent))
     gateway.telemetry.metrics.inputs.labels("http").inc()
-    return CommandReceipt(command_id=letter.id, trace_id=span.traceparent.split("-")[1])
+    return CommandReceipt(command_id=command.id, trace_id=span.traceparent.split("-")[1])
 
 
 async def send_command(
@@ -77,7 +77,8 @@ async def send_command(
     span: SpanName,
     pool: str = "",
 ) -> CommandReceipt:
-    letter = OutgoingCommand(
+    """Append the command on behalf of the bearer."""
+    outgoing = OutgoingCommand(
         new_command_id(),
         command,
         subject,
@@ -87,18 +88,19 @@ async def send_command(
         access_next=gateway.access.next,
     )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
-    return await append_command(request, gateway, span, topic, lane, letter, attributes)
+    return await append_command(request, gateway, span, topic, lane, outgoing, attributes)
 
 
 def accepted_response(message: Model) -> Response:
     return Response(message.model_dump_json(), 202, media_type="application/json")
 
 
-def json_response(found: object) -> Response:
-    return Response(msgspec.json.encode(found), media_type="application/json")
+def json_response(content: object) -> Response:
+    return Response(msgspec.json.encode(content), media_type="application/json")
 
 
 def lane_of_pool(gateway: Gateway, pool: str) -> int:
+    """Return the lane of the pool; raises ApiError 422 for an unknown pool."""
     lane = gateway.access.pools().get(pool)
     if lane is None:
         raise ApiError(422, "unknown_pool", f"no such pool: {pool}")

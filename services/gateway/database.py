@@ -1,7 +1,7 @@
-"""Reads of the read models; while Postgres is away they are refused, and nothing else is.
+"""Queries of the read models; while Postgres is unavailable they, and nothing else, answer 503.
 
-Each read is a transaction of its own that says whose rows it may see: Postgres itself, by row-level
-security, shows no other, whatever a query forgot to ask.
+Each query is a transaction of its own that sets the tenant whose rows are visible: row-level
+security in Postgres hides all others, whatever a query forgets to filter.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from shared.projections.database import ALL_TENANTS, OPERATOR, SCHEMA, terminate
 
 CONNECT_S = 2.0
 ANSWER_S = 5.0
-"""From the request to its rows; who waits longer hears that Postgres is away."""
+"""Limit from the request to its rows; beyond it the read answers 503."""
 CONNECTIONS = 8
 JSON_COLUMNS = frozenset({"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms"})
-"""Kept as text, so that equal rows are equal bytes; they leave as the JSON that they are."""
+"""Stored as text, so that equal rows are equal bytes; returned as JSON."""
 
-A_TENANT = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+TENANT_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 
 Row = dict[str, object]
 
 
 class Database:
-    """Connects when first asked, and again after every loss."""
+    """A pool of connections that opens at the first query and reopens after every loss."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._pool: asyncpg.Pool | None = None
 
     async def rows(self, bearer: Bearer, sql: str, *values: object) -> list[Row]:
-        """What this bearer may see of it; raises a 503 Refusal where Postgres cannot be asked."""
+        """Return the rows visible to the bearer; raises ApiError 503 without Postgres."""
         if not self._dsn:
-            raise unavailable("reads_unavailable", "this gateway has no read models")
+            raise unavailable("reads_unavailable", "no read models; set BERTH_POSTGRES")
         scope = scope_statement(bearer)
         loop = asyncio.get_running_loop()
         ends = loop.time() + ANSWER_S
@@ -48,14 +48,16 @@ class Database:
                 with terminate_after(conn, ends - loop.time()):
                     async with conn.transaction(readonly=True):
                         await conn.execute(scope)
-                        found = await conn.fetch(sql, *values)
+                        records = await conn.fetch(sql, *values)
         except (TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as e:
-            raise unavailable("reads_unavailable", f"Postgres: {type(e).__name__}") from None
-        return [{name: _shown(name, value) for name, value in row.items()} for row in found]
+            raise unavailable(
+                "reads_unavailable", f"Postgres unavailable: {type(e).__name__}"
+            ) from None
+        return [{name: _decoded(name, value) for name, value in row.items()} for row in records]
 
     async def row(self, bearer: Bearer, sql: str, *values: object) -> Row | None:
-        found = await self.rows(bearer, sql, *values)
-        return found[0] if found else None
+        rows = await self.rows(bearer, sql, *values)
+        return rows[0] if rows else None
 
     async def stop(self) -> None:
         pool, self._pool = self._pool, None
@@ -64,7 +66,7 @@ class Database:
 
     async def _connected(self) -> asyncpg.Pool:
         if self._pool is None:
-            # A rebuild swaps the schema beneath us: no statement may outlive its tables.
+            # A rebuild swaps the schema: no cached statement may outlive its tables.
             self._pool = await asyncpg.create_pool(
                 self._dsn,
                 min_size=0,
@@ -76,24 +78,24 @@ class Database:
         return self._pool
 
 
-def seen_by(bearer: Bearer) -> str:
-    """The tenant whose rows a session of this bearer sees; only an operator's sees all."""
+def visible_tenant(bearer: Bearer) -> str:
+    """Return the tenant whose rows the bearer may read, `EVERYBODY` for an operator."""
     if bearer.tenant is None and bearer.has_role("operator"):
         return ALL_TENANTS
     tenant = bearer.tenant or ""
-    if not A_TENANT.fullmatch(tenant):
-        raise ValueError("a session is a tenant's or an operator's")
+    if not TENANT_NAME.fullmatch(tenant):
+        raise ValueError(f"invalid tenant: {tenant!r}; operators alone have none")
     return tenant
 
 
 def scope_statement(bearer: Bearer) -> str:
-    """The first words of its transaction."""
-    seen = seen_by(bearer)
-    puts_on = f"SET LOCAL ROLE {OPERATOR}; " if seen == ALL_TENANTS else ""
-    return f"{puts_on}SET LOCAL app.tenant = '{seen}'"
+    """Return the statement that opens a transaction of this bearer."""
+    tenant = visible_tenant(bearer)
+    set_role = f"SET LOCAL ROLE {OPERATOR}; " if tenant == ALL_TENANTS else ""
+    return f"{set_role}SET LOCAL app.tenant = '{tenant}'"
 
 
-def _shown(name: str, value: object) -> object:
+def _decoded(name: str, value: object) -> object:
     if name not in JSON_COLUMNS or not isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Reads `events` once for all clients; each has a bounded queue and may resume where it was."""
+"""Reads `events` once for all clients; each has a bounded queue and may resume at its position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class EventHeader(msgspec.Struct):
-    """What a filter looks at; the rest of the event stays bytes."""
+    """The fields of an event that filters use; the rest stays undecoded."""
 
     type: str = ""
     subject: str = ""
@@ -33,20 +33,20 @@ class EventHeader(msgspec.Struct):
 
 
 EventFilter = Callable[[EventHeader], bool]
-_heads = msgspec.json.Decoder(EventHeader)
+_headers = msgspec.json.Decoder(EventHeader)
 
 
 class Subscriber:
-    """One client: frames wait here until it takes them."""
+    """The bounded queue of frames of one client."""
 
-    def __init__(self, wanted: EventFilter, room: int) -> None:
-        self.wanted = wanted
+    def __init__(self, accepts: EventFilter, room: int) -> None:
+        self.accepts = accepts
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(room + 1)
         self.room = room
-        self.lost = ""
+        self.end_reason = ""
 
     def put(self, frame: bytes) -> None:
-        if self.lost:
+        if self.end_reason:
             return
         if self.queue.qsize() >= self.room:
             self.end("slow_client")
@@ -54,82 +54,85 @@ class Subscriber:
             self.queue.put_nowait(frame)
 
     def end(self, reason: str) -> None:
-        """The last thing it hears; one place in the queue is always kept for it."""
-        if not self.lost:
-            self.lost = reason
+        """Queue the end of the stream; one entry of the queue is always reserved for it."""
+        if not self.end_reason:
+            self.end_reason = reason
             self.queue.put_nowait(ENDED)
 
 
 class EventHub:
-    """`vector` is the next offset of each partition: where a new listener begins."""
+    """Distributes the events of all lanes to subscribers.
+
+    `vector` is the next offset of each partition: where a new subscriber begins.
+    """
 
     def __init__(self, open_log: Callable[[], Log], partitions: int, room: int) -> None:
         self._open_log = open_log
         self._room = room
-        self._listeners: set[Subscriber] = set()
+        self._subscribers: set[Subscriber] = set()
         self.partitions = partitions
         self.vector: list[int] | None = None
 
     async def run(self) -> None:
-        """Follows the topic until it is cancelled; after an error at the place where it was."""
+        """Follow the topic until cancelled; after an error continue at the same offsets."""
         while True:
             try:
                 await self._follow()
             except (KafkaError, OSError, BusError) as error:
-                log.warning("events are not read", extra={"reason": type(error).__name__})
+                log.warning("reading events failed", extra={"reason": type(error).__name__})
             await asyncio.sleep(RETRY_S)
 
     async def _follow(self) -> None:
-        places = [TP(TOPIC, lane) for lane in range(self.partitions)]
+        partitions = [TP(TOPIC, lane) for lane in range(self.partitions)]
         bus = self._open_log()
         await bus.start()
         try:
             if self.vector is None:
-                self.vector = [await bus.end(place) for place in places]
-            feed = await bus.feed(dict(zip(places, self.vector, strict=True)), lossy=True)
-            await self._listen_to(feed)
+                self.vector = [await bus.end(tp) for tp in partitions]
+            feed = await bus.feed(dict(zip(partitions, self.vector, strict=True)), lossy=True)
+            await self._distribute(feed)
         finally:
             await bus.stop()
 
-    async def _listen_to(self, feed: Feed) -> None:
+    async def _distribute(self, feed: Feed) -> None:
         try:
             while True:
-                for place, entries in (await feed.poll(POLL_S)).items():
-                    self._spread(place.partition, entries)
+                for tp, entries in (await feed.poll(POLL_S)).items():
+                    self._distribute_lane(tp.partition, entries)
         finally:
             await feed.close()
 
-    def _spread(self, lane: int, entries: list[Entry]) -> None:
+    def _distribute_lane(self, lane: int, entries: list[Entry]) -> None:
         assert self.vector is not None
         for entry in entries:
             self.vector[lane] = entry.offset + 1
-            if self._listeners:
-                self._tell(entry)
+            if self._subscribers:
+                self._publish(entry)
 
-    def _tell(self, entry: Entry) -> None:
+    def _publish(self, entry: Entry) -> None:
         assert self.vector is not None
-        found = frame_event(entry, self.vector)
-        if found is None:
+        framed = frame_event(entry, self.vector)
+        if framed is None:
             return
-        head, frame = found
-        for listener in self._listeners:
-            if listener.wanted(head):
-                listener.put(frame)
+        header, frame = framed
+        for subscriber in self._subscribers:
+            if subscriber.accepts(header):
+                subscriber.put(frame)
 
-    def listen(self, wanted: EventFilter) -> Subscriber:
-        listener = Subscriber(wanted, self._room)
-        self._listeners.add(listener)
-        return listener
+    def subscribe(self, accepts: EventFilter) -> Subscriber:
+        subscriber = Subscriber(accepts, self._room)
+        self._subscribers.add(subscriber)
+        return subscriber
 
-    def leave(self, listener: Subscriber) -> None:
-        self._listeners.discard(listener)
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.discard(subscriber)
 
     def end_all(self, reason: str) -> None:
-        for listener in self._listeners:
-            listener.end(reason)
+        for subscriber in self._subscribers:
+            subscriber.end(reason)
 
-    async def missed(self, start: list[int], wanted: EventFilter) -> AsyncIterator[bytes]:
-        """Frames from `start` up to where the hub stood when this began; `start` moves along."""
+    async def replay(self, start: list[int], accepts: EventFilter) -> AsyncIterator[bytes]:
+        """Yield the frames from `start` to the present position of the hub; `start` advances."""
         assert self.vector is not None
         goal = list(self.vector)
         behind = {TP(TOPIC, i): at for i, at in enumerate(start) if at < goal[i]}
@@ -138,47 +141,47 @@ class EventHub:
             return
         feed = await self._open_log().feed(behind, lossy=True)
         try:
-            async for frame in _until(feed, behind, start, goal, wanted):
+            async for frame in _replay_to(feed, behind, start, goal, accepts):
                 yield frame
         finally:
             await feed.close()
 
 
-async def _until(
-    feed: Feed, behind: Mapping[TP, int], start: list[int], goal: list[int], wanted: EventFilter
+async def _replay_to(
+    feed: Feed, behind: Mapping[TP, int], start: list[int], goal: list[int], accepts: EventFilter
 ) -> AsyncIterator[bytes]:
-    while any(start[place.partition] < goal[place.partition] for place in behind):
-        found_now = await feed.poll(POLL_S)
-        if not found_now:
-            # What was due is past its retention: there is nothing before the goal to wait for.
+    while any(start[tp.partition] < goal[tp.partition] for tp in behind):
+        polled = await feed.poll(POLL_S)
+        if not polled:
+            # The remaining records are past their retention: nothing is left before the goal.
             start[:] = goal
             return
-        for place, entries in found_now.items():
-            lane = place.partition
+        for tp, entries in polled.items():
+            lane = tp.partition
             for entry in entries:
                 if entry.offset >= goal[lane]:
                     start[lane] = goal[lane]
                     break
                 start[lane] = entry.offset + 1
-                found = frame_event(entry, start)
-                if found is not None and wanted(found[0]):
-                    yield found[1]
+                framed = frame_event(entry, start)
+                if framed is not None and accepts(framed[0]):
+                    yield framed[1]
 
 
 def frame_event(entry: Entry, vector: list[int]) -> tuple[EventHeader, bytes] | None:
-    """The event as the stream says it; None for bytes that are no event, or not on one line."""
+    """Return header and frame of an event; None for bytes that are no event or not on one line."""
     if entry.value is None or LINE_BREAK.search(entry.value):
         return None
     try:
-        head = _heads.decode(entry.value)
+        header = _headers.decode(entry.value)
         entry.value.decode()
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if not head.type.isprintable():
+    if not header.type.isprintable():
         return None
-    return head, frame(encode_vector(vector), head.type, entry.value)
+    return header, frame(encode_vector(vector), header.type, entry.value)
 
 
 def frame(id: str, name: str, data: bytes) -> bytes:
-    """One server-sent event; none of the three may hold a line break."""
+    """Return one server-sent event; none of the arguments may contain a line break."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (id.encode(), name.encode(), data)

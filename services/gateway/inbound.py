@@ -1,4 +1,4 @@
-"""One record of a `submissions.<tenant>` topic becomes exactly one command: pure, total."""
+"""Turns each record of a `submissions.<tenant>` topic into exactly one command: pure and total."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANCEL = frozenset({"job.cancel", CancelJob.TYPE})
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRecord:
-    """A record as it lies in the topic."""
+    """One record of a submissions topic, undecoded."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class SubmissionRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoutedCommand:
-    """A command, and the lane it goes to; the same record always makes the same parcel."""
+    """A command and its lane; the same record always gives the same command."""
 
     id: str
     command: SubmitJob | CancelJob | RejectSubmission
@@ -50,59 +50,58 @@ class RoutedCommand:
 
 
 def route_submission(
-    arrived: SubmissionRecord, sender: Sender, pools: Mapping[str, int], active: bool
+    record: SubmissionRecord, sender: Sender, pools: Mapping[str, int], active: bool
 ) -> RoutedCommand:
-    """Whatever the record holds; what is no wish is a RejectSubmission, with its reason."""
-    id = derive_command_id(arrived.topic, arrived.partition, arrived.offset)
+    """Return the command of the record; for an invalid one a RejectSubmission with the reason."""
+    id = derive_command_id(record.topic, record.partition, record.offset)
     try:
         if not active:
-            raise Malformed("tenant: is not registered, or retired")
-        event = _opened(arrived)
-        return _granted(id, event, sender, pools)
+            raise Malformed("tenant: not registered or retired")
+        event = _decoded(record)
+        return _routed(id, event, sender, pools)
     except (Malformed, NotJson, InvalidBody, TenantMismatch) as error:
-        return _rejected(id, arrived, sender, pools, str(error))
+        return _rejected(id, record, sender, pools, str(error))
 
 
-def _opened(arrived: SubmissionRecord) -> CloudEvent:
-    if arrived.value is not None and len(arrived.value) > LIMIT_BYTES:
-        raise Malformed(f"{len(arrived.value)} bytes, at most {LIMIT_BYTES} are read")
-    return decode(arrived.value)
+def _decoded(record: SubmissionRecord) -> CloudEvent:
+    if record.value is not None and len(record.value) > LIMIT_BYTES:
+        raise Malformed(f"{len(record.value)} bytes; at most {LIMIT_BYTES} are read")
+    return decode(record.value)
 
 
-def _granted(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]) -> RoutedCommand:
+def _routed(id: str, event: CloudEvent, sender: Sender, pools: Mapping[str, int]) -> RoutedCommand:
     if event.tenant and event.tenant != sender.tenant:
         raise TenantMismatch(event.tenant)
     if event.type in SUBMIT:
-        submit = submit_job(
-            parse_submission(parse_object(event.body)), sender, pools, key=_key(event.id)
-        )
+        job = parse_submission(parse_object(event.body))
+        submit = submit_job(job, sender, pools, key=_idempotency_key(event.id))
         lane = pools[submit.pool]
         return RoutedCommand(id, submit, lane, submit.job_id, submit.pool, event.traceparent)
     if event.type in CANCEL:
-        body = parse_body(CancelBody, parse_object(event.body))
-        pool = resolve_pool(body.pool, sender, pools)
-        cancel = cancel_job(body, sender)
+        order = parse_body(CancelBody, parse_object(event.body))
+        pool = resolve_pool(order.pool, sender, pools)
+        cancel = cancel_job(order, sender)
         return RoutedCommand(id, cancel, pools[pool], cancel.job_id, pool, event.traceparent)
-    raise Malformed("type: is neither job.submit.v1 nor job.cancel.v1")
+    raise Malformed("type: unknown; it must be job.submit.v1 or job.cancel.v1")
 
 
-def _key(event_id: str) -> str:
-    """The CloudEvent's id serves as the key where none is given; a long one by its digest."""
+def _idempotency_key(event_id: str) -> str:
+    """Return the CloudEvent's id as the default key; its digest if it exceeds 128 characters."""
     if "\x00" in event_id:
         raise Malformed("id: may not hold a NUL character")
     return event_id if len(event_id) <= 128 else hashlib.sha256(event_id.encode()).hexdigest()
 
 
 def _rejected(
-    id: str, arrived: SubmissionRecord, sender: Sender, pools: Mapping[str, int], reason: str
+    id: str, record: SubmissionRecord, sender: Sender, pools: Mapping[str, int], reason: str
 ) -> RoutedCommand:
     command = RejectSubmission(
         tenant=sender.tenant,
-        topic=arrived.topic,
-        partition=arrived.partition,
-        offset=arrived.offset,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
         reason=reason[:2048],
-        sha256=hashlib.sha256(arrived.value or b"").hexdigest(),
+        sha256=hashlib.sha256(record.value or b"").hexdigest(),
     )
     pool = sender.default_pool
-    return RoutedCommand(id, command, pools.get(pool, 0), arrived.topic, pool, "")
+    return RoutedCommand(id, command, pools.get(pool, 0), record.topic, pool, "")

@@ -1,4 +1,4 @@
-"""Kafka ingress: what tenants write to their own topics becomes commands; never stops for one."""
+"""Kafka ingress: turns the records of tenants' topics into commands; no record stops it."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ GROUP = "berth-gateway"
 TOPIC = "commands"
 REFRESH_S = 1.0
 RETRY_S = 0.5
-LONGEST_RETRY_S = 5.0
-TURN_S = 60.0
-"""For one look at what tenants sent; longer than any request to the broker may take."""
+MAX_RETRY_S = 5.0
+TURN_TIMEOUT_S = 60.0
+"""Limit of one turn of the loop; longer than any request to the broker may take."""
 MAX_RECORDS = 500
 SUBMISSIONS = ("submissions", "all")
-"""Labels of the lag: one series for the topics of all tenants."""
+"""Labels of the lag metric: one series for the topics of all tenants."""
 POLL_MS = 200
-SPENT_POLL_MS = 50
-"""While somebody waits for room."""
+LIMITED_POLL_MS = 50
+"""Poll interval while a tenant has exceeded its rate."""
 
-Found: TypeAlias = dict[TopicPartition, Sequence[ConsumerRecord]]
+Records: TypeAlias = dict[TopicPartition, Sequence[ConsumerRecord]]
 
 log = logging.getLogger(__name__)
 
 
 class Ingress:
-    """Offsets are committed after the commands are acknowledged: a crash repeats, never loses."""
+    """Commits offsets after the commands are acknowledged: a crash repeats records, loses none."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class Ingress:
         *,
         alone_with: int = 0,
     ) -> None:
-        """Of each tenant records are taken at `rate`; the others wait in its topic, where they are
-        in nobody's way.
+        """Records of each tenant are consumed at `rate`; the rest stays in the tenant's topic.
 
-        `alone_with` partitions in each tenant's topic: no other gateway shares the work, so no
-        group has to form, which takes the embedded broker 6 s, and again for each new tenant.
-        Offsets are committed all the same. 0: a group."""
+        `alone_with` is the number of partitions per topic if no other gateway shares the work:
+        then no group has to form, which takes the embedded broker 6 s for each new tenant.
+        Offsets are committed all the same. With 0 the consumer joins a group.
+        """
         self._buckets = TokenBuckets(rate)
-        self._most = min(MAX_RECORDS, rate.burst)
-        self._spent: set[str] = set()
-        """Topics whose buckets were empty when they were last looked at."""
+        self._max_records = min(MAX_RECORDS, rate.burst)
+        self._limited: set[str] = set()
+        """Topics whose buckets were empty at the last poll."""
         self._alone_with = alone_with
         self._connection = connection
         self._instance = instance
@@ -79,37 +79,39 @@ class Ingress:
         self._telemetry = telemetry
         self._note = note
         self._topics: frozenset[str] = frozenset()
-        self._turned_s = 0.0
-        self.taken = 0
+        self._turn_began_s = 0.0
+        self.consumed = 0
 
     async def run(self) -> None:
-        """Until it is cancelled; whatever the broker or its client does, it begins again at the
-        commit."""
-        pause_s, told = RETRY_S, ""
+        """Consume until cancelled; after any failure of the broker resume at the commit."""
+        pause_s, logged = RETRY_S, ""
         while True:
-            before = self.taken
-            why = await self._session()
-            if self.taken > before:
-                pause_s, told = RETRY_S, ""
-            if why != told:
-                log.warning("ingress starts again", extra={"reason": why})
-            told = why
+            before = self.consumed
+            reason = await self._session()
+            if self.consumed > before:
+                pause_s, logged = RETRY_S, ""
+            if reason != logged:
+                log.warning("ingress restarts", extra={"reason": reason})
+            logged = reason
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+            pause_s = min(2 * pause_s, MAX_RETRY_S)
 
     async def _session(self) -> str:
-        """Why it is over. It runs as a task of its own: a consumer of which a part died raises
-        CancelledError, and one that lost its broker may never answer; neither may end this one."""
-        self._turned_s = monotonic()
+        """Consume in a task of its own and return the reason of its end.
+
+        A consumer with a dead part raises CancelledError, and one that lost its broker may block
+        for ever: neither may end this task.
+        """
+        self._turn_began_s = monotonic()
         session = asyncio.ensure_future(self._consume())
         try:
-            while not session.done() and monotonic() - self._turned_s < TURN_S:
+            while not session.done() and monotonic() - self._turn_began_s < TURN_TIMEOUT_S:
                 await asyncio.wait({session}, timeout=REFRESH_S)
         finally:
             stuck = session.cancel()
             await asyncio.wait({session}, timeout=3 * STOP_S)
         if stuck or session.cancelled():
-            return "the client of the broker stands still" if stuck else "its client died"
+            return "the Kafka client is stuck" if stuck else "the Kafka client ended"
         error = session.exception()
         if not isinstance(error, KafkaError | OSError | ApiError | Stalled):
             raise error or RuntimeError("a session ended without a reason")
@@ -121,62 +123,64 @@ class Ingress:
         try:
             await consumer.start()
             while True:
-                self._turned_s = monotonic()
+                self._turn_began_s = monotonic()
                 if not await self._subscribed(consumer):
                     await asyncio.sleep(REFRESH_S)
                     continue
-                await self._take(consumer)
-                await progress.check(consumer, self._topics, self._spent)
+                await self._consume_interval(consumer)
+                await progress.check(consumer, self._topics, self._limited)
                 lag = Figure("berth_consumer_lag_records", progress.behind, SUBMISSIONS)
                 self._telemetry.metrics.show([lag])
         finally:
             await stop_client(consumer)
 
-    async def _take(self, consumer: AIOKafkaConsumer) -> None:
-        """Reads for one refresh interval, then looks for new tenants again."""
+    async def _consume_interval(self, consumer: AIOKafkaConsumer) -> None:
+        """Consume for one refresh interval; then new tenants are looked up."""
         ends = asyncio.get_running_loop().time() + REFRESH_S
         while asyncio.get_running_loop().time() < ends:
-            found = await self._found(consumer)
-            if found:
-                self._spend(found)
-                await self._forward([record for records in found.values() for record in records])
+            polled = await self._poll(consumer)
+            if polled:
+                self._spend(polled)
+                await self._forward([record for records in polled.values() for record in records])
                 FAILPOINTS.hit("after_forward")
-                await self._commit(consumer, found)
+                await self._commit(consumer, polled)
 
-    async def _found(self, consumer: AIOKafkaConsumer) -> Found:
-        """Of those tenants that have not sent more than their rate."""
+    async def _poll(self, consumer: AIOKafkaConsumer) -> Records:
+        """Return records of the tenants that have not exceeded their rate."""
         now_ns = monotonic_ns()
-        self._spent = {topic for topic in self._spent if self._buckets.wait_ns(topic, now_ns)}
-        if not self._spent:
+        self._limited = {topic for topic in self._limited if self._buckets.wait_ns(topic, now_ns)}
+        if not self._limited:
             return await self._getmany(consumer, POLL_MS)
         began_s = monotonic()
-        found: Found = {}
-        if others := [tp for tp in consumer.assignment() if tp.topic not in self._spent]:
-            found = await self._getmany(consumer, SPENT_POLL_MS, *others)
+        polled: Records = {}
+        if others := [tp for tp in consumer.assignment() if tp.topic not in self._limited]:
+            polled = await self._getmany(consumer, LIMITED_POLL_MS, *others)
         else:
-            await asyncio.sleep(SPENT_POLL_MS / 1000)
-        for topic in self._spent:
+            await asyncio.sleep(LIMITED_POLL_MS / 1000)
+        for topic in self._limited:
             held_s = self._telemetry.metrics.submissions_held_s.labels(topic.removeprefix(PREFIX))
             held_s.inc(monotonic() - began_s)
-        return found
+        return polled
 
     async def _getmany(
-        self, consumer: AIOKafkaConsumer, wait_ms: int, *of: TopicPartition
-    ) -> Found:
-        found: Found = await consumer.getmany(*of, timeout_ms=wait_ms, max_records=self._most)
-        return found
+        self, consumer: AIOKafkaConsumer, wait_ms: int, *partitions: TopicPartition
+    ) -> Records:
+        polled: Records = await consumer.getmany(
+            *partitions, timeout_ms=wait_ms, max_records=self._max_records
+        )
+        return polled
 
-    def _spend(self, found: Found) -> None:
+    def _spend(self, polled: Records) -> None:
         now_ns = monotonic_ns()
-        for tp, records in found.items():
+        for tp, records in polled.items():
             self._buckets.spend(tp.topic, now_ns, len(records))
             if self._buckets.wait_ns(tp.topic, now_ns):
-                self._spent.add(tp.topic)
+                self._limited.add(tp.topic)
 
     async def _subscribed(self, consumer: AIOKafkaConsumer) -> bool:
-        there = await consumer.topics()
-        known = {PREFIX + tenant for tenant in self._access.view.tenants}
-        topics = frozenset(known & set(there))
+        existing = await consumer.topics()
+        expected = {PREFIX + tenant for tenant in self._access.view.tenants}
+        topics = frozenset(expected & set(existing))
         if topics != self._topics and topics:
             self._follow(consumer, topics)
             self._topics = topics
@@ -190,46 +194,46 @@ class Ingress:
         consumer.assign([TopicPartition(topic, lane) for topic in sorted(topics) for lane in lanes])
 
     async def _forward(self, records: Sequence[ConsumerRecord]) -> None:
-        """All of them are on their way before the first is waited for; their order is kept."""
+        """Queue all commands in order, then wait for their acknowledgements."""
         acks: list[Ack] = []
         with ExitStack() as spans:
             for record in records:
-                acks.append(await self._post(record, spans))
-            await self._outbox.acknowledged(acks)
-        self.taken += len(acks)
+                acks.append(await self._queue(record, spans))
+            await self._outbox.wait_acknowledged(acks)
+        self.consumed += len(acks)
         self._telemetry.metrics.inputs.labels("submissions").inc(len(acks))
 
-    async def _post(self, record: ConsumerRecord, spans: ExitStack) -> Ack:
+    async def _queue(self, record: ConsumerRecord, spans: ExitStack) -> Ack:
         tenant = record.topic.removeprefix(PREFIX)
-        made = route_submission(
+        routed = route_submission(
             SubmissionRecord(record.topic, record.partition, record.offset, record.value),
             self._access.sender(tenant),
             self._access.pools(),
             self._access.view.is_active(tenant),
         )
         span = spans.enter_context(
-            self._telemetry.spans.span("submit", made.traceparent, _attributes(made, tenant))
+            self._telemetry.spans.span("submit", routed.traceparent, _attributes(routed, tenant))
         )
-        if isinstance(made.command, SubmitJob):
-            span.set("job.id", made.subject)
-            self._note(made.subject, tenant, made.lane)
-        letter = OutgoingCommand(
-            made.id,
-            made.command,
-            made.subject,
+        if isinstance(routed.command, SubmitJob):
+            span.set("job.id", routed.subject)
+            self._note(routed.subject, tenant, routed.lane)
+        command = OutgoingCommand(
+            routed.id,
+            routed.command,
+            routed.subject,
             tenant,
-            made.pool,
+            routed.pool,
             span.traceparent,
             access_next=self._access.next,
         )
-        return await self._outbox.post(TOPIC, made.lane, letter)
+        return await self._outbox.post(TOPIC, routed.lane, command)
 
-    async def _commit(self, consumer: AIOKafkaConsumer, found: Found) -> None:
+    async def _commit(self, consumer: AIOKafkaConsumer, polled: Records) -> None:
         try:
-            await consumer.commit({tp: records[-1].offset + 1 for tp, records in found.items()})
+            await consumer.commit({tp: records[-1].offset + 1 for tp, records in polled.items()})
         except CommitFailedError:
-            # The group moved on meanwhile: somebody repeats these records, under the same ids.
-            log.info("a commit came too late")
+            # The group was rebalanced: another member repeats these records under the same ids.
+            log.info("commit failed after a rebalance")
 
     def _consumer(self) -> AIOKafkaConsumer:
         return AIOKafkaConsumer(
@@ -245,5 +249,5 @@ class Ingress:
         )
 
 
-def _attributes(made: RoutedCommand, tenant: str) -> dict[AttributeKey, str]:
-    return {"tenant.id": tenant, "pool.id": made.pool, "messaging.destination.name": TOPIC}
+def _attributes(routed: RoutedCommand, tenant: str) -> dict[AttributeKey, str]:
+    return {"tenant.id": tenant, "pool.id": routed.pool, "messaging.destination.name": TOPIC}

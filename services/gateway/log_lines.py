@@ -1,4 +1,4 @@
-"""Lines that workers printed, read from the soft topic `logs`; losing one is harmless."""
+"""Output lines of workers, read from the topic `logs`; a lost line does no harm."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import msgspec
 
-from services.gateway.sse import ALIVE, HELLO, end_frame
+from services.gateway.sse import ALIVE, OPENING, end_frame
 from shared.bus.log import Entry, Feed, Log
 from shared.ledger.cloudevents import Malformed, decode
 from shared.ledger.partition import TP
 
 TOPIC = "logs"
 LOOK_BACK = 20_000
-"""Records of a lane that are searched for a job's lines, from the youngest back."""
+"""Number of the lane's most recent records that are searched for a job's lines."""
 POLL_S = 2.0
 QUIET_S = 0.3
 
@@ -30,7 +30,7 @@ class LogBatch(msgspec.Struct):
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line, with its place in the output of its worker."""
+    """One line with its position in the output of its worker."""
 
     attempt: int
     rank: int
@@ -39,7 +39,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class JobLog:
-    """One job's lines out of its lane; a line that is delivered twice is shown once."""
+    """Filters one job's lines from its lane; a line that is delivered twice is yielded once."""
 
     def __init__(self, job_id: str, tenant: str) -> None:
         self._needle = job_id.encode()
@@ -51,41 +51,41 @@ class JobLog:
         if entry.value is None or self._needle not in entry.value:
             return
         try:
-            printed = msgspec.json.decode(decode(entry.value).body, type=LogBatch)
+            batch = msgspec.json.decode(decode(entry.value).body, type=LogBatch)
         except (Malformed, msgspec.MsgspecError, UnicodeDecodeError):
             return
-        if (printed.job_id, printed.tenant) == (self._job_id, self._tenant):
-            yield from self._fresh(printed)
+        if (batch.job_id, batch.tenant) == (self._job_id, self._tenant):
+            yield from self._new_lines(batch)
 
-    def _fresh(self, printed: LogBatch) -> Iterator[LogLine]:
-        worker = (printed.attempt, printed.rank)
+    def _new_lines(self, batch: LogBatch) -> Iterator[LogLine]:
+        worker = (batch.attempt, batch.rank)
         due = self._next.get(worker, 0)
-        for number, text in enumerate(printed.lines, printed.first_line):
+        for number, text in enumerate(batch.lines, batch.first_line):
             if number >= due:
-                yield LogLine(printed.attempt, printed.rank, number, text)
-        self._next[worker] = max(due, printed.first_line + len(printed.lines))
+                yield LogLine(batch.attempt, batch.rank, number, text)
+        self._next[worker] = max(due, batch.first_line + len(batch.lines))
 
 
-async def past_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[LogLine]:
-    """What is there now."""
+async def read_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[LogLine]:
+    """Return the lines that the topic holds now."""
     feed, end = await _open(open_log, lane)
     try:
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         position = 0
         while polled := await feed.poll(POLL_S if position < end else QUIET_S, 2000):
             for entry in polled[TP(TOPIC, lane)]:
                 position = entry.offset + 1
-                found.extend(job.lines(entry))
-        return found
+                lines.extend(job.lines(entry))
+        return lines
     finally:
         await feed.close()
 
 
-async def followed_lines(
+async def follow_lines(
     open_log: Callable[[], Log], lane: int, job: JobLog, allowed: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Frames of what is there and of what comes, until the client leaves or loses its key."""
-    yield HELLO
+    """Yield frames of present and future lines until the client leaves or its key is revoked."""
+    yield OPENING
     feed, _ = await _open(open_log, lane)
     try:
         while allowed():
@@ -98,15 +98,15 @@ async def followed_lines(
 
 
 async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int]:
-    place = TP(TOPIC, lane)
+    tp = TP(TOPIC, lane)
     bus = open_log()
     await bus.start()
     try:
-        end = await bus.end(place)
-        start = max(await bus.begin(place), end - LOOK_BACK)
+        end = await bus.end(tp)
+        start = max(await bus.begin(tp), end - LOOK_BACK)
     finally:
         await bus.stop()
-    return await bus.feed({place: start}, lossy=True), end
+    return await bus.feed({tp: start}, lossy=True), end
 
 
 def _frame(line: LogLine) -> bytes:

@@ -1,4 +1,4 @@
-"""What OpenAPI says of bodies and errors, which the routes read and raise by themselves."""
+"""OpenAPI descriptions of bodies and errors, which the routes themselves read and raise."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from services.gateway.problem import MEDIA_TYPE, Problem
 
 REF = "#/components/schemas/{model}"
 DESCRIPTIONS = {
-    400: "The body is no JSON object",
-    401: "No key, or none that is known",
-    403: "The key may not do this, or the body names another tenant",
-    404: "No such thing, or another tenant's",
-    413: "The body has more than 64 KiB",
-    415: "The body is not application/json",
-    422: "A field breaks a rule; `errors` names field, value and rule",
-    429: "The tenant asks too often; come back after Retry-After",
-    503: "Kafka, or for reads Postgres, is away; come back after Retry-After",
+    400: "The body is not a JSON object",
+    401: "Missing or unknown key",
+    403: "Role not sufficient, or the body names another tenant",
+    404: "Not found, or owned by another tenant",
+    413: "Body larger than 64 KiB",
+    415: "Body is not application/json",
+    422: "Invalid request; `errors` names field, value and rule",
+    429: "Rate limit exceeded; retry after Retry-After",
+    503: "Kafka, or for reads Postgres, is unavailable; retry after Retry-After",
 }
 DESCRIPTION = """The control plane of a shared GPU cluster. Every change is a command: the answer is
 202 with an id once the broker has acknowledged it, and `/v1/commands/{command_id}` shows the
@@ -35,7 +35,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def problem_responses(*statuses: int) -> Responses:
-    """The problems that a route may answer; every route may answer 401, 429 and 503."""
+    """Return the problem responses of a route; 401, 403, 429 and 503 belong to every route."""
     ref = {"$ref": REF.format(model=Problem.__name__)}
     return {
         status: {"description": DESCRIPTIONS[status], "content": {MEDIA_TYPE: {"schema": ref}}}
@@ -44,7 +44,7 @@ def problem_responses(*statuses: int) -> Responses:
 
 
 def request_body(*models: type[BaseModel], required: bool = True) -> dict[str, Any]:
-    """The JSON body of a route: one of these."""
+    """Return the description of a JSON body that is one of the models."""
     for model in models:
         _bodies[model.__name__] = model
     refs = [{"$ref": REF.format(model=model.__name__)} for model in models]
@@ -54,11 +54,11 @@ def request_body(*models: type[BaseModel], required: bool = True) -> dict[str, A
 
 
 WITHOUT_KEY: dict[str, Any] = {"security": []}
-"""For `openapi_extra` of a route that anybody may ask."""
+"""`openapi_extra` of a route that needs no key."""
 
 
 def text_response(media_type: str) -> Responses:
-    """What a route says where that is not JSON."""
+    """Return the description of a response that is not JSON."""
     return {200: {"content": {media_type: {"schema": {"type": "string"}}}}}
 
 
@@ -72,40 +72,40 @@ def install_openapi(app: FastAPI) -> None:
 
 
 def _schema(app: FastAPI) -> dict[str, Any]:
-    found = get_openapi(
+    schema = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes
     )
-    components = found.setdefault("components", {})
+    components = schema.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
-    schemas.update(_definitions(Problem) | _closed(_definitions(*_bodies.values())))
+    schemas.update(_definitions(Problem) | _forbid_unknown_fields(_definitions(*_bodies.values())))
     for name in FASTAPI_ERRORS:
         schemas.pop(name, None)
-    _say_problems(found["paths"])
+    _describe_problems(schema["paths"])
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "bearerFormat": "key_id.secret"}
     }
-    found["security"] = [{"key": []}]
-    return found
+    schema["security"] = [{"key": []}]
+    return schema
 
 
 def _definitions(*models: type[BaseModel]) -> dict[str, Any]:
-    wanted = [(model, "validation") for model in models]
-    _, found = models_json_schema(wanted, ref_template=REF)  # type: ignore[arg-type]
-    definitions: dict[str, Any] = found["$defs"]
+    requested = [(model, "validation") for model in models]
+    _, document = models_json_schema(requested, ref_template=REF)  # type: ignore[arg-type]
+    definitions: dict[str, Any] = document["$defs"]
     return definitions
 
 
-def _closed(definitions: dict[str, Any]) -> dict[str, Any]:
-    """A body's unknown field is refused, though readers of events pass it over."""
-    for each in definitions.values():
-        if "properties" in each:
-            each["additionalProperties"] = False
+def _forbid_unknown_fields(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Unknown fields are rejected in bodies, although readers of events ignore them."""
+    for definition in definitions.values():
+        if "properties" in definition:
+            definition["additionalProperties"] = False
     return definitions
 
 
-def _say_problems(paths: dict[str, Any]) -> None:
-    """FastAPI's own word for a bad parameter is not what a client gets."""
-    for operation in (each for path in paths.values() for each in path.values()):
-        said = operation["responses"].get("422", {}).get("content", {})
-        if "application/json" in said:
+def _describe_problems(paths: dict[str, Any]) -> None:
+    """Replace FastAPI's description of a bad parameter by the problem that clients receive."""
+    for operation in (operation for path in paths.values() for operation in path.values()):
+        content = operation["responses"].get("422", {}).get("content", {})
+        if "application/json" in content:
             operation["responses"]["422"] = problem_responses(422)[422]

@@ -1,4 +1,4 @@
-"""Appends commands to their lanes; who waits here knows that the broker has them."""
+"""Appends commands to their lanes and waits for the acknowledgement of the broker."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from shared.contracts.codec import encode
 from shared.ledger import cloudevents
 
 SOURCE = "/berth/gateway"
-QUEUE_WITHIN_S = 1.5
-ACK_WITHIN_S = 2.5
-LOOK_EVERY_S = 1.0
-LOOK_WITHIN_S = 2.0
+QUEUE_TIMEOUT_S = 1.5
+ACK_TIMEOUT_S = 2.5
+CHECK_EVERY_S = 1.0
+CHECK_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_MS = 3000
 BATCH_BYTES = 512 * 1024
 RETRY_S = 0.5
@@ -34,7 +34,7 @@ Ack: TypeAlias = "asyncio.Future[object]"
 
 @dataclass(frozen=True, slots=True)
 class OutgoingCommand:
-    """A command on its way, with what its envelope says."""
+    """A command with the fields of its envelope."""
 
     id: str
     command: Command
@@ -44,8 +44,8 @@ class OutgoingCommand:
     traceparent: str = ""
     principal: str = ""
     access_next: int = 0
-    """How far the gateway had read `access` when it let this through: its receiver waits until it
-    has read as much, lest it know less of who may do what."""
+    """Offset up to which the gateway had read `access` when it authorized the command: the receiver
+    waits until it has read as far, so that it applies the same tenants and keys."""
 
     def within(self, traceparent: str) -> OutgoingCommand:
         return replace(self, traceparent=traceparent)
@@ -67,7 +67,7 @@ class OutgoingCommand:
 
 
 class Outbox:
-    """One producer; appends that come together share a batch."""
+    """One producer; concurrent appends share a batch."""
 
     def __init__(self, connection: Connection, *, linger_ms: int) -> None:
         self._connection = connection
@@ -77,11 +77,11 @@ class Outbox:
 
     @property
     def ready(self) -> bool:
-        """The broker answered, and the last append was acknowledged."""
+        """True while the broker answers and the last append was acknowledged."""
         return self._producer is not None and not self._failing
 
     async def run(self) -> None:
-        """Connects, however long the broker takes, and stays until it is cancelled."""
+        """Connect, retrying without limit, and watch the broker until cancelled."""
         try:
             while not await self._connect():
                 await asyncio.sleep(RETRY_S)
@@ -91,21 +91,21 @@ class Outbox:
             if producer is not None:
                 await producer.stop()
 
-    async def put(self, topic: str, partition: int, letter: OutgoingCommand) -> None:
-        """Returns once the command is acknowledged; raises a 503 Refusal if that is not known."""
-        await self.acknowledged([await self.post(topic, partition, letter)])
+    async def put(self, topic: str, partition: int, command: OutgoingCommand) -> None:
+        """Return once the command is acknowledged; raises ApiError 503 if that is not known."""
+        await self.wait_acknowledged([await self.post(topic, partition, command)])
 
-    async def post(self, topic: str, partition: int, letter: OutgoingCommand) -> Ack:
-        """Only queued, in the order of the calls; `acknowledged` tells how it went."""
+    async def post(self, topic: str, partition: int, command: OutgoingCommand) -> Ack:
+        """Queue the command in the order of the calls; `wait_acknowledged` reports the outcome."""
         if self._producer is None or self._failing:
             raise _broker_unavailable("not connected")
-        headers = [("traceparent", letter.traceparent.encode())] if letter.traceparent else []
+        headers = [("traceparent", command.traceparent.encode())] if command.traceparent else []
         try:
-            async with asyncio.timeout(QUEUE_WITHIN_S):
+            async with asyncio.timeout(QUEUE_TIMEOUT_S):
                 sent: Ack = await self._producer.send(
                     topic,
-                    letter.encoded(),
-                    key=letter.subject.encode(),
+                    command.encoded(),
+                    key=command.subject.encode(),
                     partition=partition,
                     headers=headers,
                 )
@@ -113,10 +113,10 @@ class Outbox:
         except (KafkaError, OSError, TimeoutError) as error:
             raise self._failed(error) from None
 
-    async def acknowledged(self, acks: Sequence[Ack]) -> None:
-        """Once the broker has them all. A client that hangs up, or waits no longer, must not
-        cancel the batch of the others: the futures are watched, not awaited."""
-        done, waiting = await asyncio.wait(acks, timeout=ACK_WITHIN_S)
+    async def wait_acknowledged(self, acks: Sequence[Ack]) -> None:
+        """Return once all are acknowledged; raises ApiError 503 otherwise. The futures are watched,
+        not awaited: a client that disconnects must not cancel the batch of the others."""
+        done, waiting = await asyncio.wait(acks, timeout=ACK_TIMEOUT_S)
         for ack in done:
             if (error := ack.exception()) is not None:
                 raise self._failed(error)
@@ -129,11 +129,11 @@ class Outbox:
         return _broker_unavailable(type(error).__name__)
 
     async def _watch(self) -> None:
-        """Knows of a lost broker before anybody asks, and of its return."""
+        """Check the broker regularly, so that its loss and return show before the next command."""
         while self._producer is not None:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
             try:
-                async with asyncio.timeout(LOOK_WITHIN_S):
+                async with asyncio.timeout(CHECK_TIMEOUT_S):
                     answered: bool = await self._producer.client.force_metadata_update()
             except TimeoutError:
                 answered = False
@@ -152,12 +152,12 @@ class Outbox:
         try:
             await producer.start()
         except (KafkaError, OSError) as error:
-            log.warning("no broker yet", extra={"reason": type(error).__name__})
+            log.warning("broker not reachable", extra={"reason": type(error).__name__})
             await producer.stop()
             return False
         self._producer = producer
         return True
 
 
-def _broker_unavailable(why: str) -> ApiError:
-    return unavailable("broker_unavailable", f"nothing was acknowledged: {why}")
+def _broker_unavailable(cause: str) -> ApiError:
+    return unavailable("broker_unavailable", f"command not acknowledged: {cause}")

@@ -1,4 +1,4 @@
-"""Pages by key: the next one begins behind the last row, however the list grows meanwhile."""
+"""Pages by key: a page begins after the last row of the one before, however the list grows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from fastapi import Query
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.database import Row
 
-Limit = Annotated[int, Query(ge=1, le=1000, description="rows of a page")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="rows per page")]
 PageToken = Annotated[
-    str | None, Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the page before")
+    str | None,
+    Query(pattern=r"^[A-Za-z0-9._:/-]{1,160}$", description="`next` of the previous page"),
 ]
 TimeToken = Annotated[
     str | None,
     Query(
-        pattern=r"^[0-9]{1,18}:[A-Za-z0-9._:/-]{1,140}$", description="`next` of the page before"
+        pattern=r"^[0-9]{1,18}:[A-Za-z0-9._:/-]{1,140}$", description="`next` of the previous page"
     ),
 ]
-"""Of a list that is ordered by time."""
+"""Token of a list that is ordered by time."""
 NamePart = Annotated[str, Query(max_length=256, pattern=r"^[^\x00]*$")] | None
 
 
 class TimeCursor(NamedTuple):
-    """A place in a list that is ordered by time, then by key."""
+    """A position in a list that is ordered by time, then by key."""
 
     at: int | None
     key: str | None
@@ -37,13 +38,17 @@ class TimeCursor(NamedTuple):
         at, _, key = token.partition(":")
         if not (at.isdigit() and len(at) < 19 and key):
             raise InvalidBody(
-                [FieldError(field="after", value=token[:64], rule="no place in this list")]
+                [
+                    FieldError(
+                        field="after", value=token[:64], rule="must be `next` of the previous page"
+                    )
+                ]
             )
         return cls(int(at), key)
 
 
 def page_of(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
-    """A full page has a `next`; its last row says where."""
+    """Return the page; a full one has as `next` the token made of its last row."""
     if len(rows) < limit:
         return {"items": rows, "next": None}
     return {"items": rows, "next": ":".join(str(rows[-1][key]) for key in keys)}

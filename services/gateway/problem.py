@@ -1,4 +1,4 @@
-"""How the gateway says no: RFC 9457, one shape for every error."""
+"""Errors of the API as RFC 9457 problems."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Problem(Model):
     """An RFC 9457 problem; `reason` is the machine-readable last part of `type`."""
 
     type: str = Field(description="`urn:berth:<reason>`")
-    title: str = Field(description="for people")
-    status: int = Field(description="the HTTP status")
-    reason: str = Field(description="machine-readable: snake_case")
-    detail: str = Field("", description="what happened this time")
-    errors: tuple[FieldError, ...] = Field((), description="each field that is wrong")
+    title: str = Field(description="short description of the status")
+    status: int = Field(description="HTTP status")
+    reason: str = Field(description="machine-readable code in snake_case")
+    detail: str = Field("", description="explanation of this occurrence")
+    errors: tuple[FieldError, ...] = Field((), description="invalid fields")
 
 
 class ApiError(Exception):
-    """Raised anywhere below a route; answered as a Problem."""
+    """An error that is answered as a Problem; raised anywhere below a route."""
 
     def __init__(
         self,
@@ -53,76 +53,76 @@ class ApiError(Exception):
 
 
 def unavailable(reason: str, detail: str) -> ApiError:
-    """Not now; the same request may be repeated."""
+    """Return a 503; the same request may be repeated."""
     return ApiError(503, reason, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 def unauthenticated(detail: str, *, of_token: bool = False) -> ApiError:
-    """Nobody we know."""
-    said = 'Bearer realm="berth"' + (', error="invalid_token"' if of_token else "")
-    return ApiError(401, "unauthenticated", detail, headers={"WWW-Authenticate": said})
+    """Return a 401 with its WWW-Authenticate header."""
+    challenge = 'Bearer realm="berth"' + (', error="invalid_token"' if of_token else "")
+    return ApiError(401, "unauthenticated", detail, headers={"WWW-Authenticate": challenge})
 
 
 def rate_limited(tenant: str, rate: Rate, wait_s: float) -> ApiError:
-    """The tenant's bucket is empty; after `wait_s` seconds there is room for one request."""
-    fault = FieldError(field="requests", rule=f"{rate}, for each tenant")
-    told = f"{tenant} has asked too often; there is room again in {wait_s:.3f} s"
-    return ApiError(429, "rate_limited", told, [fault], {"Retry-After": str(ceil(wait_s))})
+    """Return a 429 for an empty bucket that has room for one request after `wait_s` seconds."""
+    error = FieldError(field="requests", rule=f"{rate}, per tenant")
+    detail = f"rate limit of tenant {tenant} exceeded; retry in {wait_s:.3f} s"
+    return ApiError(429, "rate_limited", detail, [error], {"Retry-After": str(ceil(wait_s))})
 
 
 class ForbiddenError(ApiError):
-    """Somebody we know, who may not; `bearer` is for the record alone."""
+    """An authenticated bearer lacks the permission; `bearer` is kept for the audit alone."""
 
     def __init__(self, bearer: Bearer, detail: str) -> None:
         super().__init__(403, "forbidden", detail)
         self.bearer = bearer
 
 
-def not_found(what: str) -> ApiError:
-    """Also said of what exists, but is another tenant's."""
-    return ApiError(404, "not_found", f"no such {what}")
+def not_found(kind: str) -> ApiError:
+    """Return a 404; also for an object of another tenant."""
+    return ApiError(404, "not_found", f"{kind} not found")
 
 
-def problem_response(refusal: ApiError) -> Response:
+def problem_response(error: ApiError) -> Response:
     problem = Problem(
-        type=f"urn:berth:{refusal.reason}",
-        title=HTTPStatus(refusal.status).phrase,
-        status=refusal.status,
-        reason=refusal.reason,
-        detail=refusal.detail[:1024],
-        errors=refusal.errors,
+        type=f"urn:berth:{error.reason}",
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        reason=error.reason,
+        detail=error.detail[:1024],
+        errors=error.errors,
     )
     body = problem.model_dump_json(exclude_none=True)
-    return Response(body, refusal.status, refusal.headers, MEDIA_TYPE)
+    return Response(body, error.status, error.headers, MEDIA_TYPE)
 
 
-Noted = Callable[[Request, ApiError], None]
+ErrorObserver = Callable[[Request, ApiError], None]
 
 
-def install_problem_handlers(app: FastAPI, noted: Noted) -> None:
-    """Every error of this application leaves as a Problem, and somebody notes it."""
+def install_problem_handlers(app: FastAPI, on_error: ErrorObserver) -> None:
+    """Answer every error of the application as a Problem and report it to `on_error`."""
     for kind, explain in _EXPLAIN.items():
-        app.add_exception_handler(kind, _handler(explain, noted))
+        app.add_exception_handler(kind, _handler(explain, on_error))
 
 
 def _handler(
-    explain: Callable[[Exception], ApiError], noted: Noted
+    explain: Callable[[Exception], ApiError], on_error: ErrorObserver
 ) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def handle(request: Request, error: Exception) -> Response:
-        refusal = explain(error)
-        noted(request, refusal)
-        if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
-            refusal.headers["Allow"] = ", ".join(_allowed(request))
-        return problem_response(refusal)
+    async def handle(request: Request, raised: Exception) -> Response:
+        error = explain(raised)
+        on_error(request, error)
+        if error.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            error.headers["Allow"] = ", ".join(_allowed(request))
+        return problem_response(error)
 
     return handle
 
 
 def _allowed(request: Request) -> list[str]:
-    """Methods of every route at this path; the router itself names those of the first alone."""
-    here = [each for each in request.app.routes if isinstance(each, Route)]
-    there = [each for each in here if each.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in there for method in route.methods or ()})
+    """Return the methods of all routes at this path; the router names those of the first alone."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in matching for method in route.methods or ()})
 
 
 def _as_is(error: Exception) -> ApiError:
@@ -131,28 +131,28 @@ def _as_is(error: Exception) -> ApiError:
 
 
 def _not_json(error: Exception) -> ApiError:
-    return ApiError(400, "malformed", f"the body is no JSON object: {error}")
+    return ApiError(400, "malformed", f"body is not a JSON object: {error}")
 
 
 def _invalid(error: Exception) -> ApiError:
     assert isinstance(error, InvalidBody)
-    return ApiError(422, "invalid", "the body breaks these rules", error.faults)
+    return ApiError(422, "invalid", "invalid request", error.errors)
 
 
 def _tenant_mismatch(error: Exception) -> ApiError:
     assert isinstance(error, TenantMismatch)
-    return ApiError(403, "tenant_mismatch", "the body names another tenant", [error.fault])
+    return ApiError(403, "tenant_mismatch", "the body names another tenant", [error.error])
 
 
 def _bad_query(error: Exception) -> ApiError:
     assert isinstance(error, RequestValidationError)
-    faults = [
+    errors = [
         FieldError(
-            field=str(each["loc"][-1]), value=plain(each.get("input")), rule=str(each["msg"])
+            field=str(fault["loc"][-1]), value=plain(fault.get("input")), rule=str(fault["msg"])
         )
-        for each in error.errors()
+        for fault in error.errors()
     ]
-    return ApiError(422, "invalid", "the query breaks these rules", faults)
+    return ApiError(422, "invalid", "invalid query", errors)
 
 
 def _http(error: Exception) -> ApiError:

@@ -1,4 +1,4 @@
-"""Notices a consumer that stands still while its topics go on: aiokafka does not say so itself."""
+"""Detects a consumer that stalls while its topics grow; aiokafka does not report that itself."""
 
 from __future__ import annotations
 
@@ -9,60 +9,62 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shared.ledger.errors import Stalled
 
-LOOK_EVERY_S = 5.0
+CHECK_EVERY_S = 5.0
 STALLED_S = 15.0
 
 
 class ConsumerProgress:
-    """Of one consumer, from its start."""
+    """The progress of one consumer since its start."""
 
     def __init__(self) -> None:
-        self._looked_s = monotonic()
-        self._stands: dict[TopicPartition, tuple[int, float]] = {}
-        """Where it stood when it was first seen to be behind, and since when."""
+        self._checked_s = monotonic()
+        self._stalled_at: dict[TopicPartition, tuple[int, float]] = {}
+        """Position at which a partition was first found to lag, and the time since then."""
         self.behind = 0
-        """Records of all topics that it had not read yet at the last look."""
+        """Unread records of all topics at the last check."""
 
     async def check(
-        self, consumer: AIOKafkaConsumer, topics: Iterable[str], left: Collection[str] = ()
+        self, consumer: AIOKafkaConsumer, topics: Iterable[str], paused: Collection[str] = ()
     ) -> None:
-        """Call it often: it asks the broker now and then. Raises Stalled; not for topics that were
-        left where they are on purpose."""
+        """Query the broker every `CHECK_EVERY_S`; raises Stalled, except for paused topics."""
         now_s = monotonic()
-        if now_s - self._looked_s < LOOK_EVERY_S:
+        if now_s - self._checked_s < CHECK_EVERY_S:
             return
-        self._looked_s = now_s
-        places = await _places(consumer, topics)
-        self.behind = sum(max(0, end - at) for at, end in places.values())
-        for tp, (at, end) in places.items():
-            self._note(tp, at, at if tp.topic in left else end, now_s)
+        self._checked_s = now_s
+        positions = await _positions(consumer, topics)
+        self.behind = sum(max(0, end - at) for at, end in positions.values())
+        for tp, (at, end) in positions.items():
+            self._note(tp, at, at if tp.topic in paused else end, now_s)
 
     def _note(self, tp: TopicPartition, at: int, end: int, now_s: float) -> None:
         if at >= end:
-            self._stands.pop(tp, None)
+            self._stalled_at.pop(tp, None)
             return
-        where, since_s = self._stands.setdefault(tp, (at, now_s))
-        if where != at:
-            self._stands[tp] = at, now_s
+        stalled_at, since_s = self._stalled_at.setdefault(tp, (at, now_s))
+        if stalled_at != at:
+            self._stalled_at[tp] = at, now_s
         elif now_s - since_s > STALLED_S:
-            raise Stalled(f"{tp.topic}-{tp.partition} goes on to {end}, and we stand at {at}")
+            raise Stalled(f"{tp.topic}-{tp.partition} has {end} records; consumer stalled at {at}")
 
 
-async def _places(
+async def _positions(
     consumer: AIOKafkaConsumer, topics: Iterable[str]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Position and end of what it holds. Who holds nothing may be the spare of a group at work, or
-    have been left out of it: then the group's commits tell whether anybody reads."""
-    held = consumer.assignment()
-    places = held or {
+    """Return position and end of each assigned partition.
+
+    A consumer without partitions may be the spare of a working group or excluded from it: then the
+    commits of the group show whether any member reads.
+    """
+    assigned = consumer.assignment()
+    partitions = assigned or {
         TopicPartition(topic, partition)
         for topic in topics
         for partition in consumer.partitions_for_topic(topic) or ()
     }
-    ends = await consumer.end_offsets(places)
-    return {tp: (await _at(consumer, tp, tp in held), ends[tp]) for tp in places}
+    ends = await consumer.end_offsets(partitions)
+    return {tp: (await _position(consumer, tp, tp in assigned), ends[tp]) for tp in partitions}
 
 
-async def _at(consumer: AIOKafkaConsumer, tp: TopicPartition, held: bool) -> int:
-    found = await (consumer.position(tp) if held else consumer.committed(tp))
-    return int(found or 0)
+async def _position(consumer: AIOKafkaConsumer, tp: TopicPartition, is_assigned: bool) -> int:
+    offset = await (consumer.position(tp) if is_assigned else consumer.committed(tp))
+    return int(offset or 0)

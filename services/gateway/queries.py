@@ -1,4 +1,4 @@
-"""Every question that the gateway asks the read models; `$1` is the tenant, NULL sees all."""
+"""All queries of the read models; `$1` is the tenant, NULL selects every tenant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events that notice a client that left, stopped reading, or lost its key."""
+"""Server-sent events that end when the client disconnects, stalls, or loses its key."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from starlette.types import Receive, Scope, Send
 from services.gateway.hub import EventFilter, EventHub, Subscriber
 
 ALIVE = b": alive\n\n"
-HELLO = b"retry: 2000\n\n"
+OPENING = b"retry: 2000\n\n"
 ALIVE_EVERY_S = 2.0
-SEND_WITHIN_S = 10.0
+SEND_TIMEOUT_S = 10.0
 CHUNK_BYTES = 64 * 1024
 
 Allowed = Callable[[], bool]
 
 
 class EventStream(Response):
-    """Sends the frames as they come; ends with the client, or ten seconds after it froze."""
+    """Sends frames as they arrive; ends when the client disconnects or accepts none for 10 s."""
 
     media_type: str = "text/event-stream"
 
@@ -33,13 +33,13 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         pump = asyncio.ensure_future(self._pump(send))
-        gone = asyncio.ensure_future(_disconnected(receive))
+        disconnected = asyncio.ensure_future(_disconnected(receive))
         try:
-            await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({pump, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
+            disconnected.cancel()
             pump.cancel()
-            await asyncio.gather(pump, gone, return_exceptions=True)
+            await asyncio.gather(pump, disconnected, return_exceptions=True)
             aclose = getattr(self._frames, "aclose", None)
             if aclose is not None:
                 await aclose()
@@ -50,7 +50,7 @@ class EventStream(Response):
     async def _pump(self, send: Send) -> None:
         async for chunk in self._frames:
             message = {"type": "http.response.body", "body": chunk, "more_body": True}
-            await asyncio.wait_for(send(message), SEND_WITHIN_S)
+            await asyncio.wait_for(send(message), SEND_TIMEOUT_S)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -60,57 +60,57 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def event_frames(
-    hub: EventHub, start: list[int] | None, wanted: EventFilter, allowed: Allowed
+    hub: EventHub, start: list[int] | None, accepts: EventFilter, allowed: Allowed
 ) -> AsyncIterator[bytes]:
-    """What was missed since `start`, then what happens; nothing between is lost or repeated."""
-    yield HELLO
-    listener: Subscriber | None = None
+    """Yield the events since `start`, then live ones; none is lost or repeated."""
+    yield OPENING
+    subscriber: Subscriber | None = None
     try:
         if start is not None:
-            async for frame in hub.missed(start, wanted):
+            async for frame in hub.replay(start, accepts):
                 yield frame
-        # From the listener's first moment to `missed` nothing is awaited: both begin at one place.
-        listener = hub.listen(wanted)
+        # Nothing is awaited between `subscribe` and `replay`: both begin at the same position.
+        subscriber = hub.subscribe(accepts)
         if start is not None:
-            async for frame in hub.missed(start, wanted):
+            async for frame in hub.replay(start, accepts):
                 yield frame
-        async for chunk in live(listener, allowed):
+        async for chunk in live_frames(subscriber, allowed):
             yield chunk
     finally:
-        if listener is not None:
-            hub.leave(listener)
+        if subscriber is not None:
+            hub.unsubscribe(subscriber)
 
 
-async def live(listener: Subscriber, allowed: Allowed) -> AsyncIterator[bytes]:
+async def live_frames(subscriber: Subscriber, allowed: Allowed) -> AsyncIterator[bytes]:
     while allowed():
         try:
-            first = await asyncio.wait_for(listener.queue.get(), ALIVE_EVERY_S)
+            first = await asyncio.wait_for(subscriber.queue.get(), ALIVE_EVERY_S)
         except TimeoutError:
             yield ALIVE
             continue
-        chunk, over = _gather(listener, first)
+        chunk, is_over = _gather(subscriber, first)
         if chunk:
             yield chunk
-        if over:
-            yield end_frame(listener.lost)
+        if is_over:
+            yield end_frame(subscriber.end_reason)
             return
     yield end_frame("key_revoked")
 
 
-def _gather(listener: Subscriber, first: bytes | None) -> tuple[bytes, bool]:
-    """All that waits, up to one chunk: a call per event would cost more than the event."""
-    parts: list[bytes] = []
+def _gather(subscriber: Subscriber, first: bytes | None) -> tuple[bytes, bool]:
+    """Join queued frames up to one chunk: one call per event would cost more than the event."""
+    frames: list[bytes] = []
     size = 0
-    each = first
-    while each is not None:
-        parts.append(each)
-        size += len(each)
-        if size >= CHUNK_BYTES or listener.queue.empty():
-            return b"".join(parts), False
-        each = listener.queue.get_nowait()
-    return b"".join(parts), True
+    frame = first
+    while frame is not None:
+        frames.append(frame)
+        size += len(frame)
+        if size >= CHUNK_BYTES or subscriber.queue.empty():
+            return b"".join(frames), False
+        frame = subscriber.queue.get_nowait()
+    return b"".join(frames), True
 
 
 def end_frame(reason: str) -> bytes:
-    """Why the stream ends; a client may come back with the id of its last event."""
+    """Return the frame that ends a stream; a client may resume with the id of its last event."""
     return b"event: end\ndata: %b\n\n" % msgspec.json.encode({"reason": reason})

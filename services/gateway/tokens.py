@@ -1,4 +1,4 @@
-"""Bearer tokens of an identity provider (OIDC): what is not exactly as configured opens nothing."""
+"""Verifies OIDC bearer tokens; a token that differs from the configuration is rejected."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from services.gateway.key_set import ALGORITHMS, KeySet, KeysUnavailable
 from services.gateway.problem import ApiError, unauthenticated, unavailable
 from shared.contracts.registry import Bearer
 
-LONGEST = 8 * 1024
-LONGEST_KID = 256
+MAX_CHARS = 8 * 1024
+MAX_KID_CHARS = 256
 KNOWN_HEADERS = frozenset({"alg", "kid", "typ"})
-"""Anything else could tell a verifier where to take its key from (`jku`, `x5u`, `jwk`, `x5c`), or
-what it must understand (`crit`)."""
+"""Other headers could name the source of the key (`jku`, `x5u`, `jwk`, `x5c`) or extensions that
+must be understood (`crit`)."""
 TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 
 
 class BadToken(Exception):
-    """Why it opens nothing; the text quotes nothing of the token."""
+    """The token is invalid; the text quotes nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """Who issues tokens for us, and how far its clock may be off."""
+    """Accepted issuer, audience, clock difference and claims."""
 
     issuer: str
     audience: str
@@ -34,14 +34,14 @@ class TokenRules:
 
 
 class Tokens:
-    """What the identity provider says of a bearer, as this API answers."""
+    """Turns tokens into bearers, and their faults into errors of the API."""
 
     def __init__(self, rules: TokenRules, keys: KeySet) -> None:
         self._rules = rules
         self._keys = keys
 
     async def bearer(self, token: str) -> Bearer:
-        """Raises a 401, 403 or 503 Refusal."""
+        """Return the bearer; raises ApiError 401, 403 or 503."""
         try:
             return await verify_token(token, self._rules, self._keys)
         except BadToken as error:
@@ -53,18 +53,18 @@ class Tokens:
 
 
 def is_token(text: str) -> bool:
-    """Base64 of `{"`: an API key begins with its id, which has no capitals."""
+    """True for base64 of `{"`; an API key begins with its id, which has no capitals."""
     return text.startswith("eyJ")
 
 
 async def verify_token(token: str, rules: TokenRules, keys: KeySet) -> Bearer:
-    """Raises BadToken, BadClaims, or CannotJudge while its key cannot be looked up."""
+    """Return the bearer of a verified token; raises BadToken, BadClaims or KeysUnavailable."""
     algorithm, kid = _header(token)
     key = await keys.key(kid)
     if key is None:
-        raise BadToken("kid: the issuer has no such key")
+        raise BadToken("kid: unknown key of the issuer")
     if key.algorithm_name != algorithm:
-        raise BadToken("alg: is not that of the key")
+        raise BadToken("alg: differs from the key's algorithm")
     try:
         claims = jwt.decode(
             token,
@@ -76,37 +76,37 @@ async def verify_token(token: str, rules: TokenRules, keys: KeySet) -> Bearer:
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
     except (jwt.PyJWTError, RecursionError) as error:
-        raise BadToken(_REASONS.get(type(error), "signature: does not fit")) from None
+        raise BadToken(_REASONS.get(type(error), "signature: invalid")) from None
     return bearer_of(claims, rules.claims)
 
 
 def _header(token: str) -> tuple[str, str]:
-    """Algorithm and key id."""
-    if len(token) > LONGEST:
-        raise BadToken(f"has more than {LONGEST} characters")
+    """Return algorithm and key id of the token."""
+    if len(token) > MAX_CHARS:
+        raise BadToken(f"longer than {MAX_CHARS} characters")
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, RecursionError):
-        raise BadToken("is no signed token") from None
-    if strange := sorted(set(header) - KNOWN_HEADERS):
-        # A lone surrogate could not even be said.
-        name = strange[0][:32] if strange[0].isprintable() else "header"
-        raise BadToken(f"{name}: no such header is taken")
+        raise BadToken("not a signed token") from None
+    if unknown := sorted(set(header) - KNOWN_HEADERS):
+        # A lone surrogate cannot be encoded.
+        name = unknown[0][:32] if unknown[0].isprintable() else "header"
+        raise BadToken(f"{name}: header not allowed")
     algorithm, kid, typ = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if algorithm not in ALGORITHMS.values():
-        raise BadToken("alg: is none of RS256, ES256")
+        raise BadToken("alg: must be RS256 or ES256")
     if not isinstance(typ, str) or typ.lower() not in TYPES:
-        raise BadToken("typ: is no access token's")
-    if not isinstance(kid, str) or not 0 < len(kid) <= LONGEST_KID:
-        raise BadToken("kid: is missing or too long")
+        raise BadToken("typ: must be JWT or at+jwt")
+    if not isinstance(kid, str) or not 0 < len(kid) <= MAX_KID_CHARS:
+        raise BadToken("kid: missing or too long")
     return str(algorithm), kid
 
 
 _REASONS: dict[type[Exception], str] = {
-    jwt.ExpiredSignatureError: "exp: is over",
-    jwt.ImmatureSignatureError: "nbf or iat: is yet to come",
-    jwt.InvalidIssuedAtError: "iat: is no time",
-    jwt.InvalidAudienceError: "aud: is not this installation",
-    jwt.InvalidIssuerError: "iss: is not whom we trust",
-    jwt.MissingRequiredClaimError: "a claim of exp, iss, aud, sub is missing",
+    jwt.ExpiredSignatureError: "exp: token expired",
+    jwt.ImmatureSignatureError: "nbf or iat: token not valid yet",
+    jwt.InvalidIssuedAtError: "iat: not a time",
+    jwt.InvalidAudienceError: "aud: not the configured audience",
+    jwt.InvalidIssuerError: "iss: not the configured issuer",
+    jwt.MissingRequiredClaimError: "claims exp, iss, aud and sub are required",
 }

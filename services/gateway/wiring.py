@@ -1,4 +1,4 @@
-"""What the routes work with, and how long each part lives."""
+"""Builds the parts of the gateway that the routes use, and runs them."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ RECENT_JOBS = 100_000
 
 
 class RecentJobs:
-    """Lanes of the jobs that came through here: a cancel may come before Postgres knows them."""
+    """Lanes of recently submitted jobs: a cancel may arrive before they are in Postgres."""
 
-    def __init__(self, most: int = RECENT_JOBS) -> None:
+    def __init__(self, max_jobs: int = RECENT_JOBS) -> None:
         self._lanes: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        self._most = most
+        self._max_jobs = max_jobs
 
     def note(self, job_id: str, tenant: str, lane: int) -> None:
         self._lanes[job_id] = (tenant, lane)
-        if len(self._lanes) > self._most:
+        if len(self._lanes) > self._max_jobs:
             self._lanes.popitem(last=False)
 
     def lane(self, job_id: str, tenant: str | None) -> int | None:
-        """Of a job of that tenant, or of anybody's where no tenant is named."""
+        """Return the lane of a job of the tenant, of any tenant if None; None if it is unknown."""
         owner, lane = self._lanes.get(job_id.partition(".")[0], ("", -1))
         return lane if lane >= 0 and tenant in (None, owner) else None
 
 
 @dataclass(slots=True)
 class Gateway:
-    """The parts, wired once."""
+    """The parts of one gateway process."""
 
     settings: GatewaySettings
     telemetry: Telemetry
@@ -70,9 +70,9 @@ class Gateway:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Everything that goes on beside the requests; what dies of a bug ends the process.
+        """Run the background tasks; one that raises ends the process.
 
-        Of a recorded simulation nobody sends anything on: there is no one who would answer.
+        A recorded simulation has no services, so nothing is sent.
         """
         reading, sending = (self.access, self.outbox, self.hub), (self.ingress, self.attempts)
         parts = reading if self.settings.recorded else (*reading, *sending)
@@ -89,7 +89,7 @@ class Gateway:
 
 
 def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
-    """A gateway on a Kafka broker."""
+    """Build a gateway on a Kafka broker."""
 
     def open_log() -> Log:
         return KafkaLog(settings.connection, client="berth-gateway")
@@ -127,6 +127,7 @@ def wire_gateway(settings: GatewaySettings, telemetry: Telemetry) -> Gateway:
 
 
 def tokens_of(settings: GatewaySettings) -> Tokens | None:
+    """Return the verifier of OIDC tokens; None without an issuer."""
     if not settings.oidc_issuer:
         return None
     claims = ClaimRules(settings.oidc_tenant, settings.oidc_role, settings.roles_of_claim)
@@ -135,7 +136,7 @@ def tokens_of(settings: GatewaySettings) -> Tokens | None:
 
 
 def gateway_of(request: Request) -> Gateway:
-    """The parts behind this request."""
-    found = request.app.state.gateway
-    assert isinstance(found, Gateway)
-    return found
+    """Return the gateway that serves the request."""
+    gateway = request.app.state.gateway
+    assert isinstance(gateway, Gateway)
+    return gateway

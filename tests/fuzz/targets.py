@@ -153,11 +153,11 @@ def body(data: bytes) -> None:
         try:
             reading(found).model_dump_json()
         except InvalidBody as error:
-            assert error.faults
-            for fault in error.faults:
+            assert error.errors
+            for fault in error.errors:
                 fault.model_dump_json()
         except TenantMismatch as error:
-            error.fault.model_dump_json()
+            error.error.model_dump_json()
 
 
 def traceparent(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""From the claims of a token that was verified to who asks: configured names, nothing guessed."""
+"""Maps the claims of a verified token to a bearer, by configured names alone."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from shared.contracts.access import Role
 from shared.contracts.registry import RANK, Bearer
 
-LONGEST_SUBJECT = 128
+MAX_SUBJECT_CHARS = 128
 
 
 class BadClaims(Exception):
-    """The token is genuine and opens nothing here; the text names the claim, never its value."""
+    """The token is genuine but grants nothing; the text names the claim, never its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRules:
-    """Names of claims, dotted where they lie deeper, and what their values mean.
+    """Names of claims, with dots between levels, and the roles by value of the role claim.
 
-    `roles` maps a value of the role claim to a role of ours; a value that it lacks means nothing.
+    A value that `roles` lacks grants nothing.
     """
 
     tenant: str
@@ -28,31 +28,32 @@ class ClaimRules:
 
 
 def bearer_of(claims: Mapping[str, object], rules: ClaimRules) -> Bearer:
-    """Raises BadClaims. The highest role that a claim names counts; who serves all tenants has
-    none, whatever the token says of one."""
+    """Return the bearer with the highest role that the claim names; raises BadClaims.
+
+    Operators and admins belong to no tenant, even if the token names one.
+    """
     subject, expires_s = claims.get("sub"), claims.get("exp")
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
-        raise BadClaims("sub: has 1 to 128 characters")
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS:
+        raise BadClaims("sub: must have 1 to 128 characters")
     if not subject.isprintable():
-        raise BadClaims("sub: may not hold control characters")
+        raise BadClaims("sub: control characters are not allowed")
     if not isinstance(expires_s, int | float):
-        raise BadClaims("exp: is no number")
-    known = [
-        rules.roles[each] for each in _texts(_found(claims, rules.role)) if each in rules.roles
-    ]
-    if not known:
-        raise BadClaims(f"{rules.role}: names no role of this installation")
-    role = max(known, key=lambda each: RANK[each])
+        raise BadClaims("exp: must be a number")
+    values = _texts(_claim(claims, rules.role))
+    roles = [rules.roles[value] for value in values if value in rules.roles]
+    if not roles:
+        raise BadClaims(f"{rules.role}: no known role")
+    role = max(roles, key=lambda role: RANK[role])
     if role in ("operator", "admin"):
         return Bearer(subject, role, None, float(expires_s))
-    tenant = _found(claims, rules.tenant)
+    tenant = _claim(claims, rules.tenant)
     if not isinstance(tenant, str) or not tenant:
-        raise BadClaims(f"{rules.tenant}: a {role} has one tenant")
+        raise BadClaims(f"{rules.tenant}: role {role} requires a tenant")
     return Bearer(subject, role, tenant, float(expires_s))
 
 
-def _found(claims: Mapping[str, object], path: str) -> object:
-    """A claim with dots in its own name, such as a URL, goes before one that lies deeper."""
+def _claim(claims: Mapping[str, object], path: str) -> object:
+    """Return the value at the path; a claim with dots in its name, such as a URL, comes first."""
     if path in claims:
         return claims[path]
     value: object = claims
@@ -66,4 +67,4 @@ def _texts(value: object) -> Iterator[str]:
         case str():
             yield value
         case list():
-            yield from (each for each in value if isinstance(each, str))
+            yield from (item for item in value if isinstance(item, str))

@@ -1,4 +1,4 @@
-"""What is wrong with a body, said by field, value and rule, without repeating a secret."""
+"""Errors of a body by field, value and rule, without repeating a secret."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pydantic import BaseModel, Field, ValidationError
 
 from shared.contracts.base import Model
 
-LONGEST_VALUE = 64
+MAX_VALUE_CHARS = 64
 MAX_ERRORS = 20
 
 
 class FieldError(Model):
     """One rule that one field breaks."""
 
-    field: str = Field(description="where, as a dotted path; empty: the body as a whole")
+    field: str = Field(description="dotted path; empty for the body as a whole")
     value: str | int | float | bool | None = Field(
-        None, description="what was sent; absent where it is long, private or no plain value"
+        None, description="value as sent; absent if it is long, private or not a plain value"
     )
-    rule: str = Field(description="what it should have been")
+    rule: str = Field(description="rule that the value breaks")
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f" = {self.value!r}"
@@ -27,21 +27,21 @@ class FieldError(Model):
 
 
 class InvalidBody(Exception):
-    """The body is JSON, but no message of the kind that was asked for."""
+    """The body is JSON but not a valid message."""
 
-    def __init__(self, faults: Sequence[FieldError]) -> None:
-        self.faults = tuple(faults[:MAX_ERRORS])
-        super().__init__("; ".join(map(str, self.faults)))
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        self.errors = tuple(errors[:MAX_ERRORS])
+        super().__init__("; ".join(map(str, self.errors)))
 
 
 class NotJson(Exception):
-    """The bytes are no JSON object."""
+    """The bytes are not a JSON object."""
 
 
 def field_errors_of(error: ValidationError, model: type[BaseModel]) -> list[FieldError]:
     return [
-        _field_error(model, each["loc"], each["input"], each["msg"])
-        for each in error.errors(include_url=False, include_context=False)
+        _field_error(model, fault["loc"], fault["input"], fault["msg"])
+        for fault in error.errors(include_url=False, include_context=False)
     ]
 
 
@@ -56,32 +56,32 @@ def _field_error(
 
 
 def plain(value: object) -> str | int | float | bool | None:
-    """The value where a person could read it at a glance."""
+    """Return the value if it is short, printable and a scalar; otherwise None."""
     match value:
         case bool() | int() | float():
             return value if abs(value) < 1e300 else None
-        case str() if len(value) <= LONGEST_VALUE and value.isprintable():
+        case str() if len(value) <= MAX_VALUE_CHARS and value.isprintable():
             return value
         case _:
             return None
 
 
 def is_private(model: type[BaseModel], steps: Sequence[str]) -> bool:
-    """True below a field whose contract calls it private: its values are nobody's business."""
-    kind: type[BaseModel] | None = model
+    """True below a field that its contract marks as private."""
+    current: type[BaseModel] | None = model
     for step in steps:
-        field = kind.model_fields.get(step) if kind else None
+        field = current.model_fields.get(step) if current else None
         if field is None:
             return False
         if (field.description or "").endswith("private"):
             return True
-        kind = nested(field.annotation)
+        current = nested(field.annotation)
     return False
 
 
 def nested(annotation: object) -> type[BaseModel] | None:
-    """The model inside `Model`, `Model | None` or `tuple[Model, ...]`."""
+    """Return the model inside `Model`, `Model | None` or `tuple[Model, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (nested(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in found if model), None)
+    models = (nested(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in models if model), None)

@@ -1,4 +1,4 @@
-"""Bodies from outside: an unknown field is a mistake to name, not something to pass over."""
+"""Parses bodies strictly: an unknown field is an error."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Body = dict[str, object]
 
 
 def parse_object(raw: bytes) -> Body:
-    """The JSON object in these bytes; raises NotJson, whatever they are."""
+    """Return the JSON object in the bytes; raises NotJson for anything else."""
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotJson(str(error)) from None
     if not isinstance(body, dict):
-        raise NotJson("a JSON object is expected")
+        raise NotJson("expected a JSON object")
     return body
 
 
 def parse_body(model: type[M], body: Body) -> M:
-    """The body as this message; raises Invalid with every fault that was found."""
-    unknown = list(_strange(model, body, ""))
+    """Return the body as a message; raises InvalidBody with all errors."""
+    unknown = list(_faults(model, body, ""))
     try:
         message = model.model_validate_json(msgspec.json.encode(body), strict=True)
     except ValidationError as error:
@@ -44,28 +44,28 @@ def parse_body(model: type[M], body: Body) -> M:
     return message
 
 
-def _strange(model: type[BaseModel] | None, value: object, path: str) -> Iterator[FieldError]:
-    """Fields that no contract knows, and the one character that Postgres cannot keep."""
+def _faults(model: type[BaseModel] | None, value: object, path: str) -> Iterator[FieldError]:
+    """Yield errors for unknown fields and for NUL, which Postgres cannot store."""
     match value:
         case str() if "\x00" in value:
-            yield FieldError(field=path, rule="may not hold a NUL character")
+            yield FieldError(field=path, rule="NUL characters are not allowed")
         case dict():
-            yield from _strange_fields(model, value, path)
+            yield from _field_faults(model, value, path)
         case list():
-            for index, each in enumerate(value):
-                yield from _strange(model, each, f"{path}.{index}")
+            for index, item in enumerate(value):
+                yield from _faults(model, item, f"{path}.{index}")
 
 
-def _strange_fields(model: type[BaseModel] | None, body: Body, path: str) -> Iterator[FieldError]:
+def _field_faults(model: type[BaseModel] | None, body: Body, path: str) -> Iterator[FieldError]:
     known = _fields(model) if model else None
     for name, value in body.items():
-        where = f"{path}.{name}" if path else name
+        field = f"{path}.{name}" if path else name
         if "\x00" in name:
-            yield FieldError(field=path, rule="a name may not hold a NUL character")
+            yield FieldError(field=path, rule="NUL characters are not allowed in names")
         elif known is not None and name not in known:
-            yield FieldError(field=where[:256], rule="unknown field")
+            yield FieldError(field=field[:256], rule="unknown field")
         else:
-            yield from _strange(known[name] if known else None, value, where)
+            yield from _faults(known[name] if known else None, value, field)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""From what a sender wrote to the command that admission reads: the same for REST and Kafka."""
+"""Turns a submission, by REST or by Kafka, into the command that admission reads."""
 
 from __future__ import annotations
 
@@ -15,65 +15,70 @@ from shared.contracts.jobs import CancelJob, JobSpec, SubmitJob
 
 
 class SubmissionFields(Model):
-    """What stands around a job's specification in a submission."""
+    """Fields of a submission beside the job's specification."""
 
     idempotency_key: str | None = Field(
-        None, min_length=1, max_length=128, description="the sender's own key: a repeat is free"
+        None,
+        min_length=1,
+        max_length=128,
+        description="key idempotency_key by the sender; a repeat has no effect",
     )
-    pool: Name | None = Field(None, description="where to run; absent: the tenant's default")
-    tenant: Name | None = Field(None, description="whose; must be the sender's own")
-    array_size: int = Field(1, ge=1, le=10000, description="copies; index in BERTH_ARRAY_INDEX")
+    pool: Name | None = Field(None, description="pool; the tenant's default if not given")
+    tenant: Name | None = Field(None, description="tenant; must be the sender's own")
+    array_size: int = Field(
+        1, ge=1, le=10000, description="number of copies; each has its index in BERTH_ARRAY_INDEX"
+    )
 
 
 class JobBody(SubmissionFields):
-    """A submission with its specification in a field of its own."""
+    """A submission with the specification in the field `spec`."""
 
-    spec: JobSpec = Field(description="the job")
+    spec: JobSpec = Field(description="specification of the job")
 
 
 class FlatJobBody(SubmissionFields, JobSpec):
-    """A submission with the fields of its specification beside the others."""
+    """A submission with the fields of the specification beside the others."""
 
 
 class CancelRequest(Model):
-    """How to stop a job."""
+    """Options of a cancellation."""
 
-    pool: Name | None = Field(None, description="its pool, where that is not known")
-    reason: Text = Field("", description="for the record")
+    pool: Name | None = Field(None, description="pool of the job, if Postgres is unavailable")
+    reason: Text = Field("", description="reason, for the record")
 
 
 class CancelBody(CancelRequest):
-    """A wish to stop a job."""
+    """A request to cancel a job."""
 
-    job_id: JobId = Field(description="the job")
-    tenant: Name | None = Field(None, description="whose; must be the sender's own")
+    job_id: JobId = Field(description="specification of the job")
+    tenant: Name | None = Field(None, description="tenant; must be the sender's own")
 
 
 class TenantMismatch(Exception):
-    """The body names a tenant that is not the sender."""
+    """The body names a tenant other than the sender's."""
 
     def __init__(self, named: str) -> None:
-        self.fault = FieldError(field="tenant", value=named, rule="is not the sender's tenant")
-        super().__init__(str(self.fault))
+        self.error = FieldError(field="tenant", value=named, rule="must be the sender's own tenant")
+        super().__init__(str(self.error))
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who asks, as the access ledger knows them."""
+    """The sender of a request, according to the access ledger."""
 
     tenant: str
     default_pool: str
 
 
-_AROUND = frozenset(SubmissionFields.model_fields)
+_SUBMISSION_FIELDS = frozenset(SubmissionFields.model_fields)
 
 
 def parse_submission(body: Body) -> JobBody:
-    """Both spellings of a submission; faults are named as the sender spelled them."""
+    """Return either form of a submission; errors name the fields as the sender wrote them."""
     if "spec" in body:
         return parse_body(JobBody, body)
     flat = parse_body(FlatJobBody, body)
-    spec = {name: getattr(flat, name) for name in flat.model_fields_set - _AROUND}
+    spec = {name: getattr(flat, name) for name in flat.model_fields_set - _SUBMISSION_FIELDS}
     return JobBody(
         spec=JobSpec.model_validate(spec),
         idempotency_key=flat.idempotency_key,
@@ -84,15 +89,15 @@ def parse_submission(body: Body) -> JobBody:
 
 
 def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str) -> SubmitJob:
-    """The command, stamped with the sender's tenant and the pool; `key` serves if none is given."""
+    """Return the command with tenant and pool of the sender; `key` applies if none is given."""
     check_tenant(body.tenant, sender)
     pool = resolve_pool(body.pool, sender, pools)
-    chosen = body.idempotency_key or key
+    idempotency_key = body.idempotency_key or key
     return SubmitJob(
-        job_id=derive_job_id(sender.tenant, pool, chosen),
+        job_id=derive_job_id(sender.tenant, pool, idempotency_key),
         tenant=sender.tenant,
         pool=pool,
-        idempotency_key=chosen,
+        idempotency_key=idempotency_key,
         array_size=body.array_size,
         spec=body.spec,
     )
@@ -103,8 +108,8 @@ def cancel_job(body: CancelBody, sender: Sender) -> CancelJob:
     return CancelJob(job_id=body.job_id, tenant=sender.tenant, reason=body.reason)
 
 
-def resolve_pool(asked: str | None, sender: Sender, pools: Mapping[str, int]) -> str:
-    pool = asked or sender.default_pool
+def resolve_pool(requested: str | None, sender: Sender, pools: Mapping[str, int]) -> str:
+    pool = requested or sender.default_pool
     if pool not in pools:
         raise InvalidBody([FieldError(field="pool", value=pool, rule="no such pool")])
     return pool
@@ -116,7 +121,7 @@ def check_tenant(named: str | None, sender: Sender) -> None:
 
 
 def job_ids(command: SubmitJob) -> list[str]:
-    """Of every copy: an array's copies are told apart by their index."""
+    """Return the ids of all copies; the copies of an array differ by their index."""
     if command.array_size == 1:
         return [command.job_id]
     return [f"{command.job_id}.{index}" for index in range(command.array_size)]

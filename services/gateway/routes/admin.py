@@ -1,4 +1,4 @@
-"""Tenants, keys, quotas, pools and endpoints; the answers to commands; dead letters."""
+"""Tenants, keys, quotas, pools, endpoints, answers to commands, dead letters and the audit."""
 
 from __future__ import annotations
 
@@ -42,32 +42,36 @@ from shared.contracts.jobs import SetQuota
 from shared.contracts.keys import format_key, hash_secret
 
 router = APIRouter(prefix="/v1", tags=["access"])
-Tenant = Annotated[Name, Path(description="the tenant")]
+Tenant = Annotated[Name, Path(description="name of the tenant")]
 C = TypeVar("C", bound=Command)
 WRITES = problem_responses(400, 413, 415, 422)
 
 
 class CreateKeyRequest(Model):
-    """A new key; the gateway makes the secret."""
+    """A new key; the gateway generates the secret."""
 
-    role: Role = Field("submitter", description="what its bearer may do")
-    key_id: Name | None = Field(None, description="its public part; absent: made up")
+    role: Role = Field("submitter", description="role of the bearer")
+    key_id: Name | None = Field(None, description="public part of the key; generated if not given")
 
 
 class SetQuotaRequest(Model):
-    """A tenant's shares of one pool."""
+    """GPU quota of a tenant in one pool."""
 
-    pool: Name | None = Field(None, description="absent: the tenant's default")
-    guaranteed_gpus: float = Field(ge=0, le=1e6, description="admitted whatever others use")
-    borrow_gpus: float | None = Field(
-        None, ge=0, le=1e6, description="above it, while others leave theirs; absent: no bound"
+    pool: Name | None = Field(None, description="pool; the tenant's default if not given")
+    guaranteed_gpus: float = Field(
+        ge=0, le=1e6, description="GPUs admitted regardless of other tenants"
     )
-    spot_gpus: float | None = Field(None, ge=0, le=1e6, description="admitted spot GPUs")
+    borrow_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="borrowable GPUs; unlimited if not given"
+    )
+    spot_gpus: float | None = Field(
+        None, ge=0, le=1e6, description="spot GPUs; unlimited if not given"
+    )
 
 
 @router.get("/tenants", responses=problem_responses(422))
 async def list_tenants(request: Request, after: PageToken = None, limit: Limit = 100) -> Response:
-    """Tenants with what they used, in GPU-milliseconds, and how their jobs ended."""
+    """List tenants with their use in GPU-milliseconds and the outcomes of their jobs."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.TENANTS, bearer.tenant, after, limit)
@@ -76,7 +80,7 @@ async def list_tenants(request: Request, after: PageToken = None, limit: Limit =
 
 @router.get("/tenants/{tenant}", responses=problem_responses(404, 422))
 async def show_tenant(request: Request, tenant: Tenant) -> Response:
-    """One tenant, with its quota in each pool."""
+    """Show a tenant with its quota in each pool."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     if bearer.tenant not in (None, tenant):
@@ -97,7 +101,7 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
     openapi_extra=request_body(RegisterTenant),
 )
 async def register_tenant(request: Request) -> Response:
-    """Let a tenant in."""
+    """Register a tenant."""
     gateway, command = await _admin(request, RegisterTenant)
     return accepted_response(await _access(request, gateway, command, command.tenant))
 
@@ -106,7 +110,7 @@ async def register_tenant(request: Request) -> Response:
     "/tenants/{tenant}", status_code=202, response_model=CommandReceipt, responses=WRITES
 )
 async def retire_tenant(request: Request, tenant: Tenant) -> Response:
-    """Take no more of its submissions; what runs goes on."""
+    """Retire a tenant: it can submit nothing more; running jobs continue."""
     gateway = gateway_of(request)
     return accepted_response(await _access(request, gateway, RetireTenant(tenant=tenant), tenant))
 
@@ -119,7 +123,7 @@ async def retire_tenant(request: Request, tenant: Tenant) -> Response:
     openapi_extra=request_body(CreateKeyRequest, required=False),
 )
 async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
-    """A key of this tenant. It is shown in this answer and never again."""
+    """Create a key of the tenant. The response shows it once."""
     return await _create_key(request, tenant)
 
 
@@ -131,15 +135,15 @@ async def create_tenant_key(request: Request, tenant: Tenant) -> Response:
     openapi_extra=request_body(CreateKeyRequest),
 )
 async def create_key(request: Request) -> Response:
-    """A key of an operator or an admin. It is shown in this answer and never again."""
+    """Create a key of an operator or an admin. The response shows it once."""
     return await _create_key(request, None)
 
 
 @router.delete("/keys/{key_id}", status_code=202, response_model=CommandReceipt, responses=WRITES)
 async def revoke_key(
-    request: Request, key_id: Annotated[Name, Path(description="the key's public part")]
+    request: Request, key_id: Annotated[Name, Path(description="public part of the key")]
 ) -> Response:
-    """The key opens nothing any more, within seconds."""
+    """Revoke a key; it is rejected within seconds."""
     gateway = gateway_of(request)
     return accepted_response(await _access(request, gateway, RevokeKey(key_id=key_id), key_id))
 
@@ -152,7 +156,7 @@ async def revoke_key(
     openapi_extra=request_body(SetQuotaRequest),
 )
 async def set_quota(request: Request, tenant: Tenant) -> Response:
-    """Set a tenant's shares of one pool."""
+    """Set the quota of a tenant in one pool."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
     body = parse_body(SetQuotaRequest, await json_body(request))
@@ -179,7 +183,7 @@ async def set_quota(request: Request, tenant: Tenant) -> Response:
 
 @router.get("/pools", responses=problem_responses())
 async def list_pools(request: Request) -> Response:
-    """Pools with their lanes and settings."""
+    """List pools with their lanes and settings."""
     return await _all(request, queries.POOLS)
 
 
@@ -191,14 +195,14 @@ async def list_pools(request: Request) -> Response:
     openapi_extra=request_body(ConfigurePool),
 )
 async def configure_pool(request: Request) -> Response:
-    """Make a pool, or change it; its lane is given once and for ever."""
+    """Create or change a pool; its lane is assigned once and never changes."""
     gateway, command = await _admin(request, ConfigurePool)
     return accepted_response(await _access(request, gateway, command, command.pool))
 
 
 @router.get("/endpoints", responses=problem_responses())
 async def list_endpoints(request: Request) -> Response:
-    """LLM endpoints with their lanes."""
+    """List LLM endpoints with their lanes."""
     return await _all(request, queries.ENDPOINTS)
 
 
@@ -210,60 +214,65 @@ async def list_endpoints(request: Request) -> Response:
     openapi_extra=request_body(ConfigureEndpoint),
 )
 async def configure_endpoint(request: Request) -> Response:
-    """Make an LLM endpoint, or change it."""
+    """Create or change an LLM endpoint."""
     gateway, command = await _admin(request, ConfigureEndpoint)
     return accepted_response(await _access(request, gateway, command, command.endpoint))
 
 
 @router.get("/commands/{command_id}", responses=problem_responses(404, 422))
-async def answer(
+async def show_answer(
     request: Request, command_id: Annotated[str, Path(pattern=r"^[A-Za-z0-9._:/-]{1,64}$")]
 ) -> Response:
-    """The answer of the command's owner; 404 while there is none, or while this gateway has not
-    heard it: whoever reads that a tenant was retired, or a key made, finds it so here."""
+    """Show the answer to a command; 404 until its owner has decided and this gateway applies the
+    decision: a client that reads that a tenant was retired finds it so at this gateway."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     row = await gateway.database.row(bearer, queries.COMMAND, bearer.tenant, command_id)
-    if row is None or not _holds(gateway, row):
-        raise not_found("answer, or not yet")
+    if row is None or not _is_applied(gateway, row):
+        raise not_found("answer")
     return json_response(row)
 
 
 @router.get("/dead", responses=problem_responses(422))
-async def dead(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
-    """Input that nobody could read: where it lies and why; its bytes are in the topic `dead`."""
+async def list_dead_letters(
+    request: Request, after: TimeToken = None, limit: Limit = 100
+) -> Response:
+    """List inputs that could not be decoded, with position and reason; the topic `dead` has their
+    bytes."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
-    place = TimeCursor.read(after)
+    cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.DEAD, bearer.tenant, place.at, place.key, limit
+        bearer, queries.DEAD, bearer.tenant, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "at", "dead_id"))
 
 
 @router.get("/audit", responses=problem_responses(422))
-async def audit(
+async def list_audit(
     request: Request,
-    principal: Annotated[NamePart, Query(description="by this one alone")] = None,
-    action: Annotated[NamePart, Query(description="such as key.create.v1")] = None,
+    principal: Annotated[NamePart, Query(description="only entries of this principal")] = None,
+    action: Annotated[
+        NamePart, Query(description="only this action, such as key.create.v1")
+    ] = None,
     outcome: Annotated[
-        Literal["accepted", "refused", "requested"] | None, Query(description="how it went")
+        Literal["accepted", "refused", "requested"] | None, Query(description="only this outcome")
     ] = None,
     after: PageToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """Who did what, and who was turned away at the door, the youngest first; for operators."""
+    """List actions and denied requests by principal, newest first; for operators."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
-    place = TimeCursor.read(after)
+    cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.AUDIT, principal, action, outcome, place.at, place.key, limit
+        bearer, queries.AUDIT, principal, action, outcome, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "at", "entry_id"))
 
 
 async def _admin(request: Request, kind: type[C]) -> tuple[Gateway, C]:
-    """The body is the command itself."""
+    """Return the gateway and the command, which is the body itself."""
     gateway = gateway_of(request)
     await authorize(request, "admin")
     return gateway, parse_body(kind, await json_body(request))
@@ -282,9 +291,9 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     gateway = gateway_of(request)
     await authorize(request, "admin")
     body = parse_body(CreateKeyRequest, await json_body(request))
-    for_all = body.role in ("operator", "admin")
-    if for_all != (tenant is None):
-        rule = "a tenant's key is a viewer's or submitter's; the others belong to no tenant"
+    is_global = body.role in ("operator", "admin")
+    if is_global != (tenant is None):
+        rule = "tenant keys are viewer or submitter; operator and admin keys have no tenant"
         raise InvalidBody([FieldError(field="role", value=body.role, rule=rule)])
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
@@ -295,7 +304,7 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     )
 
 
-def _holds(gateway: Gateway, answer: Row) -> bool:
+def _is_applied(gateway: Gateway, answer: Row) -> bool:
     return answer["ledger"] != ACCESS.topic or gateway.access.has_folded_answer(
         str(answer["command_id"]), cast("int", answer["at"])
     )

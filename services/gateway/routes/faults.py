@@ -1,4 +1,4 @@
-"""Suspicions of slow workers, and what operators say of them: fail-slow answers."""
+"""Suspected slow workers, and the verdicts of operators, which fail-slow answers."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/faults", tags=["faults"])
 FaultId = Annotated[
-    str, Path(max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$", description="the fault")
+    str, Path(max_length=128, pattern=r"^[A-Za-z0-9._:/-]+$", description="id of the fault")
 ]
 State = Literal["suspected", "cleared", "dismissed", "false_alarm"]
 
 
 class FaultRequest(Model):
-    """Why, and where if the gateway cannot know."""
+    """Reason, and the pool if Postgres is unavailable."""
 
-    reason: Text = Field("", description="for the record")
-    pool: Name | None = Field(None, description="the fault's pool, while Postgres is away")
+    reason: Text = Field("", description="reason, for the record")
+    pool: Name | None = Field(None, description="pool of the fault, if Postgres is unavailable")
 
 
 @router.get("", responses=problem_responses(422))
 async def list_faults(
     request: Request,
-    pool: Annotated[Name | None, Query(description="of this pool alone")] = None,
-    node: Annotated[Name | None, Query(description="of this node alone")] = None,
-    state: Annotated[State | None, Query(description="such as suspected")] = None,
+    pool: Annotated[Name | None, Query(description="only this pool")] = None,
+    node: Annotated[Name | None, Query(description="only this node")] = None,
+    state: Annotated[State | None, Query(description="only this state")] = None,
     after: TimeToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """Workers that were slower than their peers, the youngest suspicion first."""
+    """List workers that were slower than their peers, newest suspicion first."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
-    place = TimeCursor.read(after)
+    cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.FAULTS, bearer.tenant, pool, node, state, place.at, place.key, limit
+        bearer, queries.FAULTS, bearer.tenant, pool, node, state, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "suspected_at", "fault_id"))
 
@@ -67,8 +67,8 @@ async def list_faults(
     openapi_extra=request_body(FaultRequest, required=False),
 )
 async def dismiss(request: Request, fault_id: FaultId) -> Response:
-    """The suspicion is seen and nothing is to be done about it."""
-    return await _order(request, fault_id, DismissFault)
+    """Dismiss a suspicion: nothing is to be done about it."""
+    return await _send_verdict(request, fault_id, DismissFault)
 
 
 @router.post(
@@ -79,11 +79,11 @@ async def dismiss(request: Request, fault_id: FaultId) -> Response:
     openapi_extra=request_body(FaultRequest, required=False),
 )
 async def false_alarm(request: Request, fault_id: FaultId) -> Response:
-    """The worker was healthy: the detector's record says so."""
-    return await _order(request, fault_id, MarkFalseAlarm)
+    """Mark a suspicion as a false alarm: the worker was healthy."""
+    return await _send_verdict(request, fault_id, MarkFalseAlarm)
 
 
-async def _order(
+async def _send_verdict(
     request: Request, fault_id: str, kind: type[DismissFault] | type[MarkFalseAlarm]
 ) -> Response:
     gateway = gateway_of(request)
@@ -99,7 +99,7 @@ async def _order(
 
 
 async def _lane(gateway: Gateway, bearer: Bearer, fault_id: str, pool: str | None) -> int:
-    """As told, or as Postgres knows."""
+    """Return the lane of the pool if given, else of the fault in Postgres."""
     if pool is not None:
         return lane_of_pool(gateway, pool)
     row = await gateway.database.row(bearer, queries.LANE_OF_FAULT, fault_id)

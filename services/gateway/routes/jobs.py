@@ -1,4 +1,4 @@
-"""Jobs: submit, cancel, and everything one may ask about one."""
+"""Jobs: submission, cancellation and all queries of a job."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from shared.contracts.registry import Bearer
 from shared.telemetry.traced import spans_visible_to
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-Job = Annotated[JobId, Path(description="the job's id")]
+Job = Annotated[JobId, Path(description="id of the job")]
 
 
 @router.post(
@@ -55,16 +55,16 @@ Job = Annotated[JobId, Path(description="the job's id")]
     openapi_extra=request_body(FlatJobBody, JobBody),
 )
 async def submit(request: Request) -> Response:
-    """Run a job, or an array of it. A repeat with the same `Idempotency-Key` (or field
-    `idempotency_key`) and the same body changes nothing and has the same job id."""
+    """Submit a job, or an array. A repeat with the same `Idempotency-Key` (or field
+    `idempotency_key`) and the same body has no effect and returns the same job id."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     raw = await json_body(request)
     body = parse_submission(raw)
     sender = sender_for(gateway.access, bearer, body.tenant)
-    command = submit_job(body, sender, gateway.access.pools(), _key(request, body))
+    command = submit_job(body, sender, gateway.access.pools(), _idempotency_key(request, body))
     lane = gateway.access.pools()[command.pool]
-    letter = OutgoingCommand(
+    outgoing = OutgoingCommand(
         new_command_id(),
         command,
         command.job_id,
@@ -79,7 +79,7 @@ async def submit(request: Request) -> Response:
         "submit",
         COMMANDS,
         lane,
-        letter,
+        outgoing,
         {"job.id": command.job_id, "tenant.id": sender.tenant, "pool.id": command.pool},
     )
     gateway.recent.note(command.job_id, sender.tenant, lane)
@@ -96,60 +96,78 @@ async def submit(request: Request) -> Response:
 
 
 def sender_for(access: AccessDirectory, bearer: Bearer, named: str | None) -> Sender:
-    """A tenant speaks for itself alone; an operator says for whom."""
+    """Return the sender: the bearer's own tenant, or for an operator the tenant that is named."""
     tenant = bearer.tenant or named
     if tenant is None:
-        raise InvalidBody([FieldError(field="tenant", rule="an operator says for whom")])
+        raise InvalidBody(
+            [FieldError(field="tenant", rule="tenant is required with an operator key")]
+        )
     if not access.view.is_active(tenant):
-        raise ApiError(403, "unknown_tenant", f"{tenant} is not registered, or retired")
+        raise ApiError(403, "unknown_tenant", f"tenant not registered or retired: {tenant}")
     return access.sender(tenant)
 
 
-def _key(request: Request, body: JobBody) -> str:
-    """The header serves as well as the field; without either every request is a new wish."""
+def _idempotency_key(request: Request, body: JobBody) -> str:
+    """Return the key from header or field; without either every request is a new submission."""
     header = request.headers.get("idempotency-key")
     if header is None:
         return str(uuid4())
     if not 1 <= len(header) <= 128:
-        raise InvalidBody([FieldError(field="Idempotency-Key", rule="has 1 to 128 characters")])
+        raise InvalidBody(
+            [FieldError(field="Idempotency-Key", rule="must have 1 to 128 characters")]
+        )
     if body.idempotency_key not in (None, header):
-        raise InvalidBody([FieldError(field="idempotency_key", rule="is not what the header says")])
+        raise InvalidBody(
+            [FieldError(field="idempotency_key", rule="differs from the header Idempotency-Key")]
+        )
     return header
 
 
 @router.get("", responses=problem_responses(404, 422))
 async def list_jobs(
     request: Request,
-    tenant: Annotated[Name | None, Query(description="for operators: whose")] = None,
+    tenant: Annotated[Name | None, Query(description="only this tenant; for operators")] = None,
     phase: Annotated[
-        str | None, Query(pattern="^[a-z]{1,20}$", description="such as waiting or running")
+        str | None,
+        Query(pattern="^[a-z]{1,20}$", description="only this phase, such as waiting or running"),
     ] = None,
-    name: Annotated[NamePart, Query(description="how the name begins")] = None,
-    pool: Annotated[Name | None, Query(description="where")] = None,
-    array: Annotated[JobId | None, Query(description="the stem of an array's jobs")] = None,
+    name: Annotated[NamePart, Query(description="prefix of the name")] = None,
+    pool: Annotated[Name | None, Query(description="only this pool")] = None,
+    array: Annotated[
+        JobId | None, Query(description="only jobs of the array with this stem")
+    ] = None,
     after: TimeToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """Jobs, the youngest first; `next` is the `after` of the following page."""
+    """List jobs, newest first; `next` is the `after` of the following page."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
-    sampling_key = scope(bearer, tenant)
-    place = TimeCursor.read(after)
+    visible = tenant_filter(bearer, tenant)
+    cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.JOBS, sampling_key, phase, name, pool, array, place.at, place.key, limit
+        bearer,
+        queries.JOBS,
+        visible,
+        phase,
+        name,
+        pool,
+        array,
+        cursor.at,
+        cursor.key,
+        limit,
     )
     return json_response(page_of(rows, limit, "submitted_at", "job_id"))
 
 
-def scope(bearer: Bearer, tenant: str | None) -> str | None:
-    """Whose rows may be shown; None: everybody's."""
+def tenant_filter(bearer: Bearer, tenant: str | None) -> str | None:
+    """Return the tenant whose rows are selected; None for all tenants."""
     if tenant is not None and bearer.tenant not in (None, tenant):
         raise not_found("tenant")
     return bearer.tenant or tenant
 
 
-async def visible(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]:
-    """The job, where the sender may see it."""
+async def visible_job(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]:
+    """Return the job's row; raises ApiError 404 if the bearer may not see it."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     row = await gateway.database.row(bearer, queries.JOB, bearer.tenant, job_id)
@@ -160,8 +178,8 @@ async def visible(request: Request, job_id: str) -> tuple[Gateway, Bearer, Body]
 
 @router.get("/{job_id}", responses=problem_responses(404))
 async def show(request: Request, job_id: Job) -> Response:
-    """One job, with its specification (without command and environment)."""
-    _, _, row = await visible(request, job_id)
+    """Show a job with its specification, without command and environment."""
+    _, _, row = await visible_job(request, job_id)
     row["trace_id"] = trace_id(row)
     return json_response(row)
 
@@ -173,26 +191,28 @@ def trace_id(row: Body) -> str:
 
 @router.get("/{job_id}/timeline", responses=problem_responses(404))
 async def timeline(request: Request, job_id: Job) -> Response:
-    """Everything that was decided about the job, in order."""
-    return await _history(request, job_id, queries.TIMELINE)
+    """List all decisions about the job in order."""
+    return await _history_response(request, job_id, queries.TIMELINE)
 
 
 @router.get("/{job_id}/why", responses=problem_responses(404))
 async def why(request: Request, job_id: Job) -> Response:
-    """Why the job waited, as a time series: each reason with its numbers, from `at` to `until`.
+    """Explain why the job waited: each hold reason with its numbers, from `at` to `until`.
 
-    `line` is the place of a waiting job in the order that priority last advised; `placing` is what
-    decided where a job that waits no more was placed.
+    `line` is the queue position of a waiting job in the last order of priority; `placing` explains
+    the placement of a job that no longer waits.
     """
-    gateway, bearer, _ = await visible(request, job_id)
-    found = await _told(gateway, bearer, job_id, queries.WHY)
-    line = await gateway.database.row(bearer, queries.QUEUE_POSITION, bearer.tenant, job_id)
+    gateway, bearer, _ = await visible_job(request, job_id)
+    history = await _job_history(gateway, bearer, job_id, queries.WHY)
+    queue_position = await gateway.database.row(
+        bearer, queries.QUEUE_POSITION, bearer.tenant, job_id
+    )
     placed = await gateway.database.row(bearer, queries.LAST_PLACEMENT, bearer.tenant, job_id)
-    return json_response({**found, "line": line, "placing": placing(placed)})
+    return json_response({**history, "line": queue_position, "placing": placement_terms(placed)})
 
 
-def placing(row: Body | None) -> Body | None:
-    """What decided: the order, the score and its model, the solver, and the terms by name."""
+def placement_terms(row: Body | None) -> Body | None:
+    """Return policy, score, model, solver and terms of a placement; None without one."""
     if row is None or not isinstance(data := row["data"], dict):
         return None
     nodes = {lease["node_id"] for lease in data["allocations"]}
@@ -200,13 +220,13 @@ def placing(row: Body | None) -> Body | None:
     return {"at": row["at"], **{name: data.get(name) for name in names}, "nodes": sorted(nodes)}
 
 
-async def _history(request: Request, job_id: str, sql: str) -> Response:
-    gateway, bearer, _ = await visible(request, job_id)
-    return json_response(await _told(gateway, bearer, job_id, sql))
+async def _history_response(request: Request, job_id: str, sql: str) -> Response:
+    gateway, bearer, _ = await visible_job(request, job_id)
+    return json_response(await _job_history(gateway, bearer, job_id, sql))
 
 
-async def _told(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
-    """Events of the job; whose job it made room for is for operators."""
+async def _job_history(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
+    """Return the events of the job; tenants do not see for which job it was preempted."""
     rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
     if bearer.tenant is not None:
         for data in (row["data"] for row in rows):
@@ -217,8 +237,8 @@ async def _told(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body
 
 @router.get("/{job_id}/trace", responses=problem_responses(404))
 async def trace(request: Request, job_id: Job) -> Response:
-    """The spans of the job's start and of what was decided later, as far as they are kept."""
-    gateway, bearer, row = await visible(request, job_id)
+    """List the retained spans of the job's start and of later decisions."""
+    gateway, bearer, row = await visible_job(request, job_id)
     spans = [*gateway.ring.trace(trace_id(row)), *gateway.ring.by_job(job_id)]
     unique = list({(span.trace_id, span.span_id): span for span in spans}.values())
     if bearer.tenant is not None:
@@ -233,7 +253,7 @@ async def trace(request: Request, job_id: Job) -> Response:
     responses=problem_responses(404, 422),
 )
 async def delete(request: Request, job_id: Job) -> Response:
-    """Cancel a job, or every job of an array, whatever its phase."""
+    """Cancel a job, or every job of an array, in any phase."""
     return await cancel(request, job_id)
 
 
@@ -245,7 +265,7 @@ async def delete(request: Request, job_id: Job) -> Response:
     openapi_extra=request_body(CancelRequest, required=False),
 )
 async def cancel(request: Request, job_id: Job) -> Response:
-    """Cancel a job, or every job of an array; answered when its end is known."""
+    """Cancel a job, or every job of an array; the command is answered when the job has ended."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     body = parse_body(CancelRequest, await json_body(request))
@@ -266,12 +286,12 @@ async def cancel(request: Request, job_id: Job) -> Response:
 
 
 async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None) -> int:
-    """Where the job is: as told, as remembered, as Postgres knows, or where the tenant's are."""
+    """Return the lane of the given pool, else of the job, else of the tenant's default pool."""
     if pool is not None:
         return lane_of_pool(gateway, pool)
-    known = gateway.recent.lane(job_id, bearer.tenant)
-    if known is not None:
-        return known
+    recent_lane = gateway.recent.lane(job_id, bearer.tenant)
+    if recent_lane is not None:
+        return recent_lane
     try:
         row = await gateway.database.row(bearer, queries.LANE_OF_JOB, bearer.tenant, job_id)
     except ApiError:
@@ -283,5 +303,5 @@ async def _lane(gateway: Gateway, bearer: Bearer, job_id: str, pool: str | None)
 
 def _default_lane(gateway: Gateway, bearer: Bearer) -> int:
     if bearer.tenant is None:
-        raise unavailable("reads_unavailable", "name the pool while Postgres is away")
+        raise unavailable("reads_unavailable", "Postgres unavailable; name the pool")
     return lane_of_pool(gateway, gateway.access.sender(bearer.tenant).default_pool)

@@ -1,4 +1,4 @@
-"""LLM requests: counts and ids only, never a prompt or an answer."""
+"""LLM requests: counts and ids, never prompts or answers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ router = APIRouter(prefix="/v1/llm", tags=["llm"])
 
 
 class LlmSubmission(Model):
-    """One request of an application."""
+    """An LLM request of an application."""
 
     request_id: str = Field(
-        min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$", description="the sender's own"
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._:-]+$",
+        description="id chosen by the sender",
     )
-    tenant: Name | None = Field(None, description="whose; must be the sender's own")
-    endpoint: Name = Field(description="a group of engine replicas")
-    application: Name = Field("default", description="which of the tenant's applications")
-    interaction: str = Field("", max_length=64, description="the conversation it belongs to")
+    tenant: Name | None = Field(None, description="tenant; must be the sender's own")
+    endpoint: Name = Field(description="group of engine replicas")
+    application: Name = Field("default", description="application of the tenant")
+    interaction: str = Field("", max_length=64, description="conversation of the request")
     prompt_tokens: int = Field(ge=1, le=10_000_000, description="tokens of the prompt")
-    max_output_tokens: int = Field(ge=1, le=10_000_000, description="most tokens of the answer")
+    max_output_tokens: int = Field(ge=1, le=10_000_000, description="maximum tokens of the answer")
 
 
 @router.post(
@@ -49,8 +52,8 @@ class LlmSubmission(Model):
     responses=problem_responses(400, 413, 415, 422),
     openapi_extra=request_body(LlmSubmission),
 )
-async def serve(request: Request) -> Response:
-    """Ask an endpoint to serve a request; throttle decides when."""
+async def submit_request(request: Request) -> Response:
+    """Queue a request at an endpoint; throttle decides when it is served."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "submitter")
     body = parse_body(LlmSubmission, await json_body(request))
@@ -58,8 +61,8 @@ async def serve(request: Request) -> Response:
     check_tenant(body.tenant, sender)
     endpoint = gateway.access.view.endpoint(body.endpoint)
     if endpoint is None:
-        fault = FieldError(field="endpoint", value=body.endpoint, rule="no such endpoint")
-        raise InvalidBody([fault])
+        error = FieldError(field="endpoint", value=body.endpoint, rule="no such endpoint")
+        raise InvalidBody([error])
     command = ServeLlmRequest(**{**body.model_dump(), "tenant": sender.tenant})
     return accepted_response(
         await send_command(
@@ -77,11 +80,11 @@ async def serve(request: Request) -> Response:
 
 @router.get("/requests", responses=problem_responses(422))
 async def list_requests(request: Request, after: TimeToken = None, limit: Limit = 100) -> Response:
-    """LLM requests, the youngest first."""
+    """List LLM requests, newest first."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
-    place = TimeCursor.read(after)
+    cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer, queries.LLM_REQUESTS, bearer.tenant, place.at, place.key, limit
+        bearer, queries.LLM_REQUESTS, bearer.tenant, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "queued_at", "request_id"))

@@ -1,4 +1,4 @@
-"""Nodes, the queue and allocations: what the pools look like, and what operators do to nodes."""
+"""Nodes, the queue and allocations, and the commands of operators about nodes."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
-Node = Annotated[Name, Path(description="the node")]
+Node = Annotated[Name, Path(description="name of the node")]
 Verb = Literal["cordon", "uncordon", "drain"]
-Pool = Annotated[Name | None, Query(description="of this pool alone")]
+Pool = Annotated[Name | None, Query(description="only this pool")]
 
 
 class NodeRequest(Model):
-    """Why, and where if the gateway cannot know."""
+    """Reason, and the pool if Postgres is unavailable."""
 
-    reason: Text = Field("", description="for the record")
-    pool: Name | None = Field(None, description="the node's pool, while Postgres is away")
+    reason: Text = Field("", description="reason, for the record")
+    pool: Name | None = Field(None, description="pool of the node, if Postgres is unavailable")
 
 
 @router.get("/nodes", responses=problem_responses(422))
 async def list_nodes(
     request: Request, pool: Pool = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
-    """Nodes with their GPUs; `used_milli` says of each GPU how many thousandths are taken."""
+    """List nodes with their GPUs; `used_milli` has the thousandths in use of each GPU."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
@@ -57,8 +57,8 @@ async def list_nodes(
     responses=problem_responses(400, 404, 413, 415, 422),
     openapi_extra=request_body(NodeRequest, required=False),
 )
-async def node_order(request: Request, node_id: Node, verb: Verb) -> Response:
-    """Cordon: nothing more starts there. Drain: its jobs are moved away too. Uncordon: use it."""
+async def change_node(request: Request, node_id: Node, verb: Verb) -> Response:
+    """Cordon: no new job starts on the node. Drain: its jobs are moved as well. Uncordon: undo."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
     body = parse_body(NodeRequest, await json_body(request))
@@ -82,7 +82,7 @@ def _command(node_id: str, verb: Verb, reason: str) -> Command:
 
 
 async def _lane(gateway: Gateway, bearer: Bearer, node_id: str, pool: str | None) -> int:
-    """As told, as Postgres knows, or the only one there is."""
+    """Return the lane of the given pool, else of the node in Postgres, else the only lane."""
     if pool is not None:
         return lane_of_pool(gateway, pool)
     try:
@@ -98,8 +98,8 @@ async def _lane(gateway: Gateway, bearer: Bearer, node_id: str, pool: str | None
 
 
 @router.get("/queue", responses=problem_responses(422))
-async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
-    """Jobs that wait for GPUs, in the order that priority advises."""
+async def list_queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Response:
+    """List waiting jobs in the order of priority."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.QUEUE, bearer.tenant, pool, limit)
@@ -107,15 +107,15 @@ async def queue(request: Request, pool: Pool = None, limit: Limit = 100) -> Resp
 
 
 @router.get("/allocations", responses=problem_responses(422))
-async def allocations(
+async def list_allocations(
     request: Request,
     pool: Pool = None,
-    job: Annotated[JobId | None, Query(description="of this job alone")] = None,
-    released: Annotated[bool, Query(description="those of the past too")] = False,
+    job: Annotated[JobId | None, Query(description="only this job")] = None,
+    released: Annotated[bool, Query(description="include released allocations")] = False,
     after: PageToken = None,
     limit: Limit = 100,
 ) -> Response:
-    """Which worker holds which GPUs."""
+    """List allocations: the GPUs of each worker."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(

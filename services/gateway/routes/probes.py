@@ -1,4 +1,4 @@
-"""How the gateway is, its metrics, the spans it keeps, and where to go from here."""
+"""Health, metrics, span ingestion and the start page."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ router = APIRouter(tags=["probes"])
 TRACES_LIMIT_BYTES = 8 * 1024 * 1024
 INDEX = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Berth</title>
 <h1>Berth</h1><p>The control plane of a shared GPU cluster.</p><ul>
-<li><a href="/docs">/docs</a>: every route, to try out</li>
-<li><a href="/openapi.json">/openapi.json</a>: the same for programs</li>
-<li>/v1/jobs, /v1/queue, /v1/nodes, /v1/events: with a key</li>
+<li><a href="/docs">/docs</a>: interactive API reference</li>
+<li><a href="/openapi.json">/openapi.json</a>: OpenAPI document</li>
+<li>/v1/jobs, /v1/queue, /v1/nodes, /v1/events: require a key</li>
 <li><a href="/health">/health</a>, <a href="/ready">/ready</a>, <a href="/metrics">/metrics</a></li>
 </ul></html>"""
 
@@ -34,21 +34,21 @@ async def index() -> Response:
 
 @router.get("/health", openapi_extra=WITHOUT_KEY)
 async def health() -> Response:
-    """The process answers."""
+    """Liveness: the process answers."""
     return json_response({"status": "ok"})
 
 
 @router.get(
     "/ready",
     openapi_extra=WITHOUT_KEY,
-    responses={503: {"description": "Kafka is away, or access is not read yet"}},
+    responses={503: {"description": "Kafka is unavailable, or access is not read yet"}},
 )
 async def ready(request: Request) -> Response:
-    """Commands can be taken: the broker answers and keys are known. Postgres does not matter."""
+    """Readiness for commands: the broker answers and keys are loaded, regardless of Postgres."""
     gateway = gateway_of(request)
-    said = {"broker": gateway.outbox.ready, "access": gateway.access.ready}
-    response = json_response({**said, "ready": all(said.values())})
-    if not all(said.values()):
+    checks = {"broker": gateway.outbox.ready, "access": gateway.access.ready}
+    response = json_response({**checks, "ready": all(checks.values())})
+    if not all(checks.values()):
         response.status_code = 503
         response.headers["Retry-After"] = "2"
     return response
@@ -61,18 +61,20 @@ async def ready(request: Request) -> Response:
     responses=text_response("text/plain"),
 )
 async def metrics(request: Request) -> Response:
-    """For Prometheus."""
+    """Metrics in the text format of Prometheus."""
     registry = gateway_of(request).telemetry.metrics.registry
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.post("/v1/traces", openapi_extra=WITHOUT_KEY, responses=problem_responses(400, 413))
 async def traces(request: Request) -> Response:
-    """OTLP/HTTP spans of the services beside it; the last are kept in memory."""
+    """Receive OTLP/HTTP spans of other services; the most recent are kept in memory."""
     host = request.client.host if request.client else ""
-    may_send = gateway_of(request).settings.spans_from
-    if not _is_near(host, may_send):
-        raise ApiError(403, "forbidden", f"spans are taken from {may_send} addresses only")
+    allowed = gateway_of(request).settings.spans_from
+    if not _is_allowed(host, allowed):
+        raise ApiError(
+            403, "forbidden", f"sender not allowed; spans are accepted from {allowed} addresses"
+        )
     body = await raw_body(request, TRACES_LIMIT_BYTES, encoded=True)
     media, encoding = (request.headers.get(n, "") for n in ("content-type", "content-encoding"))
     try:
@@ -83,10 +85,10 @@ async def traces(request: Request) -> Response:
     return Response(b"{}" if json else b"", media_type=media or "application/x-protobuf")
 
 
-def _is_near(host: str, may_send: Literal["loopback", "private"]) -> bool:
-    """Loopback addresses count as private ones as well."""
+def _is_allowed(host: str, allowed: Literal["loopback", "private"]) -> bool:
+    """True for an address of that kind; loopback addresses count as private ones, too."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    return address.is_private if may_send == "private" else address.is_loopback
+    return address.is_private if allowed == "private" else address.is_loopback

@@ -1,4 +1,4 @@
-"""Server-sent events: what happens, and what workers print."""
+"""Server-sent events: accepted events and the output of workers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from services.gateway.commands import json_response
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.vector import decode_vector
 from services.gateway.hub import EventFilter, EventHeader
-from services.gateway.log_lines import JobLog, followed_lines, past_lines
+from services.gateway.log_lines import JobLog, follow_lines, read_lines
 from services.gateway.openapi import Responses, problem_responses
 from services.gateway.problem import ApiError, unavailable
-from services.gateway.routes.jobs import visible
+from services.gateway.routes.jobs import visible_job
 from services.gateway.sse import EventStream, event_frames
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import JobId
@@ -28,66 +28,79 @@ STREAM: Responses = {200: {"content": {EventStream.media_type: {}}}}
 @router.get("/events", responses={**problem_responses(422), **STREAM})
 async def events(
     request: Request,
-    types: Annotated[str, Query(max_length=1024, description="wire names, by commas")] = "",
-    subject: Annotated[str, Query(max_length=128, description="a job, node, ... alone")] = "",
+    types: Annotated[
+        str, Query(max_length=1024, description="only these types, comma-separated")
+    ] = "",
+    subject: Annotated[
+        str, Query(max_length=128, description="only this subject: a job, a node, ...")
+    ] = "",
     since: Annotated[
-        str, Query(max_length=2048, description="`start`, or an id; Last-Event-ID goes before")
+        str,
+        Query(
+            max_length=2048, description="`start` or an event id; Last-Event-ID takes precedence"
+        ),
     ] = "",
 ) -> Response:
-    """Accepted events as CloudEvents, a tenant's own for its keys. The id of each event is a place:
-    a client that comes back with it in `Last-Event-ID` misses nothing. A client that reads too
-    slowly is told so by an event `end` and cut off."""
+    """Stream accepted events as CloudEvents; tenants receive their own. A client that reconnects
+    with the id of its last event in `Last-Event-ID` misses none. A client that reads too slowly
+    receives an event `end` and is disconnected."""
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     start = _start(gateway, request.headers.get("last-event-id") or since)
-    wanted = _wanted(bearer.tenant, frozenset(filter(None, types.split(","))), subject)
-    frames = event_frames(gateway.hub, start, wanted, lambda: gateway.access.is_live(bearer))
+    accepts = _filter(bearer.tenant, frozenset(filter(None, types.split(","))), subject)
+    frames = event_frames(gateway.hub, start, accepts, lambda: gateway.access.is_live(bearer))
     return _stream(gateway, frames)
 
 
 def _start(gateway: Gateway, since: str) -> list[int] | None:
     if gateway.hub.vector is None:
-        raise unavailable("broker_unavailable", "the events are not read yet")
+        raise unavailable("broker_unavailable", "event stream not started yet; retry")
     if not since:
         return None
     if since == "start":
         return [0] * gateway.hub.partitions
-    place = decode_vector(since, gateway.hub.partitions)
-    if place is None:
+    position = decode_vector(since, gateway.hub.partitions)
+    if position is None:
         raise InvalidBody(
-            [FieldError(field="Last-Event-ID", value=since[:64], rule="no id of this stream")]
+            [
+                FieldError(
+                    field="Last-Event-ID",
+                    value=since[:64],
+                    rule="must be an event id of this stream",
+                )
+            ]
         )
-    return place
+    return position
 
 
-def _wanted(tenant: str | None, types: frozenset[str], subject: str) -> EventFilter:
-    def wanted(head: EventHeader) -> bool:
+def _filter(tenant: str | None, types: frozenset[str], subject: str) -> EventFilter:
+    def accepts(header: EventHeader) -> bool:
         return (
-            tenant in (None, head.tenant)
-            and (not types or head.type in types)
-            and (not subject or head.subject == subject)
+            tenant in (None, header.tenant)
+            and (not types or header.type in types)
+            and (not subject or header.subject == subject)
         )
 
-    return wanted
+    return accepts
 
 
 @router.get("/jobs/{job_id}/logs", responses=problem_responses(404, 422))
 async def logs(
     request: Request,
     job_id: Annotated[JobId, Path(description="the job's id")],
-    follow: Annotated[bool, Query(description="as server-sent events, for as long as wanted")] = (
-        False
-    ),
-    tail: Annotated[int, Query(ge=1, le=10_000, description="the last lines only")] = 1000,
+    follow: Annotated[bool, Query(description="follow as server-sent events")] = (False),
+    tail: Annotated[
+        int, Query(ge=1, le=10_000, description="number of lines, from the end")
+    ] = 1000,
 ) -> Response:
-    """What the job's workers printed, as far as it is kept (24 h)."""
-    gateway, bearer, row = await visible(request, job_id)
+    """Show the output of the job's workers of the last 24 h."""
+    gateway, bearer, row = await visible_job(request, job_id)
     job, lane = JobLog(job_id, str(row["tenant"])), int(str(row["partition"]))
     if follow:
         allowed = lambda: gateway.access.is_live(bearer)  # noqa: E731
-        return _stream(gateway, followed_lines(gateway.open_log, lane, job, allowed))
+        return _stream(gateway, follow_lines(gateway.open_log, lane, job, allowed))
     try:
-        lines = await past_lines(gateway.open_log, lane, job)
+        lines = await read_lines(gateway.open_log, lane, job)
     except (KafkaError, OSError) as error:
         raise unavailable("broker_unavailable", type(error).__name__) from None
     return json_response({"job_id": job_id, "lines": lines[-tail:]})
@@ -98,7 +111,7 @@ def _stream(gateway: Gateway, frames: AsyncIterator[bytes]) -> EventStream:
         raise ApiError(
             503,
             "too_many_streams",
-            "every stream of this gateway is taken",
+            f"limit of {gateway.settings.streams} open streams reached; retry later",
             headers={"Retry-After": "10"},
         )
     return EventStream(_counted(gateway, frames))

@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 from fastapi import Request
 
-from services.gateway.attempts import MOST_KINDS, DeniedAttempts
+from services.gateway.attempts import MAX_KINDS, DeniedAttempts
 from services.gateway.outbox import Outbox, OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
 from tests.services.gateway.stack import Stack
@@ -43,7 +43,7 @@ async def test_kinds_are_counted_and_nothing_is_lost_while_the_broker_is_away() 
     box = Box(failures=1)
     attempts = DeniedAttempts(cast(Outbox, box), "g")
     for status in (401, 403, 403, 404, 422, 503):
-        attempts.note(request("key:a"), ApiError(status, "x"))
+        attempts.count(request("key:a"), ApiError(status, "x"))
     await attempts._tell()
     await attempts._tell()
     [letter] = box.sent
@@ -56,10 +56,10 @@ async def test_however_many_try_a_note_stays_small() -> None:
     box = Box()
     attempts = DeniedAttempts(cast(Outbox, box), "g")
     for number in range(5000):
-        attempts.note(request(f"key:{number}" * 50), ApiError(403 if number % 2 else 401, "x"))
+        attempts.count(request(f"key:{number}" * 50), ApiError(403 if number % 2 else 401, "x"))
     await attempts._tell()
     told = msgspec.json.decode(box.sent[0].encoded())["data"]["attempts"]
-    assert len(told) <= MOST_KINDS and sum(each["requests"] for each in told) == 5000
+    assert len(told) <= MAX_KINDS and sum(each["requests"] for each in told) == 5000
     assert len(box.sent[0].encoded()) < 64 * 1024
 
 

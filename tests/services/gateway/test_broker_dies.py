@@ -33,7 +33,7 @@ class Counting(Ingress):
     """Reads and commits as the ingress does; what it reads goes nowhere."""
 
     async def _forward(self, records: Any) -> None:
-        self.taken += len(records)
+        self.consumed += len(records)
 
 
 async def put(connection: Connection) -> None:
@@ -52,7 +52,7 @@ async def put(connection: Connection) -> None:
 
 async def until(ingress: Ingress, reading: asyncio.Future[None], taken: int) -> None:
     async with asyncio.timeout(90):
-        while ingress.taken < taken:
+        while ingress.consumed < taken:
             assert not reading.done(), reading
             await asyncio.sleep(0.1)
 

@@ -30,7 +30,7 @@ from tests.services.gateway.test_ingress import wish
 PER_S, BURST = 2, 30
 FLOOD, OTHERS = 600, 25
 RECORDS = 300
-LIMIT = f"at most {PER_S} requests a second, and {BURST} at once, for each tenant"
+LIMIT = f"at most {PER_S} requests per second with a burst of {BURST}, per tenant"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ async def test_who_asked_too_often_hears_the_limit_and_when_there_is_room(url: s
         problem = await answer.json()
         assert (answer.status, problem["reason"]) == (429, "rate_limited")
         assert problem["errors"] == [{"field": "requests", "rule": LIMIT}]
-        assert "ada" in problem["detail"] and "room again in 0." in problem["detail"]
+        assert "ada" in problem["detail"] and "retry in 0." in problem["detail"]
         await asyncio.sleep(int(answer.headers["Retry-After"]))
         assert await asked(ada, 1) == {200: 1}
 

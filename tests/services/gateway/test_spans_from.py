@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from services.gateway.routes.probes import _is_near
+from services.gateway.routes.probes import _is_allowed
 
 Near = Literal["loopback", "private"]
 
@@ -26,4 +26,4 @@ Near = Literal["loopback", "private"]
     ],
 )
 def test_spans_are_taken_from_near_only(host: str, may_send: Near, taken: bool) -> None:
-    assert _is_near(host, may_send) is taken
+    assert _is_allowed(host, may_send) is taken

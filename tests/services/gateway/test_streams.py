@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from services.gateway.hub import EventHub, Subscriber
-from services.gateway.sse import live
+from services.gateway.sse import live_frames
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.jobs import JobAdmitted, JobSpec
@@ -125,13 +125,13 @@ async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None
     task = asyncio.create_task(hub.run())
     while hub.vector is None:
         await asyncio.sleep(0.01)
-    slow, quick = hub.listen(lambda head: True), hub.listen(lambda head: True)
+    slow, quick = hub.subscribe(lambda head: True), hub.subscribe(lambda head: True)
     heard: list[bytes] = []
     reader = asyncio.create_task(drain(quick, heard))
     for n in range(20):
         await MemoryLog(broker).append(hub_place(), event(f"e{n}"))
         await asyncio.sleep(0.01)
-    said = [chunk async for chunk in live(slow, lambda: True)]
+    said = [chunk async for chunk in live_frames(slow, lambda: True)]
     assert said[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
     assert b"".join(said).count(b"id: ") == 5
     assert b"".join(heard).count(b"id: ") == 20
@@ -141,7 +141,7 @@ async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None
 
 
 async def drain(listener: Subscriber, heard: list[bytes]) -> None:
-    async for chunk in live(listener, lambda: True):
+    async for chunk in live_frames(listener, lambda: True):
         heard.append(chunk)
 
 

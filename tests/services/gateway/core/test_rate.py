@@ -62,4 +62,4 @@ def test_what_came_in_one_piece_is_waited_for_afterwards(
 
 
 def test_a_limit_is_said_in_words() -> None:
-    assert str(Rate(200.0, 1000)) == "at most 200 requests a second, and 1000 at once"
+    assert str(Rate(200.0, 1000)) == "at most 200 requests per second with a burst of 1000"

@@ -59,7 +59,7 @@ def test_any_object_is_a_command_or_a_list_of_faults(body: dict[str, Any]) -> No
     except (NotJson, TenantMismatch, msgspec.MsgspecError, UnicodeEncodeError):
         return
     except InvalidBody as error:
-        assert error.faults and all(fault.rule for fault in error.faults)
+        assert error.errors and all(fault.rule for fault in error.errors)
         return
     assert decode_command(SubmitJob.TYPE, encode(command)) == command
 
@@ -94,7 +94,7 @@ def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value
     with pytest.raises(InvalidBody) as refused:
         parse_body(FlatJobBody, {**spec, name: value})
     assert any(
-        fault.field == name and fault.rule == "unknown field" for fault in refused.value.faults
+        fault.field == name and fault.rule == "unknown field" for fault in refused.value.errors
     )
 
 
