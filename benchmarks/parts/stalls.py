@@ -44,7 +44,7 @@ async def counted(bench: Bench) -> dict[str, Counts]:
 
 
 def counts_of(scraped: Scraped) -> Counts:
-    return {float(labels["le"]): value for labels, value in scraped.of(f"{STALLS}_bucket")}
+    return {float(labels["le"]): value for labels, value in scraped.series(f"{STALLS}_bucket")}
 
 
 def less(after: Counts, before: Counts) -> Counts:

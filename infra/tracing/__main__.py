@@ -21,7 +21,7 @@ from infra.tracing import zipkin
 from infra.tracing.forward import Forward
 from infra.tracing.otlp_http import Take, receiver
 from infra.tracing.zipkin_spans import zipkin_spans
-from shared.telemetry.otlp_decode import request_of
+from shared.telemetry.otlp_decode import decode_request
 
 JSON = "application/json"
 
@@ -44,7 +44,7 @@ def taking(spans: Forward, others: Sequence[Forward]) -> Take:
 
     def take(body: bytes, kind: str, encoding: str) -> int:
         try:
-            _, request = request_of(body, kind, encoding)
+            _, request = decode_request(body, kind, encoding)
         except ValueError as error:
             sys.stderr.write(f"refused: {error}\n")
             return 400

@@ -1,4 +1,4 @@
-"""`python -m services.projector`"""
+"""Starts the projector: settings, telemetry, run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ async def main(settings: ProjectorSettings) -> None:
     projector = Projector(settings, telemetry.metrics)
     serve_endpoint(telemetry.metrics, settings, lambda: projector.ready, projector.caught_up)
     task = asyncio.ensure_future(projector.run())
-    beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
+    background = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, task.cancel)
     await asyncio.wait([task])
-    beside.cancel()
+    background.cancel()
     telemetry.spans.shutdown()
     if not task.cancelled():
         task.result()

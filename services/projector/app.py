@@ -1,4 +1,4 @@
-"""The projector's shell: read, project, repeat; on any doubt begin again at the stored cursors."""
+"""The projector's shell: reads and projects; after any failure it resumes at the stored cursors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 ANSWER_S = 60.0
-"""A database that is silent for so long is gone: where its host is, no packet says so."""
+"""Limit of one database call: a host that is down does not close its connections."""
 POLL_S = 1.0
 DATABASE_DOWN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
 class Projector:
-    """Scheduling never waits for it: while Postgres is down it tries again, for ever."""
+    """Projects all ledgers into Postgres; while Postgres is down it retries without limit."""
 
     def __init__(self, settings: ProjectorSettings, metrics: Metrics) -> None:
         self._settings = settings
@@ -41,17 +41,17 @@ class Projector:
         self._events: Callable[[float], None] = metrics.inputs.labels("ledgers").inc
 
     async def run(self) -> None:
-        """Ends only by cancellation or a broken ledger, which must end the process."""
+        """Project until cancelled; a broken ledger raises and ends the process."""
         while True:
             try:
                 await self._session()
             except (*DATABASE_DOWN, CursorMoved) as error:
                 self.ready = False
-                log.warning("projecting paused", extra={"reason": repr(error)})
+                log.warning("projection paused", extra={"reason": repr(error)})
                 await asyncio.sleep(RETRY_S)
 
     async def _session(self) -> None:
-        """One connection, one reader; both begin where the stored cursors say."""
+        """Project with one connection and one reader from the stored cursors."""
         settings = self._settings
         conn = await connect(settings.postgres, settings.schema_name, timeout_s=ANSWER_S)
         client = KafkaLog(settings.connection, client="projector", gather_ms=settings.gather_ms)
@@ -68,15 +68,15 @@ class Projector:
             await conn.close(timeout=2)
 
     async def _follow(self, conn: asyncpg.Connection, source: Source) -> None:
-        most = self._settings.batch_records
-        async with aclosing(prefetch(lambda: source.poll(POLL_S, most))) as found:
-            async for batches in found:
+        max_records = self._settings.batch_records
+        async with aclosing(prefetch(lambda: source.poll(POLL_S, max_records))) as batches_ahead:
+            async for batches in batches_ahead:
                 if batches:
                     with terminate_after(conn, ANSWER_S):
                         await project(conn, batches)
                     self._observe(batches)
                 self.ready = True
-                if sum(len(batch.events) for batch in batches) < most:
+                if sum(len(batch.events) for batch in batches) < max_records:
                     self.caught_up.note()
                     await asyncio.sleep(self._settings.gather_ms / 1000)
 

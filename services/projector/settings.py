@@ -1,4 +1,4 @@
-"""What the projector is told at its start."""
+"""Settings of the projector."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from shared.settings import Settings
 
 
 class ProjectorSettings(Settings):
-    """One process projects all lanes."""
+    """`BERTH_` variables of this service."""
 
-    postgres: str = Field(description="Address of the database; from a file where it has a secret")
-    gather_ms: int = Field(
-        50, ge=0, le=10_000, description="Pause between two transactions, so that they are bigger"
+    postgres: str = Field(
+        description="Address of the database; from a file if it contains a secret"
     )
-    batch_records: int = Field(3000, ge=1, le=100_000, description="Most ledger records at once")
-    schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Where the tables are")
+    gather_ms: int = Field(
+        50,
+        ge=0,
+        le=10_000,
+        description="Pause between two transactions, in ms, so that they are larger",
+    )
+    batch_records: int = Field(
+        3000, ge=1, le=100_000, description="Maximum ledger records per transaction"
+    )
+    schema_name: str = Field("berth", pattern=r"^[a-z_]+$", description="Schema of the tables")

@@ -1,4 +1,4 @@
-"""Ledgers in, public events out: at least once, with ids that tell a repeat."""
+"""Publishes the ledgers as public events, at least once; ids identify repeats."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ EVENTS = "events"
 DEAD = "dead"
 CONTENT = ("content-type", CONTENT_TYPE.encode())
 RETRY_S = 1.0
-LOOK_S = 0.1
-"""Between two looks for topics, at least: each lists them all."""
+MIN_REFRESH_S = 0.1
+"""Minimum time between two listings of all topics."""
 
 log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """`open_log` makes a client of its own for each reader."""
+    """Reads all ledgers and ships public events; `open_log` returns a new client per reader."""
 
     def __init__(
         self,
@@ -59,13 +59,15 @@ class Publisher:
         self.caught_up = CaughtUp()
 
     async def run(self) -> None:
-        """Until it is cancelled. After an unknown outcome it begins again at what is written; a
-        broken ledger ends it."""
+        """Publish until cancelled; after an unknown outcome resume from the published events.
+
+        A broken ledger ends it.
+        """
         while True:
             try:
                 await self.session()
             except (OutcomeUnknown, KafkaError, OSError) as error:
-                log.warning("publishing starts again", extra={"reason": str(error)[:200]})
+                log.warning("publishing restarts", extra={"reason": str(error)[:200]})
             self.ready = False
             await asyncio.sleep(RETRY_S)
 
@@ -99,11 +101,11 @@ class Publisher:
 
     async def _tail(self, bus: Log) -> LedgerTail:
         partitions = range(self._settings.partitions)
-        found = await read_positions(bus, EVENTS, partitions)
-        self.lanes = {lane: PublisherLane(found.get(lane, {})) for lane in partitions}
+        positions_of = await read_positions(bus, EVENTS, partitions)
+        self.lanes = {lane: PublisherLane(positions_of.get(lane, {})) for lane in partitions}
         cursors = {
             TP(ledger, lane): position.cursor
-            for lane, positions in found.items()
+            for lane, positions in positions_of.items()
             for ledger, position in positions.items()
         }
         ledgers = {
@@ -115,11 +117,11 @@ class Publisher:
         if time.monotonic() - self._topics_at >= self._settings.refresh_s:
             await self._refresh_topics(shipper)
 
-    async def _find_topics(self, wanted: set[str], shipper: Shipper) -> None:
-        """A tenant's topic was made before its first job: where one is not known it is looked for
-        once more, so that none of its events is left out. A tenant may have none."""
-        if not wanted <= self._topics.keys():
-            await asyncio.sleep(max(0.0, self._topics_at + LOOK_S - time.monotonic()))
+    async def _find_topics(self, topics: set[str], shipper: Shipper) -> None:
+        """List the topics again if one is unknown: a tenant's topic exists before its first job, so
+        that no event is left out. A tenant may have none."""
+        if not topics <= self._topics.keys():
+            await asyncio.sleep(max(0.0, self._topics_at + MIN_REFRESH_S - time.monotonic()))
             await self._refresh_topics(shipper)
 
     async def _refresh_topics(self, shipper: Shipper) -> None:
@@ -127,7 +129,7 @@ class Publisher:
         self._topics_at = time.monotonic()
 
     async def _publish(self, batch: list[Accepted], shipper: Shipper, dead: DeadLetters) -> None:
-        """`events` last: its records say that all the others are written."""
+        """Write `events` last: its records certify that the others are written."""
         events: dict[TP, list[OutgoingRecord]] = defaultdict(list)
         others: dict[TP, list[OutgoingRecord]] = defaultdict(list)
         published = [
@@ -167,7 +169,7 @@ class Publisher:
 
 
 def _tenant_topic(event: Published) -> str:
-    """Of its tenant; empty where it is nobody's."""
+    """Return the topic of the event's tenant; empty without a tenant."""
     return tenant_events(event.tenant).name if event.tenant else ""
 
 

@@ -1,4 +1,4 @@
-"""Dead letters: the bytes that a ledger says nobody can read, fetched from where they lie."""
+"""Dead letters: the bytes of rejected inputs, fetched from their topics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from shared.bus.log import Feed, Log
 from shared.ledger.errors import TailLost
 from shared.ledger.partition import TP
 
-LONGEST_BYTES = 900 * 1024
-MOST_FEEDS = 16
+MAX_BYTES = 900 * 1024
+MAX_FEEDS = 16
 WAIT_S = 1.0
 TRIES = 5
 AHEAD = 200
@@ -32,7 +32,7 @@ class Rejection(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRecord:
-    """Raw bytes with their story in the headers; `missing` says why there are no bytes."""
+    """Raw bytes with their origin in the headers; `berth-missing` explains absent bytes."""
 
     key: bytes
     value: bytes
@@ -40,7 +40,7 @@ class DeadLetterRecord:
 
 
 class DeadLetters:
-    """Keeps a few readers open: a flood of bad input is read in one go, not one by one."""
+    """Fetches rejected inputs; a few open readers serve bursts of consecutive rejections."""
 
     def __init__(self, bus: Log) -> None:
         self._bus = bus
@@ -50,7 +50,7 @@ class DeadLetters:
     async def letter(self, event: Published) -> DeadLetterRecord:
         rejection = msgspec.json.decode(event.rejected or b"", type=Rejection)
         value, missing = await self._bytes(rejection)
-        told = {
+        headers = {
             "berth-id": event.id,
             "berth-topic": rejection.topic,
             "berth-partition": str(rejection.partition),
@@ -60,8 +60,8 @@ class DeadLetters:
             "berth-tenant": rejection.tenant,
             "berth-missing": missing,
         }
-        headers = tuple((name, text.encode()) for name, text in told.items() if text)
-        return DeadLetterRecord(event.id.encode(), value, headers)
+        encoded = tuple((name, text.encode()) for name, text in headers.items() if text)
+        return DeadLetterRecord(event.id.encode(), value, encoded)
 
     async def close(self) -> None:
         for feed in self._feeds.values():
@@ -78,14 +78,14 @@ class DeadLetters:
             return b"", "gone"
         if hashlib.sha256(value).hexdigest() != rejection.sha256:
             return b"", "other_bytes"
-        return (value, "") if len(value) <= LONGEST_BYTES else (b"", "too_large")
+        return (value, "") if len(value) <= MAX_BYTES else (b"", "too_large")
 
     async def _fetch(self, tp: TP, offset: int) -> bytes | None:
         if offset not in self._ahead.get(tp, {}):
-            await self._read_on(tp, offset)
+            await self._read_ahead(tp, offset)
         return self._ahead.get(tp, {}).get(offset)
 
-    async def _read_on(self, tp: TP, offset: int) -> None:
+    async def _read_ahead(self, tp: TP, offset: int) -> None:
         feed = await self._feed(tp, offset)
         try:
             await feed.seek(tp, offset)
@@ -94,17 +94,17 @@ class DeadLetters:
                     self._ahead[tp] = {e.offset: e.value or b"" for e in entries}
                     return
         except TailLost:
-            await self._forget(tp)
+            await self._close_feed(tp)
             raise
 
     async def _feed(self, tp: TP, offset: int) -> Feed:
         if tp not in self._feeds:
-            if len(self._feeds) >= MOST_FEEDS:
-                await self._forget(next(iter(self._feeds)))
+            if len(self._feeds) >= MAX_FEEDS:
+                await self._close_feed(next(iter(self._feeds)))
             self._feeds[tp] = await self._bus.feed({tp: offset})
         return self._feeds[tp]
 
-    async def _forget(self, tp: TP) -> None:
+    async def _close_feed(self, tp: TP) -> None:
         self._ahead.pop(tp, None)
         feed = self._feeds.pop(tp, None)
         if feed is not None:

@@ -1,4 +1,4 @@
-"""Where to go on: read back from the end of what was written, so nothing else need be kept."""
+"""Finds the positions to resume at by reading back from the end of the published events."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ STEP_FACTOR = 64
 
 
 async def read_positions(bus: Log, topic: str, lanes: Iterable[int]) -> dict[int, LanePositions]:
-    """Of each lane, the place that the last record with one carries; none: begin at 0."""
-    found: dict[int, LanePositions] = {}
-    spans = [await _offset_range(bus, TP(topic, lane)) for lane in lanes]
-    wanted, step = [span for span in spans if span.end > span.begin], FIRST_STEP
-    while wanted:
-        cursors = await _last_cursors(bus, wanted, step)
-        found.update({tp.partition: decode(value) for tp, value in cursors.items()})
-        wanted = [s for s in wanted if s.tp not in cursors and s.start(step) > s.begin]
+    """Return the last positions stored in each lane; a lane without any begins at 0."""
+    positions: dict[int, LanePositions] = {}
+    ranges = [await _offset_range(bus, TP(topic, lane)) for lane in lanes]
+    pending, step = [r for r in ranges if r.end > r.begin], FIRST_STEP
+    while pending:
+        cursors = await _last_cursors(bus, pending, step)
+        positions.update({tp.partition: decode(value) for tp, value in cursors.items()})
+        pending = [s for s in pending if s.tp not in cursors and s.start(step) > s.begin]
         step *= STEP_FACTOR
-    return found
+    return positions
 
 
 class OffsetRange(NamedTuple):
-    """What a partition holds; the end may say less than there is."""
+    """The offsets that a partition holds; `end` may be lower than the actual end."""
 
     tp: TP
     begin: int
@@ -43,18 +43,18 @@ async def _offset_range(bus: Log, tp: TP) -> OffsetRange:
     return OffsetRange(tp, await bus.begin(tp), await bus.end(tp))
 
 
-async def _last_cursors(bus: Log, spans: list[OffsetRange], step: int) -> dict[TP, bytes]:
-    """Reads to the ends that were told, and then on until nothing comes."""
+async def _last_cursors(bus: Log, ranges: list[OffsetRange], step: int) -> dict[TP, bytes]:
+    """Read to the ends of the ranges and on until no record arrives."""
     last: dict[TP, bytes] = {}
-    short = {span.tp: span.end for span in spans}
-    feed = await bus.feed({span.tp: span.start(step) for span in spans}, lossy=True)
+    remaining = {r.tp: r.end for r in ranges}
+    feed = await bus.feed({r.tp: r.start(step) for r in ranges}, lossy=True)
     try:
-        while (polled := await feed.poll(SLOW_S if short else QUIET_S)) or short:
+        while (polled := await feed.poll(SLOW_S if remaining else QUIET_S)) or remaining:
             for tp, entries in polled.items():
                 for cursor in filter(None, map(_cursor_of, entries)):
                     last[tp] = cursor
-                if entries[-1].offset + 1 >= short.get(tp, 0):
-                    short.pop(tp, None)
+                if entries[-1].offset + 1 >= remaining.get(tp, 0):
+                    remaining.pop(tp, None)
     finally:
         await feed.close()
     return last

@@ -1,4 +1,4 @@
-"""What the publisher is told at its start."""
+"""Settings of the publisher."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ class PublisherSettings(Settings):
     """`BERTH_` variables of this service."""
 
     max_records: int = Field(
-        default=1000, ge=1, le=100_000, description="Ledger records that are published at once"
+        default=1000, ge=1, le=100_000, description="Maximum ledger records per batch"
     )
     refresh_s: float = Field(
-        default=2.0, gt=0, le=3600, description="How often it looks for new topics of tenants"
+        default=2.0,
+        gt=0,
+        le=3600,
+        description="Interval of the search for new tenant topics, in seconds",
     )

@@ -1,4 +1,4 @@
-"""Writes whole batches, one in flight per partition: what comes later never overtakes a loss."""
+"""Writes batches, one in flight per partition: no record overtakes one that was lost."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ REQUEST_TIMEOUT_MS = 10_000
 
 
 class OutgoingRecord(NamedTuple):
+    """Key, value and headers of a record to write."""
+
     key: bytes
     value: bytes
     headers: Headers = ()
@@ -29,23 +31,23 @@ Shipment = Mapping[TP, Sequence[OutgoingRecord]]
 
 
 class Shipper(Protocol):
-    """Where public records go."""
+    """The port through which public records are written."""
 
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
 
     async def ship(self, shipment: Shipment) -> None:
-        """Returns once all of it is acknowledged; raises OutcomeUnknown otherwise."""
+        """Return once all records are acknowledged; raises OutcomeUnknown otherwise."""
         ...
 
     async def topics(self) -> dict[str, int]:
-        """Every topic there is, with the number of its partitions."""
+        """Return all topics with their number of partitions."""
         ...
 
 
 class KafkaShipper:
-    """Builds record batches itself: a quarter of the cost of sending one by one."""
+    """Ships to Kafka in record batches, at a quarter of the cost of single records."""
 
     def __init__(self, connection: Connection) -> None:
         self._producer = AIOKafkaProducer(
@@ -83,7 +85,7 @@ class KafkaShipper:
             await self._send(tp, batch)
             batch = self._producer.create_batch()
             if not _add(batch, record):
-                raise TooLarge(f"{tp.key}: {len(record.value)} bytes are more than a batch holds")
+                raise TooLarge(f"{tp.key}: {len(record.value)} bytes exceed the batch limit")
         if batch.record_count():
             await self._send(tp, batch)
 

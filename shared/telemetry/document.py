@@ -22,22 +22,22 @@ HEAD = """\
 # Metrics
 
 Generated from `shared/telemetry/metric_names.py` by `make metrics`; a metric that is not on the
-list cannot be made. Each service answers `/metrics` on its own port (`BERTH_METRICS_PORT`,
-`BERTH_METRICS_HOST`); beside them stand `process_resident_memory_bytes` and
-`process_cpu_seconds_total`. Gauges that speak of a pool or an endpoint come from the service that
-holds its lane, are computed at most once a second, and are gone when the lane is. Shares and ratios
+list cannot be created. Each service answers `/metrics` on its own port (`BERTH_METRICS_PORT`,
+`BERTH_METRICS_HOST`); with `process_resident_memory_bytes` and
+`process_cpu_seconds_total` beside them. Gauges of a pool or an endpoint come from the service that
+holds its lane, are computed at most once per second, and disappear with the lane. Shares and ratios
 are between 0 and 1, times are wall seconds.
 """
 
-COLUMNS = "| metric | kind | labels | what it says |\n|---|---|---|---|"
+COLUMNS = "| metric | kind | labels | meaning |\n|---|---|---|---|"
 
 
 def document() -> str:
-    """The whole text."""
+    """Return the text of the document."""
     parts = [HEAD]
     for group in get_args(Group):
         parts.append(
-            f"## {TITLES[group]}\n\n| metric | kind | labels | what it says |\n|---|---|---|---|"
+            f"## {TITLES[group]}\n\n| metric | kind | labels | meaning |\n|---|---|---|---|"
         )
         parts += [_row(name, spec) for name, spec in METRICS.items() if spec.group == group]
         parts.append("")

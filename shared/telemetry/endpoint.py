@@ -1,6 +1,6 @@
-"""The small HTTP endpoint of every service: `/metrics` for Prometheus, `/health` for all others.
+"""The HTTP endpoint of every service: `/metrics` for Prometheus and `/health`.
 
-Who may reach it may read it: it belongs on the loopback, or into a closed network.
+It has no authentication: it belongs on the loopback or in a closed network.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Health = Callable[[], bool | Mapping[str, object]]
 """True, or a mapping with `ready` and, if that is false, `reason`; called from a thread."""
 
 Pages = Mapping[str, Callable[[], str]]
-"""Path -> what makes its HTML; called from a thread."""
+"""Functions that return the HTML of a page, by path; called from a thread."""
 
 REQUEST_TIMEOUT_S = 5.0
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""A page brings everything along: it loads nothing and runs nothing."""
+"""Pages are self-contained: they load nothing and run no script."""
 
 
 class MetricsEndpoint:
-    """Serves until it is closed; `port` is the real one where 0 was asked for."""
+    """A server in a thread of its own; `port` is the actual port if 0 was requested."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -46,6 +46,7 @@ class MetricsEndpoint:
 def serve_registry(
     registry: CollectorRegistry, host: str, port: int, health: Health, pages: Pages
 ) -> MetricsEndpoint:
+    """Start the endpoint of a registry."""
     return MetricsEndpoint(_Server(registry, host, port, health, pages))
 
 
@@ -60,7 +61,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that hangs up is its own business."""
+        """A client that disconnects is not an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -73,12 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
             case "/metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(self.server.registry))
             case "/health":
-                said = _asked(self.server.health)
-                self._answer(200 if said["ready"] else 503, JSON, json.dumps(said).encode())
+                report = health_report(self.server.health)
+                self._answer(200 if report["ready"] else 503, JSON, json.dumps(report).encode())
             case path if path in self.server.pages:
                 self._answer(200, HTML, self.server.pages[path]().encode())
             case _:
-                self._answer(404, JSON, b'{"error": "there are /metrics and /health"}')
+                self._answer(404, JSON, b'{"error": "unknown path; use /metrics or /health"}')
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
         self.send_response(status)
@@ -90,16 +91,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """A scrape every few seconds is no news."""
+        """Scrapes are not logged."""
 
 
-def _asked(health: Health) -> dict[str, object]:
-    """A check that raises is a service that is not ready; it must still be answered."""
+def health_report(health: Health) -> dict[str, object]:
+    """Return `ready`, and a `reason` if it is false; a check that raises counts as not ready."""
     try:
-        said = health()
+        result = health()
     except Exception as error:
         return {"ready": False, "reason": f"the health check raised {type(error).__name__}"}
-    if isinstance(said, Mapping):
-        ready = said.get("ready") is True
-        return {"reason": "no reason given", **said, "ready": ready} if not ready else dict(said)
-    return {"ready": True} if said else {"ready": False, "reason": "not ready"}
+    if isinstance(result, Mapping):
+        ready = result.get("ready") is True
+        return (
+            {"reason": "no reason given", **result, "ready": ready} if not ready else dict(result)
+        )
+    return {"ready": True} if result else {"ready": False, "reason": "not ready"}

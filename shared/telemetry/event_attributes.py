@@ -1,4 +1,4 @@
-"""What a span says about an event: ids, and the few values that decided. Never a body or a text."""
+"""Attributes of an event's span: ids and the values that decided, never a body or free text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _TERMS: tuple[tuple[AttributeKey, str], ...] = (
     ("decision.bound", "bound"),
 )
 _MACHINE_READABLE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-NODES_MOST = 16
-"""Of a large gang the first of its nodes; all of them are in the event."""
+MAX_NODES = 16
+"""Nodes of a large gang that are listed; the event has all of them."""
 
 Attributes = dict[str, AttributeValue]
 
 
 def attributes_of(fact: Fact) -> Attributes:
-    """`decision.id` is the accepted record, `event.id` the event in it."""
+    """Return the attributes; `decision.id` is the accepted record, `event.id` the event in it."""
     event, event_id = fact.event, fact.id
     attributes: Attributes = {
         "event.id": event_id,
@@ -62,7 +62,7 @@ def attributes_of(fact: Fact) -> Attributes:
     if isinstance(event, JobPlaced):
         attributes["allocation.id"] = fact.place
         nodes = dict.fromkeys(lease.node_id for lease in event.allocations)
-        attributes["decision.nodes"] = ",".join(islice(nodes, NODES_MOST))
+        attributes["decision.nodes"] = ",".join(islice(nodes, MAX_NODES))
         for key, term in _TERMS:
             if term in event.terms:
                 attributes[key] = _plain(event.terms[term])
@@ -72,7 +72,7 @@ def attributes_of(fact: Fact) -> Attributes:
 
 
 def _plain(value: float) -> int | float:
-    """Terms are floats on the wire, also where they count."""
+    """Return counts as integers: all terms are floats on the wire."""
     return int(value) if value.is_integer() else value
 
 
@@ -82,7 +82,7 @@ def _present(kind: type[Event]) -> tuple[tuple[AttributeKey, str], ...]:
 
 
 def _put(attributes: Attributes, key: AttributeKey, value: object) -> None:
-    """A reason that a person wrote is left out: only snake_case is machine-readable."""
+    """Add a scalar; a reason in free text is left out: only snake_case is machine-readable."""
     if not isinstance(value, (str, int, float)) or value == "":
         return
     if key == "decision.reason" and not _MACHINE_READABLE.fullmatch(str(value)):

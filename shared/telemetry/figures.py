@@ -1,4 +1,4 @@
-"""Gauges that are read off a service's state: a scrape tells the last list, and nothing older."""
+"""Gauges computed from a service's state: a scrape returns the latest list and nothing older."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Figure(NamedTuple):
 
 
 class LastFigures(Collector):
-    """A tenant or pool that is gone is gone from the next scrape as well."""
+    """Collects the latest figures; those of a removed tenant or pool disappear."""
 
     def __init__(self) -> None:
         self.figures: tuple[Figure, ...] = ()
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: which ones there will be depends on the service."""
+        """Describe nothing in advance: the figures depend on the service."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Where each job's first trace is and what was decided of it last, so that spans can link there."""
+"""The first and the last decision about each job, so that spans of later ones can link to them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from shared.contracts.topics import JOB_ENDS
 from shared.ledger.decider import Fact
 from shared.telemetry.names import BOOKKEEPING, continues_trace, span_of
 
-MOST_JOBS = 100_000
-OVER = JOB_ENDS | {"job.rejected.v1"}
-"""No decision about the job follows in the ledger that says so."""
+MAX_JOBS = 100_000
+FINAL_EVENTS = JOB_ENDS | {"job.rejected.v1"}
+"""No decision about the job follows them in the same ledger."""
 
 
-class Known(NamedTuple):
+class JobTrace(NamedTuple):
     """Traceparents: in the trace of the job's start, and of the last decision about it."""
 
     first: str
@@ -22,23 +22,23 @@ class Known(NamedTuple):
 
 
 class JobTraces:
-    """Bounded. What a process forgets when it ends, its shell tells it anew from the state."""
+    """Bounded memory of traceparents; after a restart the shell refills it from the state."""
 
-    def __init__(self, most_jobs: int = MOST_JOBS) -> None:
-        self._jobs: dict[str, Known] = {}
+    def __init__(self, max_jobs: int = MAX_JOBS) -> None:
+        self._jobs: dict[str, JobTrace] = {}
         self._nodes: dict[str, str] = {}
-        self._most = most_jobs
+        self._max_jobs = max_jobs
 
-    def tell(self, job_id: str, first: str) -> None:
-        """A job that is known from before."""
+    def remember(self, job_id: str, first: str) -> None:
+        """Record the first trace of a job that started before this process."""
         if first:
-            self._jobs.setdefault(job_id, Known(first, first))
+            self._jobs.setdefault(job_id, JobTrace(first, first))
 
     def links(self, fact: Fact, parent: str) -> list[str]:
-        """What the fact follows from beside `parent`; afterwards the fact itself is known."""
+        """Return the causes of the fact beside `parent`, and record the fact itself."""
         event = fact.event
         job_id = str(getattr(event, "job_id", ""))
-        found = self._causes(fact, job_id)
+        causes = self._causes(fact, job_id)
         if isinstance(event, JobsReleased):
             for end in event.ends:
                 self._jobs.pop(end.job_id, None)
@@ -46,31 +46,31 @@ class JobTraces:
             self._nodes[str(getattr(event, "node_id", ""))] = parent
         if job_id and fact.traceparent:
             self._note(fact, job_id)
-        return found
+        return causes
 
     def _causes(self, fact: Fact, job_id: str) -> list[str]:
-        """The last decision about the job first: where that is of its start, it says both."""
+        """Return the causes; the job's last decision precedes its first."""
         if continues_trace(fact.event.TYPE):
             return []
-        event, found = fact.event, []
+        event, causes = fact.event, list[str]()
         if getattr(event, "reason", "") == "slow_node":
-            found += [self._nodes[n] for n in getattr(event, "from_nodes", ()) if n in self._nodes]
-        known = self._jobs.get(job_id)
-        if known is not None:
-            found += [known.last, known.first]
-        by = self._jobs.get(str(getattr(event, "by_job_id", "")))
-        return [*found, by.first] if by is not None else found
+            causes += [self._nodes[n] for n in getattr(event, "from_nodes", ()) if n in self._nodes]
+        trace = self._jobs.get(job_id)
+        if trace is not None:
+            causes += [trace.last, trace.first]
+        preemptor = self._jobs.get(str(getattr(event, "by_job_id", "")))
+        return [*causes, preemptor.first] if preemptor is not None else causes
 
     def _note(self, fact: Fact, job_id: str) -> None:
-        if fact.event.TYPE in OVER:
+        if fact.event.TYPE in FINAL_EVENTS:
             self._jobs.pop(job_id, None)
             return
         if span_of(fact.event.TYPE) in BOOKKEEPING:
             return
-        known = self._jobs.get(job_id)
-        if known is not None:
-            self._jobs[job_id] = Known(known.first, fact.traceparent)
+        trace = self._jobs.get(job_id)
+        if trace is not None:
+            self._jobs[job_id] = JobTrace(trace.first, fact.traceparent)
         elif continues_trace(fact.event.TYPE):
-            self._jobs[job_id] = Known(fact.traceparent, fact.traceparent)
-            if len(self._jobs) > self._most:
+            self._jobs[job_id] = JobTrace(fact.traceparent, fact.traceparent)
+            if len(self._jobs) > self._max_jobs:
                 del self._jobs[next(iter(self._jobs))]

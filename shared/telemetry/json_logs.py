@@ -1,4 +1,4 @@
-"""Logs as one JSON object per line on stderr, with fields instead of prose, without secrets."""
+"""Logs as one JSON object per line on stderr, without secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) -> None:
-    """The root logger writes JSON from here on; `stream` is stderr unless given."""
+    """Let the root logger write JSON lines to `stream`, by default stderr."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLineFormatter(service))
     handler.addFilter(FloodGate())
@@ -43,8 +43,7 @@ def log_json(service: str, level: str = "INFO", stream: TextIO | None = None) ->
 
 
 def log_uncaught_errors() -> None:
-    """Errors and warnings that Python would write itself, as bare text, become lines like all
-    others."""
+    """Log uncaught errors and warnings, which Python would print as plain text."""
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_a_thread
     sys.unraisablehook = _unraisable
@@ -52,21 +51,21 @@ def log_uncaught_errors() -> None:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("the process ends", exc_info=(kind, error, trace))
+    log.critical("process ends", exc_info=(kind, error, trace))
 
 
-def _uncaught_in_a_thread(told: threading.ExceptHookArgs) -> None:
-    error = told.exc_value or told.exc_type()
-    name = told.thread.name if told.thread else ""
+def _uncaught_in_a_thread(args: threading.ExceptHookArgs) -> None:
+    error = args.exc_value or args.exc_type()
+    name = args.thread.name if args.thread else ""
     extra = {"thread_name": name}
-    log.error("a thread ended", exc_info=(told.exc_type, error, told.exc_traceback), extra=extra)
+    log.error("thread ended", exc_info=(args.exc_type, error, args.exc_traceback), extra=extra)
 
 
-def _unraisable(told: sys.UnraisableHookArgs) -> None:
-    error = told.exc_value or told.exc_type()
-    extra = {"where": repr(told.object)}
-    message = told.err_msg or "an error that could not be raised"
-    log.error(message, exc_info=(told.exc_type, error, told.exc_traceback), extra=extra)
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    error = args.exc_value or args.exc_type()
+    extra = {"where": repr(args.object)}
+    message = args.err_msg or "error that could not be raised"
+    log.error(message, exc_info=(args.exc_type, error, args.exc_traceback), extra=extra)
 
 
 class JsonLineFormatter(JsonFormatter):
@@ -108,8 +107,8 @@ def _field(name: str, value: object) -> object:
 
 
 def _clean(text: str) -> str:
-    return SECRET_TEXT.sub(lambda found: f"{_kept(found)}{HIDDEN}", text)
+    return SECRET_TEXT.sub(lambda match: f"{_prefix(match)}{HIDDEN}", text)
 
 
-def _kept(found: re.Match[str]) -> str:
-    return found["url"] or found["bearer"] or found["pair"]
+def _prefix(match: re.Match[str]) -> str:
+    return match["url"] or match["bearer"] or match["pair"]

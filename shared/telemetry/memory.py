@@ -1,5 +1,7 @@
-"""glibc keeps what a process has freed between two things that it has not: by itself it gives back
-only the end of its heap. A service under steady load would so seem to grow for hours."""
+"""Returns freed memory to the system: glibc itself releases only the end of its heap.
+
+Without it the resident memory of a service under steady load grows for hours.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,25 @@ EVERY_S = 60.0
 
 
 def trim() -> None:
-    """Pages of which nothing is in use go back to the system; some milliseconds of CPU. Nothing is
-    done where the C library is another one."""
+    """Release unused pages, in some milliseconds of CPU; a no-op with another C library."""
     if _trim is not None:
         _trim(0)
 
 
 async def return_free_memory(every_s: float = EVERY_S) -> None:
-    """Runs until it is cancelled."""
+    """Trim periodically until cancelled."""
     while True:
         await asyncio.sleep(every_s)
         trim()
 
 
-def _found() -> Callable[[int], int] | None:
+def _load_trim() -> Callable[[int], int] | None:
     try:
-        found = ctypes.CDLL(None).malloc_trim
+        trim_function = ctypes.CDLL(None).malloc_trim
     except (OSError, TypeError, AttributeError):
         return None
-    found.argtypes, found.restype = (ctypes.c_size_t,), ctypes.c_int
-    return found
+    trim_function.argtypes, trim_function.restype = (ctypes.c_size_t,), ctypes.c_int
+    return trim_function
 
 
-_trim = _found()
+_trim = _load_trim()

@@ -62,7 +62,7 @@ Group = Literal[
 
 
 class Spec(NamedTuple):
-    """`group`: every process, what moves records, or the one service that has the metric."""
+    """Kind, text and labels of a metric; `group` is `process`, `bus` or its only service."""
 
     kind: Kind
     group: Group
@@ -72,14 +72,18 @@ class Spec(NamedTuple):
 
 METRICS: Mapping[MetricName, Spec] = MappingProxyType(
     {
-        "berth_info": Spec("gauge", "process", "Who this is; always 1", ("service", "instance")),
-        "berth_event_loop_stall_seconds": Spec(
-            "histogram", "process", "How late the event loop woke a sleeper"
+        "berth_info": Spec(
+            "gauge", "process", "Service and instance; always 1", ("service", "instance")
         ),
-        "berth_disk_free_bytes": Spec("gauge", "process", "Free on the disk of its data folder"),
-        "berth_disk_size_bytes": Spec("gauge", "process", "Size of the disk of its data folder"),
-        "berth_spans_exported": Spec("counter", "process", "Spans that were taken"),
-        "berth_spans_dropped": Spec("counter", "process", "Spans that were lost", ("reason",)),
+        "berth_event_loop_stall_seconds": Spec(
+            "histogram", "process", "Delay of the event loop in waking a timer"
+        ),
+        "berth_disk_free_bytes": Spec(
+            "gauge", "process", "Free bytes on the disk of the data folder"
+        ),
+        "berth_disk_size_bytes": Spec("gauge", "process", "Size of the disk of the data folder"),
+        "berth_spans_exported": Spec("counter", "process", "Exported spans"),
+        "berth_spans_dropped": Spec("counter", "process", "Dropped spans", ("reason",)),
         "berth_spans_unsampled": Spec(
             "counter", "process", "Spans of jobs outside BERTH_TRACE_SAMPLE"
         ),
@@ -87,24 +91,26 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "counter", "bus", "Accepted events; of the publisher `published`", ("type",)
         ),
         "berth_decision_seconds": Spec(
-            "histogram", "bus", "From drawing a batch of inputs to its accepted record"
+            "histogram", "bus", "From taking a batch of inputs to its accepted record"
         ),
-        "berth_inputs": Spec("counter", "bus", "Records and requests taken in", ("source",)),
+        "berth_inputs": Spec("counter", "bus", "Consumed records and requests", ("source",)),
         "berth_inbox_inputs": Spec(
-            "gauge", "bus", "Inputs that are read and wait for their turn", ("partition",)
+            "gauge", "bus", "Inputs that were read and not decided yet", ("partition",)
         ),
         "berth_consumer_lag_records": Spec(
             "gauge",
             "bus",
-            "Records not read yet: of a decider's inputs, an executor's ledgers, what tenants sent",
+            "Unread records: of a decider's inputs, an executor's ledgers, tenants' submissions",
             ("topic", "partition"),
         ),
-        "berth_lanes_held": Spec("gauge", "bus", "Lanes that this copy of the service holds"),
+        "berth_lanes_held": Spec("gauge", "bus", "Lanes held by this copy of the service"),
         "berth_lost_appends": Spec(
-            "counter", "bus", "Appends whose outcome only a fold could tell: rivals, lost answers"
+            "counter",
+            "bus",
+            "Appends with an outcome known only from the fold: rivals, lost answers",
         ),
         "berth_ignored_records": Spec(
-            "counter", "bus", "Records of a ledger that the reader rule ignored", ("reason",)
+            "counter", "bus", "Ledger records ignored by the reader rule", ("reason",)
         ),
         "berth_dead_letters": Spec(
             "counter", "bus", "Inputs that could not be decoded; of the publisher `all`", ("topic",)
@@ -113,71 +119,69 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             "histogram", "bus", "From a record's time to its committed rows, or events", ("view",)
         ),
         "berth_behind_seconds": Spec(
-            "gauge", "bus", "Since projector or publisher was last at the end of the ledgers"
+            "gauge", "bus", "Time since projector or publisher last reached the end of the ledgers"
         ),
-        "berth_admitted_jobs": Spec("gauge", "admission", "Jobs that are in", ("pool",)),
+        "berth_admitted_jobs": Spec("gauge", "admission", "Admitted jobs", ("pool",)),
         "berth_deferred_jobs": Spec(
-            "gauge", "admission", "Jobs that wait to be let in", ("pool", "reason")
+            "gauge", "admission", "Jobs that wait for admission", ("pool", "reason")
         ),
         "berth_fairness_gap_ratio": Spec(
             "gauge",
             "priority",
-            "Largest share of use less share of weight of a tenant with jobs here, 0 to 1",
+            "Largest share of use minus share of weight of a tenant with jobs, 0 to 1",
             ("pool",),
         ),
         "berth_tenant_use_ratio": Spec(
             "gauge",
             "priority",
-            "Share of the decayed use, of the 50 tenants that used most",
+            "Share of the decayed use, for the 50 tenants with the highest use",
             ("pool", "tenant"),
         ),
         "berth_tenant_weight_ratio": Spec(
-            "gauge", "priority", "Share of the weights, of the same tenants", ("pool", "tenant")
+            "gauge", "priority", "Share of the weights, for the same tenants", ("pool", "tenant")
         ),
         "berth_policies_degraded": Spec(
-            "gauge", "priority", "Learned and shadow policies that can say nothing", ("pool",)
+            "gauge", "priority", "Learned and shadow policies that cannot score", ("pool",)
         ),
         "berth_order_age_seconds": Spec(
             "gauge", "priority", "Age of the last order, while jobs wait; else 0", ("pool",)
         ),
         "berth_jobs": Spec("gauge", "placement", "Jobs by phase", ("pool", "phase")),
-        "berth_queue_gpus": Spec("gauge", "placement", "GPUs that waiting jobs want", ("pool",)),
+        "berth_queue_gpus": Spec("gauge", "placement", "GPUs requested by waiting jobs", ("pool",)),
         "berth_queue_oldest_wait_seconds": Spec(
             "gauge", "placement", "How long the oldest waiting job has waited, wall", ("pool",)
         ),
         "berth_undecided_seconds": Spec(
             "gauge",
             "placement",
-            "Since something changed that no round has looked at while jobs wait",
+            "Time since a change that no round has considered while jobs wait",
             ("pool",),
         ),
-        "berth_gpus": Spec(
-            "gauge", "placement", "GPUs of the nodes that are there", ("pool", "gpu_type")
-        ),
+        "berth_gpus": Spec("gauge", "placement", "GPUs of joined nodes", ("pool", "gpu_type")),
         "berth_gpus_held": Spec(
-            "gauge", "placement", "GPUs that jobs hold, in devices", ("pool", "gpu_type")
+            "gauge", "placement", "GPUs held by jobs, in devices", ("pool", "gpu_type")
         ),
         "berth_gpu_utilization_ratio": Spec(
-            "gauge", "placement", "GPUs held of those that are there, 0 to 1", ("pool",)
+            "gauge", "placement", "Share of GPUs that are held, 0 to 1", ("pool",)
         ),
         "berth_fragmentation_ratio": Spec(
             "gauge",
             "placement",
-            "Free GPUs on partly used nodes of all free ones, 0 to 1",
+            "Share of free GPUs that are on partly used nodes, 0 to 1",
             ("pool",),
         ),
         "berth_nodes": Spec(
             "gauge", "placement", "Nodes: alive, cordoned or lost", ("pool", "state")
         ),
         "berth_nodes_suspected": Spec(
-            "gauge", "placement", "Nodes that fail-slow has made less healthy", ("pool",)
+            "gauge", "placement", "Nodes with reduced health by fail-slow", ("pool",)
         ),
         "berth_rounds": Spec(
-            "counter", "placement", "Contended rounds by what the solver made of them", ("status",)
+            "counter", "placement", "Contended rounds by outcome of the solver", ("status",)
         ),
         "berth_solve_seconds": Spec("histogram", "placement", "Wall time of a solve"),
-        "berth_gangs_watched": Spec("gauge", "failslow", "Gangs that are compared", ("pool",)),
-        "berth_faults_open": Spec("gauge", "failslow", "Suspicions that are open", ("pool",)),
+        "berth_gangs_watched": Spec("gauge", "failslow", "Gangs under comparison", ("pool",)),
+        "berth_faults_open": Spec("gauge", "failslow", "Open suspicions", ("pool",)),
         "berth_llm_requests": Spec(
             "gauge", "throttle", "Requests: waiting or running", ("endpoint", "state")
         ),
@@ -187,28 +191,28 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
         "berth_llm_tokens_per_second": Spec(
             "gauge",
             "throttle",
-            "Output tokens while the engine is busy, as measured",
+            "Measured output tokens per second while the engine is busy",
             ("endpoint",),
         ),
         "berth_llm_batch_ratio": Spec(
-            "gauge", "throttle", "Tokens that the running batch holds of its room", ("endpoint",)
+            "gauge", "throttle", "Share of the batch capacity in use, in tokens", ("endpoint",)
         ),
         "berth_llm_service_gap_tokens": Spec(
             "gauge",
             "throttle",
-            "Between the counters of the tenants that wait, most less least",
+            "Difference of the largest and smallest counter of waiting tenants",
             ("endpoint",),
         ),
         "berth_requests_limited": Spec(
             "counter",
             "gateway",
-            "Requests of a tenant that asked too often: answered 429",
+            "Requests above the tenant's rate limit, answered 429",
             ("tenant",),
         ),
         "berth_submissions_held_seconds": Spec(
             "counter",
             "gateway",
-            "Nothing was taken from the topic of a tenant that had sent more than its rate",
+            "Time in which the topic of a tenant above its rate was not read",
             ("tenant",),
         ),
     }
@@ -219,7 +223,7 @@ STANDARD = frozenset({"process_resident_memory_bytes", "process_cpu_seconds_tota
 
 
 def samples(name: MetricName) -> tuple[str, ...]:
-    """What a query calls it."""
+    """Return the names of the metric's samples in queries."""
     match METRICS[name].kind:
         case "counter":
             return (f"{name}_total",)
@@ -229,4 +233,4 @@ def samples(name: MetricName) -> tuple[str, ...]:
 
 
 QUERYABLE = frozenset(sample for name in METRICS for sample in samples(name)) | STANDARD
-"""Every name that an alert or a dashboard may use."""
+"""All sample names that alerts and dashboards may use."""

@@ -25,7 +25,7 @@ FAST_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 LAG_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0)
 STALL_EVERY_S = 0.1
 
-# When each counter began is asked by nobody, and would double what is sent.
+# The creation time of each counter is not used and would double the size of a scrape.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -64,24 +64,24 @@ class Metrics:
         self._unsampled.inc(spans)
 
     def show(self, figures: Sequence[Figure]) -> None:
-        """What scrapes tell from now on, in place of what was shown before."""
+        """Replace the figures that scrapes return."""
         self._last.figures = tuple(figures)
 
     def watch_disk(self, folder: Path) -> None:
-        """The disk on which the folder is; asked at each scrape."""
+        """Report the disk of the folder, read at each scrape."""
         free = self._gauge("berth_disk_free_bytes")
-        free.set_function(lambda: shutil.disk_usage(existing(folder)).free)
+        free.set_function(lambda: shutil.disk_usage(existing_folder(folder)).free)
         size = self._gauge("berth_disk_size_bytes")
-        size.set_function(lambda: shutil.disk_usage(existing(folder)).total)
+        size.set_function(lambda: shutil.disk_usage(existing_folder(folder)).total)
 
     def watch_behind(self, seconds: Callable[[], float]) -> None:
-        """How long a reader that should be at the end of the ledgers has not been there."""
+        """Report the seconds since a reader was last at the end of the ledgers."""
         self._gauge("berth_behind_seconds").set_function(seconds)
 
     def serve(
         self, port: int, health: Health, host: str = "127.0.0.1", pages: Pages | None = None
     ) -> MetricsEndpoint:
-        """Answers `/metrics` and `/health` from a thread of its own, also while the loop stalls."""
+        """Serve `/metrics` and `/health` from a thread, also while the event loop stalls."""
         return serve_registry(self.registry, host, port, health, pages or {})
 
     def _counter(self, name: MetricName) -> Counter:
@@ -97,13 +97,13 @@ class Metrics:
         return Histogram(name, spec.text, spec.labels, buckets=buckets, registry=self.registry)
 
 
-def existing(folder: Path) -> Path:
-    """The folder, or the one above it that will hold it: a scrape must not fail for that."""
-    return next(each for each in (folder, *folder.resolve().parents) if each.exists())
+def existing_folder(folder: Path) -> Path:
+    """Return the folder or its nearest existing parent, so that a scrape does not fail."""
+    return next(path for path in (folder, *folder.resolve().parents) if path.exists())
 
 
 class CaughtUp:
-    """When a reader was last at the end of what it reads; `behind_s` since then."""
+    """The time at which a reader last reached the end of its input."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -117,7 +117,7 @@ class CaughtUp:
 
 
 async def probe_loop_stall(metrics: Metrics, every_s: float = STALL_EVERY_S) -> None:
-    """Runs until it is cancelled."""
+    """Measure until cancelled."""
     while True:
         due = time.perf_counter() + every_s
         await asyncio.sleep(every_s)

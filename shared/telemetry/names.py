@@ -33,7 +33,7 @@ LaterSpan = Literal[
     "start_failed",
     "stop",
 ]
-"""What is decided later: each is the root of its own trace, with a link to its cause."""
+"""The spans of later decisions: each is the root of its own trace, with a link to its cause."""
 
 SpanName = Literal[StartSpan, LaterSpan]
 
@@ -74,7 +74,7 @@ AttributeKey = Literal[
     "pool.id",
     "tenant.id",
 ]
-"""The messaging conventions are still in development: their names stand here and nowhere else."""
+"""The messaging conventions are not stable yet: their names are defined here alone."""
 
 AttributeValue = str | int | float | bool
 
@@ -148,12 +148,12 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
 
 
 BOOKKEEPING: frozenset[SpanName] = frozenset({"note", "release", "answer"})
-"""These decide nothing that the span of another event does not say."""
+"""These repeat a decision that has the span of another event."""
 
 
 @cache
 def span_of(wire_type: str) -> SpanName:
-    """An event without a name of its own here is a `decide`; its type is in the attributes."""
+    """Return the name of the event's span; `decide` if none is listed, the type is an attribute."""
     name = _unversioned(wire_type)
     return START_EVENTS.get(name) or LATER_EVENTS.get(name, "decide")
 

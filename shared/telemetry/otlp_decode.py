@@ -1,4 +1,4 @@
-"""An OTLP/HTTP request body, checked at the border: protobuf or JSON, plain or gzip."""
+"""An OTLP/HTTP request body, validated: protobuf or JSON, plain or gzip."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ GZIP_WRAPPED = 31
 ID_FIELDS = frozenset({"traceId", "spanId", "parentSpanId"})
 
 
-def request_of(
+def decode_request(
     body: bytes, content_type: str, encoding: str
 ) -> tuple[bytes, ExportTraceServiceRequest]:
-    """The request and its protobuf bytes; ValueError with a clear reason for anything else."""
+    """Return the protobuf bytes and the request; raises ValueError with the reason."""
     plain = _inflated(body, encoding.strip().lower())
     match content_type.partition(";")[0].strip().lower():
         case "application/x-protobuf":
@@ -33,7 +33,7 @@ def request_of(
             request = _from_json(plain)
             plain = request.SerializeToString()
         case other:
-            raise ValueError(f"content type {other[:64]!r} is neither protobuf nor JSON")
+            raise ValueError(f"content type {other[:64]!r} is not supported; use protobuf or JSON")
     for _, span in spans_in(request):
         _check(span)
     return plain, request
@@ -65,14 +65,16 @@ def _inflated(body: bytes, encoding: str) -> bytes:
     if encoding == "gzip":
         return _gunzipped(body)
     if encoding not in ("", "identity"):
-        raise ValueError(f"content encoding {encoding[:64]!r} is neither gzip nor identity")
+        raise ValueError(
+            f"content encoding {encoding[:64]!r} is not supported; use gzip or identity"
+        )
     if len(body) > MAX_BODY_BYTES:
-        raise ValueError(f"body of {len(body)} bytes; at most {MAX_BODY_BYTES} are taken")
+        raise ValueError(f"body of {len(body)} bytes; at most {MAX_BODY_BYTES} are accepted")
     return body
 
 
 def _gunzipped(body: bytes) -> bytes:
-    """Never inflates more than is allowed, however small the body looks."""
+    """Inflate up to the limit, however small the compressed body is."""
     inflater = zlib.decompressobj(GZIP_WRAPPED)
     try:
         plain = inflater.decompress(body, MAX_BODY_BYTES + 1)
@@ -81,7 +83,7 @@ def _gunzipped(body: bytes) -> bytes:
     if len(plain) > MAX_BODY_BYTES:
         raise ValueError(f"body inflates to more than {MAX_BODY_BYTES} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise ValueError("gzip body is cut off, or followed by something else")
+        raise ValueError("gzip body is truncated or has trailing data")
     return plain
 
 
@@ -94,7 +96,7 @@ def _from_protobuf(plain: bytes) -> ExportTraceServiceRequest:
 
 def _from_json(plain: bytes) -> ExportTraceServiceRequest:
     try:
-        # Protobuf's own parser meets a lone surrogate with a SystemError: this one refuses it.
+        # Protobuf's own parser raises SystemError for a lone surrogate; msgspec rejects it.
         tree = _with_binary_ids(msgspec.json.decode(plain))
         if not isinstance(tree, dict):
             raise ValueError("not an object")
@@ -111,7 +113,7 @@ def _from_json(plain: bytes) -> ExportTraceServiceRequest:
 
 
 def _with_binary_ids(node: object) -> object:
-    """OTLP's JSON writes ids in hex, protobuf's JSON in base64."""
+    """Return the tree with ids in base64 as protobuf's JSON has them; OTLP's JSON has hex."""
     match node:
         case dict():
             return {

@@ -32,10 +32,10 @@ FEW_VALUED: frozenset[AttributeKey] = frozenset(
         "tenant.id",
     }
 )
-"""Attributes whose few values are encoded once."""
+"""Attributes with few distinct values, which are encoded once."""
 
 REMOTE_PARENT = 0x300
-"""Flags: it is known where the parent is (0x100), and it is another process (0x200)."""
+"""Flags: the parent's location is known (0x100) and remote (0x200)."""
 
 _double = struct.Struct("<d").pack
 _fixed32 = struct.Struct("<I").pack
@@ -43,7 +43,7 @@ _times = struct.Struct("<BQBQ").pack
 
 
 class Encoder:
-    """Makes one export request of a batch; all its spans share this process's resource."""
+    """Encodes a batch as one export request with this process's resource."""
 
     def __init__(self, resource: dict[str, str]) -> None:
         attributes = (_field(0x0A, _pair(key, value)) for key, value in resource.items())
@@ -58,7 +58,7 @@ class Encoder:
 def _span(span: ReadableSpan) -> bytes:
     context = span.get_span_context()
     if context is None:
-        raise ValueError("a span without a context has no place in a trace")
+        raise ValueError("span without a context")
     parts = [
         _ids(context),
         _field(0x2A, span.name.encode()),
@@ -84,7 +84,7 @@ def _ids(context: SpanContext) -> bytes:
 
 
 def _attribute(key: str, value: object) -> bytes:
-    """Most are short: then every length is one byte, and there is nothing to nest."""
+    """Encode one attribute; short ones need no nesting, as every length is one byte."""
     name = _key(key)
     if type(value) is str:
         text = value.encode(errors="replace")
@@ -119,11 +119,11 @@ def _value(value: object) -> bytes:
             return b"\x18" + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
         case float():
             return b"\x21" + _double(value)
-    raise TypeError(f"no attribute value: {type(value).__name__}")
+    raise TypeError(f"unsupported attribute type: {type(value).__name__}")
 
 
 def _field(tag: int, payload: bytes) -> bytes:
-    """A length-delimited field; `tag` is field number and wire type in one byte."""
+    """Encode a length-delimited field; `tag` is field number and wire type in one byte."""
     size = len(payload)
     if size < 0x80:
         return bytes((tag, size)) + payload

@@ -1,4 +1,4 @@
-"""Sends batches of spans to an OTLP/HTTP address; it may lose spans, never time or memory."""
+"""Sends batches of spans to an OTLP/HTTP address in bounded time and memory; it may drop spans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Outcome = Literal["sent", "again", "refused"]
 
 
 class OtlpExporter(SpanExporter):
-    """Runs in the batch processor's thread, over one kept connection."""
+    """Exports in the batch processor's thread, over one persistent connection."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class OtlpExporter(SpanExporter):
         on_batch: Callable[[int, bool], None],
         ca: Path | None = None,
     ) -> None:
-        """`on_batch(spans, sent)` is told how each batch ended; `ca` is whom to trust by https."""
+        """`on_batch(spans, sent)` receives each outcome; `ca` signs the server's certificate."""
         self._address = urlsplit(otlp_url.rstrip("/") + "/v1/traces")
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
-            raise ValueError(f"not an OTLP/HTTP address: {otlp_url}")
+            raise ValueError(f"not an OTLP/HTTP address: {otlp_url}; use http://host:port")
         self._trust = _trust(ca) if self._address.scheme == "https" else None
         self._encoder = encoder
         self._on_batch = on_batch
@@ -57,7 +57,7 @@ class OtlpExporter(SpanExporter):
         return SpanExportResult.SUCCESS if sent else SpanExportResult.FAILURE
 
     def close_within(self, timeout_s: float) -> None:
-        """From now on nothing is retried, and after the timeout a request under way is cut."""
+        """Stop retrying, and abort a request that is still in flight after the timeout."""
         self._give_up_at = time.monotonic() + timeout_s
         self._closing.set()
         self._cutter = threading.Timer(timeout_s, self._cut)
@@ -70,7 +70,7 @@ class OtlpExporter(SpanExporter):
         self._disconnect()
 
     def _cut(self) -> None:
-        """Wakes the exporting thread, which may be waiting for an answer that never comes."""
+        """Wake the exporting thread, which may be blocked on a response."""
         connection = self._connection
         if connection is not None and connection.sock is not None:
             with suppress(OSError):
@@ -102,11 +102,11 @@ class OtlpExporter(SpanExporter):
 
     def _connected(self, timeout_s: float) -> HTTPConnection:
         if self._connection is None:
-            place = self._address.netloc
+            netloc = self._address.netloc
             if self._trust is None:
-                self._connection = HTTPConnection(place, timeout=timeout_s)
+                self._connection = HTTPConnection(netloc, timeout=timeout_s)
             else:
-                self._connection = HTTPSConnection(place, timeout=timeout_s, context=self._trust)
+                self._connection = HTTPSConnection(netloc, timeout=timeout_s, context=self._trust)
         self._connection.timeout = timeout_s
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout_s)

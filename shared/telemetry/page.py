@@ -1,7 +1,7 @@
-"""The main figures of all services as one plain page: no script, nothing from elsewhere.
+"""The main figures of all services as one self-contained HTML page without scripts.
 
-It shows what is now, since when each process began for what is counted; history is Prometheus'
-matter. A service that does not answer is shown as such, and its figures are missing, not zero.
+Gauges are current, counters run since the start of each process; Prometheus has the history. A
+service that does not answer is listed, and its figures are missing rather than zero.
 """
 
 from __future__ import annotations
@@ -25,29 +25,33 @@ Row = Sequence[str]
 
 
 def render_page(services: Sequence[Scraped], at: str) -> str:
-    """`at`: the moment of the scrape, for people."""
-    away = [each for each in services if each.problem]
-    said = f"{len(services) - len(away)} of {len(services)} services answer"
+    """Return the HTML; `at` is the time of the scrape in readable form."""
+    failed = [service for service in services if service.problem]
+    summary = f"{len(services) - len(failed)} of {len(services)} services answer"
     parts = [
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Berth: {said}</title>',
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>Berth: {summary}</title>",
         f'<meta http-equiv="refresh" content="{REFRESH_S}"><style>{STYLE}</style></head><body>',
-        f"<h1>Berth</h1><p>{escape(at)}; {said}. Counts are since each process began.</p>",
-        *(f'<p class="bad">{escape(e.name)} {escape(e.problem)}</p>' for e in away),
-        *_sections([each for each in services if not each.problem]),
+        f"<h1>Berth</h1><p>{escape(at)}; {summary}. Counters run since each process started.</p>",
+        *(
+            f'<p class="bad">{escape(service.name)} {escape(service.problem)}</p>'
+            for service in failed
+        ),
+        *_sections([service for service in services if not service.problem]),
         "</body></html>",
     ]
     return "\n".join(parts)
 
 
 def _sections(services: Sequence[Scraped]) -> Iterator[str]:
-    yield _table("Pools", POOL_HEAD, _pools(services), "no pool is known yet")
-    yield _table("Tenants", TENANT_HEAD, _tenants(services), "no tenant has used GPUs yet")
+    yield _table("Pools", POOL_HEAD, _pools(services), "no pools")
+    yield _table("Tenants", TENANT_HEAD, _tenants(services), "no tenant has used GPUs")
     yield _table("LLM endpoints", LLM_HEAD, _endpoints(services), "")
-    yield _table("Services", SERVICE_HEAD, map(_service, services), "nobody answers")
+    yield _table("Services", SERVICE_HEAD, map(_service, services), "no service answers")
 
 
 def _table(title: str, head: Row, rows: Iterable[Row], without: str) -> str:
-    """Nothing at all where there are no rows and nothing to say of that."""
+    """Return a table; without rows the text `without`, or nothing if that is empty."""
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
@@ -75,22 +79,22 @@ POOL_HEAD = (
 
 
 def _pools(services: Sequence[Scraped]) -> Iterator[Row]:
-    every = _Merged(services)
-    for pool in every.values_of("berth_jobs", "pool"):
+    merged = _Merged(services)
+    for pool in merged.values_of("berth_jobs", "pool"):
         yield (
             pool,
-            _number(every.sum("berth_gpus", pool=pool)),
-            _share(every.sum("berth_gpu_utilization_ratio", pool=pool)),
-            _share(every.sum("berth_fragmentation_ratio", pool=pool)),
-            _number(every.sum("berth_jobs", pool=pool, phase="waiting")),
-            _span(every.sum("berth_queue_oldest_wait_seconds", pool=pool)),
-            _number(every.sum("berth_jobs", pool=pool, phase="running")),
-            _number(every.sum("berth_deferred_jobs", pool=pool)),
-            _span(every.sum("berth_undecided_seconds", pool=pool)),
-            _share(every.sum("berth_fairness_gap_ratio", pool=pool)),
-            _number(every.sum("berth_nodes_suspected", pool=pool)),
-            _number(every.sum("berth_faults_open", pool=pool)),
-            _number(every.sum("berth_nodes", pool=pool, state="lost")),
+            _number(merged.sum("berth_gpus", pool=pool)),
+            _share(merged.sum("berth_gpu_utilization_ratio", pool=pool)),
+            _share(merged.sum("berth_fragmentation_ratio", pool=pool)),
+            _number(merged.sum("berth_jobs", pool=pool, phase="waiting")),
+            _duration(merged.sum("berth_queue_oldest_wait_seconds", pool=pool)),
+            _number(merged.sum("berth_jobs", pool=pool, phase="running")),
+            _number(merged.sum("berth_deferred_jobs", pool=pool)),
+            _duration(merged.sum("berth_undecided_seconds", pool=pool)),
+            _share(merged.sum("berth_fairness_gap_ratio", pool=pool)),
+            _number(merged.sum("berth_nodes_suspected", pool=pool)),
+            _number(merged.sum("berth_faults_open", pool=pool)),
+            _number(merged.sum("berth_nodes", pool=pool, state="lost")),
         )
 
 
@@ -98,10 +102,10 @@ TENANT_HEAD = ("tenant", "pool", "share of use", "share of weight")
 
 
 def _tenants(services: Sequence[Scraped]) -> Iterator[Row]:
-    every = _Merged(services)
-    for labels, use in every.series("berth_tenant_use_ratio"):
+    merged = _Merged(services)
+    for labels, use in merged.series("berth_tenant_use_ratio"):
         tenant, pool = labels["tenant"], labels["pool"]
-        weight = every.sum("berth_tenant_weight_ratio", pool=pool, tenant=tenant)
+        weight = merged.sum("berth_tenant_weight_ratio", pool=pool, tenant=tenant)
         yield tenant, pool, _share(use), _share(weight)
 
 
@@ -109,16 +113,16 @@ LLM_HEAD = ("endpoint", "waiting", "oldest", "running", "batch full", "tokens/s"
 
 
 def _endpoints(services: Sequence[Scraped]) -> Iterator[Row]:
-    every = _Merged(services)
-    for name in every.values_of("berth_llm_requests", "endpoint"):
+    merged = _Merged(services)
+    for name in merged.values_of("berth_llm_requests", "endpoint"):
         yield (
             name,
-            _number(every.sum("berth_llm_requests", endpoint=name, state="waiting")),
-            _span(every.sum("berth_llm_oldest_wait_seconds", endpoint=name)),
-            _number(every.sum("berth_llm_requests", endpoint=name, state="running")),
-            _share(every.sum("berth_llm_batch_ratio", endpoint=name)),
-            _number(every.sum("berth_llm_tokens_per_second", endpoint=name)),
-            _number(every.sum("berth_llm_service_gap_tokens", endpoint=name)),
+            _number(merged.sum("berth_llm_requests", endpoint=name, state="waiting")),
+            _duration(merged.sum("berth_llm_oldest_wait_seconds", endpoint=name)),
+            _number(merged.sum("berth_llm_requests", endpoint=name, state="running")),
+            _share(merged.sum("berth_llm_batch_ratio", endpoint=name)),
+            _number(merged.sum("berth_llm_tokens_per_second", endpoint=name)),
+            _number(merged.sum("berth_llm_service_gap_tokens", endpoint=name)),
         )
 
 
@@ -137,39 +141,43 @@ SERVICE_HEAD = (
 )
 
 
-def _service(of: Scraped) -> Row:
+def _service(service: Scraped) -> Row:
     return (
-        of.name,
-        _number(of.total("berth_decisions_total")),
-        _bound(quantile(of, "berth_decision_seconds", 0.99)),
-        _number(of.most("berth_consumer_lag_records")),
-        _span(of.most("berth_behind_seconds")),
-        _bound(quantile(of, "berth_event_loop_stall_seconds", 0.99)),
-        _number(of.total("berth_dead_letters_total") or 0),
-        _number(of.total("berth_ignored_records_total") or 0),
-        _number(of.total("berth_spans_dropped_total") or 0),
-        _bytes(of.total("process_resident_memory_bytes")),
-        _span(of.total("process_cpu_seconds_total")),
+        service.name,
+        _number(service.total("berth_decisions_total")),
+        _bound(quantile(service, "berth_decision_seconds", 0.99)),
+        _number(service.maximum("berth_consumer_lag_records")),
+        _duration(service.maximum("berth_behind_seconds")),
+        _bound(quantile(service, "berth_event_loop_stall_seconds", 0.99)),
+        _number(service.total("berth_dead_letters_total") or 0),
+        _number(service.total("berth_ignored_records_total") or 0),
+        _number(service.total("berth_spans_dropped_total") or 0),
+        _bytes(service.total("process_resident_memory_bytes")),
+        _duration(service.total("process_cpu_seconds_total")),
     )
 
 
 class _Merged:
-    """The series of all services; which of them has a figure does not matter to the reader."""
+    """The series of all services together."""
 
     def __init__(self, services: Sequence[Scraped]) -> None:
         self._services = services
 
     def series(self, name: str) -> list[tuple[dict[str, str], float]]:
-        found = [(dict(labels), value) for of in self._services for labels, value in of.of(name)]
-        return sorted(found, key=lambda each: sorted(each[0].items()))
+        series = [
+            (dict(labels), value)
+            for service in self._services
+            for labels, value in service.series(name)
+        ]
+        return sorted(series, key=lambda pair: sorted(pair[0].items()))
 
     def values_of(self, name: str, label: str) -> list[str]:
         return sorted({labels[label] for labels, _ in self.series(name)})
 
     def sum(self, name: str, **wanted: str) -> float | None:
-        """None where no series has these labels: an honest gap, not a zero."""
-        found = [v for labels, v in self.series(name) if wanted.items() <= labels.items()]
-        return sum(found) if found else None
+        """Return the sum of the series with these labels; None, not zero, if there are none."""
+        values = [v for labels, v in self.series(name) if wanted.items() <= labels.items()]
+        return sum(values) if values else None
 
 
 def _number(value: float | None) -> str:
@@ -183,13 +191,13 @@ def _share(value: float | None) -> str:
 
 
 def _bound(seconds: float | None) -> str:
-    """A quantile is known only by the bucket that it is in."""
+    """Return the bound of the bucket that contains the quantile."""
     if seconds is None:
         return "–"
-    return "> 10 s" if seconds == float("inf") else f"≤ {_span(seconds)}"
+    return "> 10 s" if seconds == float("inf") else f"≤ {_duration(seconds)}"
 
 
-def _span(seconds: float | None) -> str:
+def _duration(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     if seconds < 1:

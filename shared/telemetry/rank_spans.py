@@ -1,4 +1,4 @@
-"""One `rank` span per job: priority writes one order for many jobs, each has a trace of its own."""
+"""One `rank` span per job: an order ranks many jobs, and each has a trace of its own."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ NOT_RANKED = "not_ranked"
 
 
 class RankSpans:
-    """Remembers who entered the line until the first order that names them.
+    """Remembers jobs that enter the queue until the first order that ranks them.
 
-    A job that gets GPUs or leaves before that has a span too, which says `not_ranked`. The memory
-    is bounded and dies with the process: then a trace lacks this span, nothing else.
+    A job that starts or leaves before has a span with the reason `not_ranked`. The memory is
+    bounded and ends with the process; the trace then lacks this span, nothing else.
     """
 
     def __init__(self, sink: SpanSink) -> None:
         self._sink = sink
         self._waiting: dict[str, QueueEntry] = {}
 
-    def note(self, fact: Fact, started_ns: int, ended_ns: int) -> None:
+    def observe(self, fact: Fact, started_ns: int, ended_ns: int) -> None:
         match fact.event:
             case QueueRanked(ranked=ranked) as order:
                 for position, job in enumerate(ranked, start=1):
                     if job.job_id in self._waiting:
-                        said = _said(order, position, job.score)
-                        self._emit(job.job_id, fact, said, started_ns, ended_ns)
+                        decision = _decision(order, position, job.score)
+                        self._emit(job.job_id, fact, decision, started_ns, ended_ns)
             case QueueChanged(entered=entered, running=running, left=left):
                 self.remember(entered)
                 for job_id in [*(job.job_id for job in running), *left]:
-                    said = {"decision.reason": NOT_RANKED}
-                    self._emit(job_id, fact, said, started_ns, ended_ns)
+                    decision = {"decision.reason": NOT_RANKED}
+                    self._emit(job_id, fact, decision, started_ns, ended_ns)
 
     def remember(self, entered: Iterable[QueueEntry]) -> None:
         self._waiting |= {entry.job_id: entry for entry in entered if entry.traceparent}
@@ -44,25 +44,25 @@ class RankSpans:
             del self._waiting[next(iter(self._waiting))]
 
     def _emit(
-        self, job_id: str, fact: Fact, said: Attributes, started_ns: int, ended_ns: int
+        self, job_id: str, fact: Fact, decision: Attributes, started_ns: int, ended_ns: int
     ) -> None:
         entry = self._waiting.pop(job_id, None)
         if entry is None:
             return
-        attributes = attributes_of(fact) | {"job.id": job_id, "tenant.id": entry.tenant} | said
-        own = child_of(entry.traceparent)
-        self._sink.put("rank", own, entry.traceparent, attributes, started_ns, ended_ns)
+        attributes = attributes_of(fact) | {"job.id": job_id, "tenant.id": entry.tenant} | decision
+        span = child_of(entry.traceparent)
+        self._sink.put("rank", span, entry.traceparent, attributes, started_ns, ended_ns)
 
 
-def _said(order: QueueRanked, position: int, score: float) -> Attributes:
-    """What decided, and the job's place in line."""
-    said: Attributes = {
+def _decision(order: QueueRanked, position: int, score: float) -> Attributes:
+    """Return the policy of the order and the job's queue position."""
+    attributes: Attributes = {
         "decision.policy": order.base_policy,
         "decision.score": score,
         "decision.position": position,
         "decision.waiting": order.waiting,
     }
     if order.model_sha256:
-        said["decision.learned"] = order.learned
-        said["decision.model_sha256"] = order.model_sha256
-    return said
+        attributes["decision.learned"] = order.learned
+        attributes["decision.model_sha256"] = order.model_sha256
+    return attributes

@@ -1,4 +1,4 @@
-"""Which spans are sent: a share of the jobs, and always what somebody will ask for."""
+"""Selects the spans to export: those of a share of the jobs, and all errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.telemetry.names import AttributeValue, SpanName
 ALL = 1.0
 
 ALWAYS: frozenset[SpanName] = frozenset({"preempt", "fault", "reject_input", "start_failed"})
-"""Preemptions, verdicts of fail-slow, dead letters, starts that came to nothing."""
+"""Preemptions, verdicts of fail-slow, dead letters and failed starts."""
 
 ALWAYS_EVENTS = frozenset(
     {
@@ -22,36 +22,36 @@ ALWAYS_EVENTS = frozenset(
         "policy.degraded.v1",
     }
 )
-"""Errors that share the name of their span with what went well."""
+"""Errors whose spans share their name with successful outcomes."""
 
 OBJECTIVE_MS: Mapping[SpanName, int] = {"place": 600_000, "llm": 30_000}
-"""A job that waited longer for its GPUs, or a request for its turn, missed its objective."""
+"""Longest wait, in ms, that meets the objective: of a job for GPUs, of a request for service."""
 
 
 def is_kept(
     share: float, name: SpanName, traceparent: str, attributes: Mapping[str, AttributeValue]
 ) -> bool:
-    """All traces of one job, and of the array it is of, are kept or dropped together."""
+    """True for a span to export; all traces of a job, and of its array, share the outcome."""
     if share >= ALL or name in ALWAYS or "error.type" in attributes:
         return True
     if attributes.get("event.type") in ALWAYS_EVENTS or missed_objective(name, attributes):
         return True
-    return drawn(sampling_key(traceparent, attributes)) < share
+    return hash_share(sampling_key(traceparent, attributes)) < share
 
 
 def missed_objective(name: SpanName, attributes: Mapping[str, AttributeValue]) -> bool:
-    """It waited longer than its objective allows."""
-    waited_ms, most_ms = attributes.get("decision.waited_ms"), OBJECTIVE_MS.get(name)
-    return most_ms is not None and isinstance(waited_ms, (int, float)) and waited_ms > most_ms
+    """True if the wait exceeds the objective."""
+    waited_ms, limit_ms = attributes.get("decision.waited_ms"), OBJECTIVE_MS.get(name)
+    return limit_ms is not None and isinstance(waited_ms, (int, float)) and waited_ms > limit_ms
 
 
 def sampling_key(traceparent: str, attributes: Mapping[str, AttributeValue]) -> str:
-    """The job, without its index in an array; the trace where there is none."""
+    """Return the job id without array index, or the trace id if the span has no job."""
     job_id = attributes.get("job.id")
     return str(job_id).partition(".")[0] if job_id else traceparent[3:35]
 
 
-def drawn(key: str) -> float:
-    """The same number in [0, 1) for the same key, in every process and version."""
+def hash_share(key: str) -> float:
+    """Return a number in [0, 1) that depends on the key alone."""
     digest = blake2b(key.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

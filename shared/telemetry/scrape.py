@@ -1,4 +1,4 @@
-"""Asks services for their `/metrics` as Prometheus would, all at once and not for long."""
+"""Scrapes the `/metrics` of services in parallel, with a short timeout."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from http.client import HTTPConnection, HTTPException
 
 from prometheus_client.parser import text_string_to_metric_families
 
-SCRAPE_S = 2.0
-MOST_BYTES = 4 << 20
+SCRAPE_TIMEOUT_S = 2.0
+MAX_BYTES = 4 << 20
 
 Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
-"""Name as a query calls it -> labels and value of each series."""
+"""Labels and value of each series, by metric name as in queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """What one service said; `problem` says why it said nothing."""
+    """The metrics of one service; `problem` is the reason if there are none."""
 
     name: str
     samples: Samples = field(default_factory=dict)
     problem: str = ""
 
-    def of(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+    def series(self, name: str) -> list[tuple[Mapping[str, str], float]]:
         return self.samples.get(name, [])
 
     def total(self, name: str) -> float | None:
-        """Sum over all series; None where there is none."""
-        found = [value for _, value in self.of(name)]
-        return sum(found) if found else None
+        """Return the sum of all series; None without series."""
+        values = [value for _, value in self.series(name)]
+        return sum(values) if values else None
 
-    def most(self, name: str) -> float | None:
-        return max((value for _, value in self.of(name)), default=None)
+    def maximum(self, name: str) -> float | None:
+        return max((value for _, value in self.series(name)), default=None)
 
 
 def scrape_all(addresses: Mapping[str, str]) -> list[Scraped]:
-    """`addresses`: service -> host:port. One entry for each, in their order."""
+    """Scrape all services, given as name -> host:port; the result has their order."""
     if not addresses:
         return []
     with ThreadPoolExecutor(len(addresses)) as pool:
@@ -45,12 +45,12 @@ def scrape_all(addresses: Mapping[str, str]) -> list[Scraped]:
 
 
 def scrape(name: str, address: str) -> Scraped:
-    """Never raises: a service that is away is part of the answer."""
-    connection = HTTPConnection(address, timeout=SCRAPE_S)
+    """Scrape one service; an unreachable one gives a `problem`, never an exception."""
+    connection = HTTPConnection(address, timeout=SCRAPE_TIMEOUT_S)
     try:
         connection.request("GET", "/metrics")
         response = connection.getresponse()
-        body = response.read(MOST_BYTES)
+        body = response.read(MAX_BYTES)
         if response.status != 200:
             return Scraped(name, problem=f"answers {response.status}")
         return Scraped(name, samples_of(body.decode()))
@@ -61,16 +61,16 @@ def scrape(name: str, address: str) -> Scraped:
 
 
 def samples_of(text: str) -> Samples:
-    """ValueError for what is no exposition of metrics."""
-    found: dict[str, list[tuple[Mapping[str, str], float]]] = {}
+    """Return the samples; raises ValueError if the text is no metrics exposition."""
+    samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return found
+            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return samples
 
 
 def quantile(scraped: Scraped, histogram: str, share: float) -> float | None:
-    """Upper bound of the bucket in which the quantile lies, since the process began."""
+    """Return the upper bound of the quantile's bucket since the process started; None if empty."""
     counts = dict(_buckets(scraped, histogram))
     total = counts.get(float("inf"), 0.0)
     if not total:
@@ -80,7 +80,7 @@ def quantile(scraped: Scraped, histogram: str, share: float) -> float | None:
 
 def _buckets(scraped: Scraped, histogram: str) -> Iterator[tuple[float, float]]:
     counts: dict[float, float] = {}
-    for labels, value in scraped.of(f"{histogram}_bucket"):
+    for labels, value in scraped.series(f"{histogram}_bucket"):
         bound = float(labels["le"])
         counts[bound] = counts.get(bound, 0.0) + value
     yield from counts.items()

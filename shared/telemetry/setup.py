@@ -1,4 +1,4 @@
-"""One call in a service's `__main__`: logs, spans and metrics, as its settings say."""
+"""Sets up logs, spans and metrics of a service according to its settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_LEVEL = "INFO"
 
 
 class TelemetrySettings(Protocol):
-    """Any `shared.settings.Settings`; a `log_level` field is heeded where a service has one."""
+    """Any `shared.settings.Settings`; a `log_level` field is optional."""
 
     @property
     def otlp(self) -> str: ...
@@ -32,14 +32,14 @@ class TelemetrySettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What a shell is given; it calls `spans.shutdown()` last."""
+    """Spans and metrics of a service; its shell calls `spans.shutdown()` last."""
 
     spans: Spans
     metrics: Metrics
 
 
 def start_telemetry(service: str, settings: TelemetrySettings) -> Telemetry:
-    """Raises BadSettings where spans cannot be sent as told."""
+    """Set up telemetry; raises BadSettings if the OTLP settings are invalid."""
     log_json(service, str(getattr(settings, "log_level", DEFAULT_LEVEL)))
     log_uncaught_errors()
     metrics = Metrics(service, settings.instance)

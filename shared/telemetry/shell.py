@@ -1,4 +1,4 @@
-"""What every deciding service does with telemetry: spans and metrics of each accepted record."""
+"""Telemetry of every service with deciders: spans and metrics of each accepted record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Observer = Callable[[list[Fact], list[str], int], None]
 
 
 def observer(telemetry: Telemetry) -> Observer:
-    """For `run_service(on_accepted=...)`."""
+    """Return the callback for `run_service(on_accepted=...)`."""
     metrics, spans = telemetry.metrics, telemetry.spans
 
     def accepted(facts: list[Fact], parents: list[str], started_ns: int) -> None:
@@ -32,7 +32,7 @@ def observer(telemetry: Telemetry) -> Observer:
 
 
 def serve_metrics(telemetry: Telemetry, settings: Settings, service: str) -> None:
-    """`/metrics` and `/health`; healthy while the host's readiness file is there."""
+    """Serve `/metrics` and `/health`; healthy while the host's readiness file exists."""
     serve_endpoint(telemetry.metrics, settings, (settings.data / f"{service}.ready").exists)
 
 
@@ -43,7 +43,7 @@ def serve_endpoint(
     caught_up: CaughtUp | None = None,
     pages: Pages | None = None,
 ) -> None:
-    """The endpoint of a service, where it is told a port; `caught_up` of one that only reads."""
+    """Serve the endpoint if a port is set; services that only read have a `caught_up`."""
     metrics.watch_disk(settings.data)
     if caught_up is not None:
         metrics.watch_behind(caught_up.behind_s)

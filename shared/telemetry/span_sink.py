@@ -29,7 +29,7 @@ FAILED = Status(StatusCode.ERROR)
 
 
 class SpanSink:
-    """Counts what it hands over and what was taken, so that a full queue refuses and says so."""
+    """Queues spans for export and counts those that a full queue rejects."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SpanSink:
         self._counters = counters
         self._share = share
         self._closed = False
-        self._given = self._taken = 0
+        self._queued = self._exported = 0
         self._exporter = OtlpExporter(otlp_url, Encoder(names), self._on_batch, ca)
         self._processor = BatchSpanProcessor(
             self._exporter,
@@ -67,32 +67,32 @@ class SpanSink:
         attributes: Attributes,
         started_ns: int,
         ended_ns: int,
-        serves: bool = False,
+        is_server: bool = False,
         links: Sequence[str] = (),
     ) -> None:
-        """`parent` is its parent where it is of the same trace, else linked as `links` are."""
+        """Queue a span; a `parent` in another trace is linked, as `links` are."""
         context = _context(own, is_remote=False)
         if context is None:
             return self._dropped(1, "malformed_traceparent")
         if not is_kept(self._share, name, own, attributes):
             return self._unsampled()
-        if self._closed or self._given - self._taken >= QUEUE_SPANS:
+        if self._closed or self._queued - self._exported >= QUEUE_SPANS:
             return self._dropped(1, "shut_down" if self._closed else "queue_full")
         cause = _context(parent, is_remote=True)
-        within = cause is not None and cause.trace_id == context.trace_id
+        is_child = cause is not None and cause.trace_id == context.trace_id
         span = ReadableSpan(
             name=name,
             context=context,
-            parent=cause if within else None,
+            parent=cause if is_child else None,
             resource=self._resource,
             attributes=attributes,
-            links=_links(context.trace_id, links if within else (*links, parent)),
-            kind=SpanKind.SERVER if serves else SpanKind.CONSUMER,
+            links=_links(context.trace_id, links if is_child else (*links, parent)),
+            kind=SpanKind.SERVER if is_server else SpanKind.CONSUMER,
             status=FAILED if "error.type" in attributes else OK,
             start_time=started_ns,
             end_time=max(started_ns, ended_ns),
         )
-        self._given += 1
+        self._queued += 1
         self._processor.on_end(span)
 
     def shutdown(self, timeout_s: float) -> None:
@@ -102,7 +102,7 @@ class SpanSink:
         shut_down()
 
     def _on_batch(self, spans: int, sent: bool) -> None:
-        self._taken += spans
+        self._exported += spans
         if not sent:
             self._dropped(spans, "export_failed")
         elif self._counters is not None:
@@ -118,18 +118,18 @@ class SpanSink:
 
 
 def _links(own_trace: int, traceparents: Sequence[str]) -> tuple[Link, ...]:
-    """One per other trace, to the span of it that is named first."""
-    found: dict[int, Link] = {}
+    """Return one link per other trace, to the first of its spans that is given."""
+    links: dict[int, Link] = {}
     for traceparent in traceparents:
         context = _context(traceparent, is_remote=True)
         if context is not None and context.trace_id != own_trace:
-            found.setdefault(context.trace_id, Link(context))
-    return tuple(found.values())
+            links.setdefault(context.trace_id, Link(context))
+    return tuple(links.values())
 
 
 def _context(traceparent: str, *, is_remote: bool) -> SpanContext | None:
-    """The processor passes over unsampled spans, so every span of ours is a sampled one."""
-    place = parse(traceparent)
-    if place is None:
+    """Return the context, always as sampled: the processor skips other spans."""
+    ids = parse(traceparent)
+    if ids is None:
         return None
-    return SpanContext(int(place.trace_id, 16), int(place.span_id, 16), is_remote, SAMPLED)
+    return SpanContext(int(ids.trace_id, 16), int(ids.span_id, 16), is_remote, SAMPLED)

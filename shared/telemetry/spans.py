@@ -1,4 +1,4 @@
-"""Spans of decisions and requests, emitted after the fact; a no-op without an OTLP address."""
+"""Spans of decisions and requests, recorded when they end; a no-op without an OTLP address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHUTDOWN_TIMEOUT_S = 3.0
 
 
 class OpenSpan:
-    """A span that is under way; its `traceparent` goes along with what it causes."""
+    """A span in progress; its `traceparent` is passed on to its effects."""
 
     __slots__ = ("attributes", "traceparent")
 
@@ -38,7 +38,7 @@ class OpenSpan:
 
 
 class Spans:
-    """One per process. Calls cost microseconds, never block and never raise for bad ids."""
+    """The spans of one process. Calls cost microseconds, never block and accept malformed ids."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Spans:
         share: float = ALL,
         ca: Path | None = None,
     ) -> None:
-        """`share` of the jobs, 0 to 1, whose spans are sent; see `sampling`. `ca` signs the
-        certificate of an https address; without it the system's authorities do."""
+        """`share` is the share of jobs, 0 to 1, with exported spans (see `sampling`); `ca` signs
+        the certificate of an https address, by default an authority of the system."""
         self._sink: SpanSink | None = None
         self._ranks: RankSpans | None = None
         self._jobs = JobTraces()
-        if otlp_url:  # the SDK costs 0.2 s and 10 MiB
+        if otlp_url:  # importing the SDK costs 0.2 s and 10 MiB
             from shared.telemetry.rank_spans import RankSpans
             from shared.telemetry.span_sink import SpanSink
 
@@ -64,11 +64,11 @@ class Spans:
     def record_decisions(
         self, facts: Sequence[Fact], parents: Sequence[str], started_ns: int, ended_ns: int
     ) -> None:
-        """One span per accepted fact; `parents[i]` is the traceparent of what caused `facts[i]`.
+        """Record one span per accepted fact; `parents[i]` is the traceparent of its cause.
 
-        In the same trace the cause is the parent, in another it is linked, and so are the last
-        decision about the job and its start. A fact without a traceparent, and one that only keeps
-        the books, has no span.
+        A cause in the same trace is the parent; one in another trace is linked, and so are the
+        last decision about the job and its start. A fact without a traceparent and one for
+        bookkeeping have no span.
         """
         if self._sink is None or self._ranks is None:
             return
@@ -79,15 +79,15 @@ class Spans:
                 self._sink.put(
                     name, fact.traceparent, parent, attributes, started_ns, ended_ns, links=links
                 )
-            self._ranks.note(fact, started_ns, ended_ns)
+            self._ranks.observe(fact, started_ns, ended_ns)
 
     def remember_job(self, job_id: str, traceparent: str) -> None:
-        """A job of an earlier life of this process, and where its first trace is."""
+        """Record the first trace of a job that started before this process."""
         if self._sink is not None:
-            self._jobs.tell(job_id, traceparent)
+            self._jobs.remember(job_id, traceparent)
 
     def remember_waiting(self, entries: Iterable[QueueEntry]) -> None:
-        """Jobs in line that may not have been ranked yet: each has a `rank` span with the next."""
+        """Record jobs that may not be ranked yet: the next order gives each a `rank` span."""
         if self._ranks is not None:
             self._ranks.remember(entries)
 
@@ -98,7 +98,7 @@ class Spans:
         parent_traceparent: str = "",
         attributes: Mapping[AttributeKey, AttributeValue] | None = None,
     ) -> Iterator[OpenSpan]:
-        """A span around a block; its traceparent is real even when spans are off."""
+        """Record a span around a block; its traceparent is valid even without export."""
         span = OpenSpan(child_of(parent_traceparent), attributes or {})
         started_ns = time.time_ns()
         try:
@@ -115,10 +115,10 @@ class Spans:
                     span.attributes,
                     started_ns,
                     time.time_ns(),
-                    serves=True,
+                    is_server=True,
                 )
 
     def shutdown(self, timeout_s: float = SHUTDOWN_TIMEOUT_S) -> None:
-        """Sends what is queued, for at most `timeout_s`; the rest is counted as dropped."""
+        """Export queued spans for at most `timeout_s`; the rest is counted as dropped."""
         if self._sink is not None:
             self._sink.shutdown(timeout_s)

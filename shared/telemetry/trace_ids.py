@@ -30,10 +30,10 @@ def parse(traceparent: object) -> TraceParent | None:
     """None for whatever is no traceparent; it never raises, whoever sent it."""
     if not isinstance(traceparent, str) or len(traceparent) > MAX_CHARS:
         return None
-    found = _TRACEPARENT.fullmatch(traceparent)
-    if found is None or (found["version"] == "00" and found["tail"] is not None):
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None or (match["version"] == "00" and match["tail"] is not None):
         return None
-    return TraceParent(found[2], found[3], int(found[4], 16))
+    return TraceParent(match[2], match[3], int(match[4], 16))
 
 
 def new_traceparent() -> str:
@@ -58,6 +58,6 @@ def for_event(wire_type: str, cause_traceparent: str) -> str:
 
 
 def _nonzero_hex(n_bytes: int) -> str:
-    while not any(drawn := os.urandom(n_bytes)):
+    while not any(random_bytes := os.urandom(n_bytes)):
         continue
-    return drawn.hex()
+    return random_bytes.hex()

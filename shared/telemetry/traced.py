@@ -1,4 +1,4 @@
-"""A span as it is read back: by the waterfall, the REST API and the console."""
+"""A span as the waterfall, the REST API and the CLI read it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class TracedSpan:
 
 
 def spans_visible_to(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> list[TracedSpan]:
-    """What a tenant may see of a job of its own: no foreign spans, no links to foreign traces.
+    """Return the spans of a tenant's own job without those, and links to those, of other tenants.
 
-    A tenant chooses the trace of its submission, so it could choose one that it was told of.
+    A tenant chooses the trace id of its submission, so it may choose that of another tenant.
     """
-    said = [span.attributes for span in spans if span.attributes.get("tenant.id") == tenant]
-    jobs = {job_id, *(each.get("job.id") for each in said)}
+    tenant_spans = [span for span in spans if span.attributes.get("tenant.id") == tenant]
+    jobs = {job_id, *(span.attributes.get("job.id") for span in tenant_spans)}
     own = [span for span in spans if _is_of(span, tenant, jobs)]
     traces = {span.trace_id for span in own}
     return [
@@ -50,18 +50,18 @@ def spans_visible_to(spans: Sequence[TracedSpan], tenant: str, job_id: str) -> l
 
 
 def _is_of(span: TracedSpan, tenant: str, jobs: Container[AttributeValue | None]) -> bool:
-    """A span that names no tenant is that of its job's."""
-    named = span.attributes.get("tenant.id")
-    return span.attributes.get("job.id") in jobs if named is None else named == tenant
+    """True for a span of the tenant; one that names no tenant belongs to that of its job."""
+    span_tenant = span.attributes.get("tenant.id")
+    return span.attributes.get("job.id") in jobs if span_tenant is None else span_tenant == tenant
 
 
 def spans_to_json(spans: Iterable[TracedSpan]) -> list[dict[str, object]]:
-    """Plain objects that any JSON encoder takes."""
+    """Return the spans as plain JSON objects."""
     return [msgspec.to_builtins(span) for span in spans]
 
 
 def spans_from_json(objects: Sequence[object]) -> list[TracedSpan]:
-    """The inverse; ValueError (with the path of what is wrong) for anything else."""
+    """Return the spans of JSON objects; raises ValueError with the path of the error."""
     try:
         return msgspec.convert(list(objects), list[TracedSpan])
     except msgspec.ValidationError as error:

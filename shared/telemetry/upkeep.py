@@ -1,4 +1,4 @@
-"""What every service does beside its work."""
+"""Background tasks of every service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.telemetry.metrics import Metrics, probe_loop_stall
 
 
 async def run_upkeep(metrics: Metrics) -> None:
-    """Runs until it is cancelled."""
+    """Run the tasks until cancelled."""
     async with asyncio.TaskGroup() as group:
         group.create_task(probe_loop_stall(metrics))
         group.create_task(return_free_memory())

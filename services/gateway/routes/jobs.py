@@ -145,16 +145,7 @@ async def list_jobs(
     visible = tenant_filter(bearer, tenant)
     cursor = TimeCursor.read(after)
     rows = await gateway.database.rows(
-        bearer,
-        queries.JOBS,
-        visible,
-        phase,
-        name,
-        pool,
-        array,
-        cursor.at,
-        cursor.key,
-        limit,
+        bearer, queries.JOBS, visible, phase, name, pool, array, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "submitted_at", "job_id"))
 

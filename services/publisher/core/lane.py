@@ -1,4 +1,4 @@
-"""Accepted records of one lane become public CloudEvents, each with the place behind it."""
+"""Turns the accepted records of one lane into public CloudEvents with the position after each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.ledger.reader import Accepted, RawFact
 
 
 class Peek(msgspec.Struct):
-    """The few fields that say where an event goes."""
+    """The fields that determine the destination of an event."""
 
     tenant: str | None = None
     pool: str | None = None
@@ -26,7 +26,7 @@ class Peek(msgspec.Struct):
 
 
 class Published(NamedTuple):
-    """One event on its way out; `cursor` is true once this and all before it are written."""
+    """One public event; `cursor` holds once this event and all before it are written."""
 
     id: str
     key: bytes
@@ -43,7 +43,7 @@ NAMES_LANE = {PoolConfigured.TYPE, EndpointConfigured.TYPE}
 
 
 class PublisherLane:
-    """Deterministic: the same records give the same bytes, wherever a restart begins."""
+    """Publishes one lane; the same records give the same bytes, wherever a restart begins."""
 
     def __init__(self, positions: LanePositions) -> None:
         self.positions = positions
@@ -51,8 +51,8 @@ class PublisherLane:
         self._cursor = encode(positions)
 
     def publish(self, accepted: Accepted) -> list[Published]:
-        """Events of one record. Only the last carries the place behind the record: a restart in
-        the midst of it begins at the record again."""
+        """Return the events of one record; only the last has the position after the record, so that
+        a restart within the record begins at it again."""
         position = self.positions.setdefault(accepted.ledger, LedgerPosition())
         before, out = self._cursor, list(self._events(accepted, position))
         position.cursor = after(accepted)

@@ -1,4 +1,4 @@
-"""Where the publisher stands in the ledgers of one lane, as it travels with what it wrote."""
+"""The publisher's position in the ledgers of one lane, stored with the events that it writes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ HEADER = "berth-cursor"
 
 @dataclass(slots=True)
 class LedgerPosition:
-    """A reader's state in one ledger, and the pool or endpoint that this ledger last named."""
+    """Reader state in one ledger, and the pool or endpoint that the ledger named last."""
 
     cursor: Cursor = field(default_factory=Cursor)
     pool: str = ""
 
 
 LanePositions = dict[str, LedgerPosition]
-"""By ledger: all of one lane."""
+"""Positions of one lane, by ledger."""
 
 Wire = dict[str, tuple[int, int, str, int, int, str]]
 
 
 def after(accepted: Accepted) -> Cursor:
-    """The reader's state behind this record; its input vector is not needed to go on."""
+    """Return the reader state after the record, without the input vector."""
     record = accepted.record
     return Cursor(accepted.offset + 1, record.seq, record.id, accepted.offset, record.at)
 
@@ -42,6 +42,6 @@ def encode(positions: LanePositions) -> bytes:
 
 
 def decode(value: bytes) -> LanePositions:
-    """Raises msgspec.MsgspecError for what no publisher wrote."""
-    found = msgspec.json.decode(value, type=Wire)
-    return {ledger: LedgerPosition(Cursor(*wire[:5]), wire[5]) for ledger, wire in found.items()}
+    """Return the positions; raises msgspec.MsgspecError for malformed bytes."""
+    fields = msgspec.json.decode(value, type=Wire)
+    return {ledger: LedgerPosition(Cursor(*wire[:5]), wire[5]) for ledger, wire in fields.items()}

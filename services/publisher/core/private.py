@@ -1,4 +1,4 @@
-"""What of an event is nobody's business but its ledger's: left out before it is republished."""
+"""Removes private fields of events before publication."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOREIGN: dict[str, tuple[Path, ...]] = {
 
 
 def private_paths(model: type[BaseModel]) -> Iterator[Path]:
-    """Every field below `model` whose contract calls it private."""
+    """Yield the paths of all fields that the contract marks as private."""
     for name, field in model.model_fields.items():
         if (field.description or "").endswith("private"):
             yield (name,)
@@ -28,7 +28,7 @@ def private_paths(model: type[BaseModel]) -> Iterator[Path]:
 
 
 def strip(data: bytes, paths: Sequence[Path]) -> bytes:
-    """The same JSON object without these fields."""
+    """Return the JSON object without these fields."""
     body: object = msgspec.json.decode(data)
     for path in paths:
         _drop(body, path)
@@ -45,8 +45,8 @@ def _drop(body: object, path: Path) -> None:
 def _nested(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_nested(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in found if model), None)
+    models = (_nested(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in models if model), None)
 
 
 PRIVATE: dict[str, tuple[Path, ...]] = {
@@ -56,4 +56,4 @@ PRIVATE: dict[str, tuple[Path, ...]] = {
     if event.__module__ == module.__name__
     and (paths := (*private_paths(event), *FOREIGN.get(kind, ())))
 }
-"""Wire name -> what is left out of it; most events have nothing to hide."""
+"""Paths of private fields by wire name; most events have none."""

@@ -44,8 +44,8 @@ async def test_kinds_are_counted_and_nothing_is_lost_while_the_broker_is_away() 
     attempts = DeniedAttempts(cast(Outbox, box), "g")
     for status in (401, 403, 403, 404, 422, 503):
         attempts.count(request("key:a"), ApiError(status, "x"))
-    await attempts._tell()
-    await attempts._tell()
+    await attempts._report()
+    await attempts._report()
     [letter] = box.sent
     told = msgspec.json.decode(letter.encoded())["data"]["attempts"]
     assert [(each["status"], each["requests"]) for each in told] == [(401, 1), (403, 2)]
@@ -57,7 +57,7 @@ async def test_however_many_try_a_note_stays_small() -> None:
     attempts = DeniedAttempts(cast(Outbox, box), "g")
     for number in range(5000):
         attempts.count(request(f"key:{number}" * 50), ApiError(403 if number % 2 else 401, "x"))
-    await attempts._tell()
+    await attempts._report()
     told = msgspec.json.decode(box.sent[0].encoded())["data"]["attempts"]
     assert len(told) <= MAX_KINDS and sum(each["requests"] for each in told) == 5000
     assert len(box.sent[0].encoded()) < 64 * 1024

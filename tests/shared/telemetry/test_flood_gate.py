@@ -11,7 +11,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaConnectionError
 
 from infra.machine.process import free_ports
-from shared.telemetry.flood_gate import EVERY_S, MOST_KINDS, FloodGate
+from shared.telemetry.flood_gate import EVERY_S, MAX_KINDS, FloodGate
 from shared.telemetry.json_logs import JsonLineFormatter
 
 
@@ -68,10 +68,10 @@ def test_what_this_project_says_and_what_is_no_complaint_or_the_end_is_always_to
 
 def test_texts_without_end_are_let_through_and_not_kept() -> None:
     gated = Gated()
-    for number in range(MOST_KINDS + 3):
+    for number in range(MAX_KINDS + 3):
         for _ in range(2):
             gated.say(logging.ERROR, f"unheard of {number}")
-    assert len(gated.told()) == MOST_KINDS + 2 * 3
+    assert len(gated.told()) == MAX_KINDS + 2 * 3
 
 
 async def test_a_client_whose_broker_is_away_fills_no_log(lines: io.StringIO) -> None:

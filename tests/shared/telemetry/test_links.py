@@ -90,12 +90,12 @@ def test_a_move_from_a_slow_node_links_to_the_verdict(sink: Sink) -> None:
 
 def test_what_belongs_to_the_start_has_no_links() -> None:
     traces = JobTraces()
-    traces.tell("j1", START)
+    traces.remember("j1", START)
     assert traces.links(placed(traceparent=child_of(START)), START) == []
 
 
 def test_an_ended_job_and_the_oldest_of_too_many_are_forgotten() -> None:
-    traces = JobTraces(most_jobs=2)
+    traces = JobTraces(max_jobs=2)
     for job_id in ("a", "j1", "c"):
         traces.links(placed(job_id, traceparent=child_of(START)), START)
     assert traces.links(fact(succeeded()), "")

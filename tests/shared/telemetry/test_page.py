@@ -52,7 +52,7 @@ def test_a_service_that_is_away_is_named_and_its_figures_are_not_zero() -> None:
     text = render_page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
     assert "0 of 1 services answer" in text
     assert "priority does not answer (ConnectionRefusedError)" in text
-    assert "nobody answers" in text and "<td>0</td>" not in text
+    assert "no service answers" in text and "<td>0</td>" not in text
 
 
 def test_what_answers_nonsense_is_away_as_well() -> None:
@@ -93,5 +93,5 @@ def test_a_series_that_is_gone_is_gone_from_the_next_scrape() -> None:
         found = scrape("placement", f"127.0.0.1:{endpoint.port}")
     finally:
         endpoint.close()
-    assert found.of("berth_jobs") == [] and found.total("berth_lanes_held") == 0
+    assert found.series("berth_jobs") == [] and found.total("berth_lanes_held") == 0
     assert samples_of("") == {}

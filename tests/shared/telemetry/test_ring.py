@@ -134,12 +134,12 @@ def zipped(data: bytes) -> bytes:
         (b'{"resourceSpans": 7}', JSON, "", "not an OTLP trace request"),
         (b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"xyz"}]}]}]}', JSON, "", "not an"),
         (body(span()), PROTOBUF, "gzip", "not gzip"),
-        (zipped(body(span()))[:-6], PROTOBUF, "gzip", "cut off"),
-        (zipped(b"") + b"more", PROTOBUF, "gzip", "followed by something"),
+        (zipped(body(span()))[:-6], PROTOBUF, "gzip", "truncated"),
+        (zipped(b"") + b"more", PROTOBUF, "gzip", "trailing data"),
         (zipped(bytes(MAX_BODY_BYTES + 1)), PROTOBUF, "gzip", "inflates to more than"),
         (bytes(MAX_BODY_BYTES + 1), PROTOBUF, "", "at most"),
-        (b"", PROTOBUF, "br", "neither gzip nor identity"),
-        (b"", "text/html", "", "neither protobuf nor JSON"),
+        (b"", PROTOBUF, "br", "use gzip or identity"),
+        (b"", "text/html", "", "use protobuf or JSON"),
     ],
 )
 def test_malformed_bodies_are_refused_with_a_reason_and_nothing_is_kept(
@@ -194,7 +194,7 @@ def test_the_oldest_go_when_there_are_too_many_bytes() -> None:
 
 
 def test_a_body_that_is_larger_than_the_ring_is_refused() -> None:
-    with pytest.raises(ValueError, match="more than the ring holds"):
+    with pytest.raises(ValueError, match="exceed the capacity"):
         OtlpRing(1).ingest(body(span(number=1), span(number=2)), PROTOBUF)
 
 

@@ -7,7 +7,7 @@ import pytest
 from shared.contracts.placement import JobPreempted
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.names import AttributeValue, SpanName
-from shared.telemetry.sampling import drawn, is_kept, missed_objective, sampling_key
+from shared.telemetry.sampling import hash_share, is_kept, missed_objective, sampling_key
 from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent
 
@@ -40,7 +40,7 @@ def test_an_array_is_kept_or_dropped_as_one() -> None:
 
 
 def test_the_draw_is_the_same_in_every_version() -> None:
-    assert drawn("job-1") == pytest.approx(0.00741903, abs=1e-7)
+    assert hash_share("job-1") == pytest.approx(0.00741903, abs=1e-7)
     assert sampling_key("00-" + "a" * 32 + "-" + "b" * 16 + "-01", {}) == "a" * 32
 
 
