@@ -1,4 +1,4 @@
-"""Carries out what the core of one lane wants: backends on one side, reports on the other."""
+"""Performs the effects of one pool's core on backends, and sends its reports."""
 
 from __future__ import annotations
 
@@ -25,61 +25,61 @@ from shared.ledger.decider import Fact
 
 
 class Agent:
-    """One lane. Until `take_over` it only folds; nothing is done and nothing is said."""
+    """One pool of an executor. Until `take_over` it only folds, without effects or reports."""
 
-    def __init__(self, lane: ExecutorState, reporter: Reporter) -> None:
-        self.lane = lane
+    def __init__(self, state: ExecutorState, reporter: Reporter) -> None:
+        self.state = state
         self._reporter = reporter
         self._backends: Mapping[str, Backend] = {}
         self._acts = False
-        self._ran_by: dict[str, Backend] = {}
+        self._backend_of: dict[str, Backend] = {}
 
     def use(self, backends: Mapping[str, Backend]) -> None:
-        """By name; a backend tells its outcomes to `on_outcome`."""
+        """Set the backends by name; they pass their outcomes to `on_outcome`."""
         self._backends = backends
 
     def on_facts(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
-            effects = react(self.lane, fact)
+            effects = react(self.state, fact)
             if self._acts and effects:
                 self._perform(effects)
 
     def on_outcome(self, outcome: WorkerOutcome) -> None:
-        self._perform(on_outcome(self.lane, outcome))
+        self._perform(on_outcome(self.state, outcome))
 
     def on_pool(self, pool: PoolConfigured) -> None:
-        self._perform(configure(self.lane, pool))
+        self._perform(configure(self.state, pool))
 
     def take_over(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
         self._acts = True
-        self._perform(take_over(self.lane, incarnation, ends))
+        self._perform(take_over(self.state, incarnation, ends))
 
     def rejoin(self) -> None:
-        self._perform(rejoin(self.lane, self.lane.lease_s / 4))
+        self._perform(rejoin(self.state, self.state.lease_s / 4))
 
     def register_again(self) -> None:
-        self._perform(register_again(self.lane))
+        self._perform(register_again(self.state))
 
     def leave(self, at_most_s: float) -> None:
-        self._perform(leave(self.lane, at_most_s))
+        self._perform(leave(self.state, at_most_s))
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
                 case SendReport(report=report):
-                    self._reporter.say(report)
+                    self._reporter.add(report)
                 case PrepareWorker(spec=spec):
-                    backend = self._backends[self.lane.nodes[spec.node_id].backend]
-                    self._ran_by[spec.allocation_id] = backend
+                    backend = self._backends[self.state.nodes[spec.node_id].backend]
+                    self._backend_of[spec.allocation_id] = backend
                     backend.prepare(spec)
                 case StartWorker(allocation_id=allocation_id):
-                    self._ran_by[allocation_id].start(allocation_id)
+                    self._backend_of[allocation_id].start(allocation_id)
                 case StopWorker(allocation_id=allocation_id, grace_s=grace_s):
-                    self._ran_by[allocation_id].stop(allocation_id, grace_s)
+                    self._backend_of[allocation_id].stop(allocation_id, grace_s)
                 case ForgetWorker(allocation_id=allocation_id):
                     self._forget(allocation_id)
 
     def _forget(self, allocation_id: str) -> None:
-        self._ran_by.pop(allocation_id, None)
+        self._backend_of.pop(allocation_id, None)
         for backend in self._backends.values():
             backend.forget(allocation_id)

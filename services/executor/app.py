@@ -1,4 +1,4 @@
-"""Wiring of an executor: its pools, its processes, the soft topics, and an orderly end."""
+"""Wiring of an executor: its pools, its processes, the soft topics, and its shutdown."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Executor:
         self._wanted = sorted({node.pool for node in nodes})
 
     def health(self) -> dict[str, object]:
-        """Ready: every pool is known and read, and every node has joined."""
+        """Return readiness: every pool is known and read, and every node has joined."""
         missing = set(self._wanted) - {lane.pool for lane in self._lanes.values()}
         if missing:
             return {"ready": False, "reason": f"pools unknown yet: {sorted(missing)}"}
@@ -58,14 +58,14 @@ class Executor:
         return {"ready": False, "reason": "; ".join(reasons)} if reasons else {"ready": True}
 
     async def behind(self) -> dict[TP, int]:
-        """Records of each of its ledgers that are not read yet; it asks the broker for each."""
-        found = await self._pools.behind()
+        """Request from the broker how many records of each ledger are not read yet."""
+        lag = await self._pools.behind()
         for lane in list(self._lanes.values()):
-            found |= await lane.behind()
-        return found
+            lag |= await lane.behind()
+        return lag
 
     async def run(self, stop: asyncio.Event) -> None:
-        """A failure of any part ends all; what ran then is ended by the next start."""
+        """Serve until `stop` is set; a failure of any part ends all, and the next start reaps."""
         machine = await self._prepare()
         try:
             await self._serve_all(machine, stop)
@@ -83,7 +83,7 @@ class Executor:
         await self._pools.start()
         async with asyncio.TaskGroup() as group:
             beside = (self._soft.run(), self._pools.run(), probe_lag(self.behind, self._metrics))
-            background = [group.create_task(each) for each in beside]
+            background = [group.create_task(work) for work in beside]
             if machine.processes is not None:
                 background.append(group.create_task(_print_all(machine.processes)))
             serving = [group.create_task(self._serve(machine, pool, stop)) for pool in self._wanted]
@@ -94,17 +94,17 @@ class Executor:
 
     async def _serve(self, machine: SharedParts, pool: str, stop: asyncio.Event) -> None:
         stopping = asyncio.ensure_future(stop.wait())
-        knowing = asyncio.ensure_future(self._pools.known(pool))
+        pool_task = asyncio.ensure_future(self._pools.wait_for(pool))
         try:
-            await asyncio.wait({stopping, knowing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopping, pool_task}, return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 return
-            lane = PoolLane(machine, knowing.result(), self._nodes)
+            lane = PoolLane(machine, pool_task.result(), self._nodes)
             self._lanes[lane.partition] = lane
             await lane.run(self._pools, stop)
         finally:
             stopping.cancel()
-            knowing.cancel()
+            pool_task.cancel()
 
     async def _prepare(self) -> SharedParts:
         settings = self._settings

@@ -1,4 +1,4 @@
-"""What every way of running workers offers to the agent."""
+"""Interface of a backend: one way of running workers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ OutcomeHandler: TypeAlias = Callable[[WorkerOutcome], None]
 
 
 class Backend(Protocol):
-    """Called from the event loop only; outcomes may be told before a call returns."""
+    """Called from the event loop only; outcomes may arrive before a call returns."""
 
     def prepare(self, spec: WorkerSpec) -> None:
-        """Answered by Ready or Refused."""
+        """Prepare a worker; the outcome is Prepared or PrepareFailed."""
         ...
 
     def start(self, allocation_id: str) -> None:
-        """Of a ready worker; answered by Ended, some day."""
+        """Start a prepared worker; the outcome is WorkerEnded, at its end."""
         ...
 
     def stop(self, allocation_id: str, grace_s: float) -> None:
-        """Answered by Ended; of a worker it never knew, too."""
+        """Stop a worker, also an unknown one; the outcome is WorkerEnded."""
         ...
 
-    def forget(self, allocation_id: str) -> None: ...
+    def forget(self, allocation_id: str) -> None:
+        """Drop the record of a worker's end."""
+        ...
 
     async def close(self) -> None:
-        """Nothing is left running."""
+        """End all workers."""
         ...

@@ -1,4 +1,4 @@
-"""One pool of one executor: reads its ledger, keeps its lease, and goes in good order."""
+"""Reads the placement ledger of one pool: fold, lease and snapshots."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ log = logging.getLogger(__name__)
 def snapshots_of(
     folder: Path, partition: int, nodes: Mapping[str, InventoryNode]
 ) -> Snapshots[ExecutorState]:
-    """Another inventory would have folded another state."""
+    """Return the snapshots for this inventory; another one folds another state."""
     inventory = hashlib.sha256(repr(sorted(nodes.items())).encode()).hexdigest()[:16]
     return Snapshots(folder, LEDGER, partition, f"{ExecutorState.SCHEMA}.{inventory}")
 
 
 class LaneReader:
-    """Hands accepted facts to the agent, in order, and knows how fresh they are."""
+    """Passes accepted facts to the agent in order, and watches how fresh they are."""
 
     def __init__(
         self, log: Log, agent: Agent, snapshots: Snapshots[ExecutorState], metrics: Metrics
@@ -53,7 +53,7 @@ class LaneReader:
         self._log = log
         self._agent = agent
         self._snapshots = snapshots
-        self._partition = agent.lane.partition
+        self._partition = agent.state.partition
         self._tail = LedgerTail(log, {LEDGER: [self._partition]})
         self._lease = ReadLease(monotonic())
         self._stored_seq = 0
@@ -66,7 +66,7 @@ class LaneReader:
         return self._lease.lapsed
 
     async def catch_up(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
-        """Fold up to the end that is there now; only then act."""
+        """Fold up to the present end, then begin to act."""
         self._restore()
         await self._tail.start()
         while not self._tail.caught_up:
@@ -76,7 +76,7 @@ class LaneReader:
         self.acting = True
 
     async def run(self) -> None:
-        """Reads until it is cancelled."""
+        """Read until cancelled."""
         while True:
             batch = await self._tail.poll()
             self.check_lease()
@@ -84,41 +84,41 @@ class LaneReader:
             self._lease.read_to(self._next)
 
     def check_lease(self) -> None:
-        """Nothing may go on running that placement might give to somebody else meanwhile."""
-        if self._lease.lapses(monotonic(), self._agent.lane.lease_s):
-            log.warning("ledger cannot be read, workers stop", extra={"partition": self._partition})
+        """Stop all workers after a lost lease: placement may reassign their GPUs."""
+        if self._lease.check(monotonic(), self._agent.state.lease_s):
+            log.warning("ledger unreadable, stopping workers", extra={"partition": self._partition})
             self._agent.rejoin()
 
     async def keep_lease(self) -> None:
-        """Asks the broker how far the ledger goes, several times per lease."""
+        """Request the ledger's end from the broker, several times per lease."""
         while True:
-            every_s = self._agent.lane.lease_s / 10
-            asked_s = monotonic()
+            every_s = self._agent.state.lease_s / 10
+            requested_s = monotonic()
             try:
                 async with asyncio.timeout(every_s):
-                    self._lease.asked(asked_s, await self._tail.end(LEDGER, self._partition))
+                    self._lease.set_end(requested_s, await self._tail.end(LEDGER, self._partition))
                 self._lease.read_to(self._next)
             except (TimeoutError, KafkaError, OutcomeUnknown, OSError) as error:
-                log.warning("broker does not answer", extra={"error": repr(error)})
+                log.warning("broker does not respond", extra={"error": repr(error)})
             self.check_lease()
-            await asyncio.sleep(max(0.0, every_s - (monotonic() - asked_s)))
+            await asyncio.sleep(max(0.0, every_s - (monotonic() - requested_s)))
 
     async def keep_snapshots(self) -> None:
-        """One at once: who is killed again and again shall not fold more and more."""
+        """Store a snapshot at once, so that repeated kills do not make each fold longer."""
         while True:
             await self.store_snapshot()
             await asyncio.sleep(SNAPSHOT_EVERY_S)
 
     async def store_snapshot(self) -> None:
-        """So that the next start need not fold from 0; not for the sake of a few records."""
+        """Store a snapshot for the next start, unless it would save only a few records."""
         cursor = self._tail.cursor(LEDGER, self._partition)
         if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
-            packed = self._snapshots.pack(cursor, self._agent.lane)
+            packed = self._snapshots.pack(cursor, self._agent.state)
             await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
             self._stored_seq = cursor.seq
 
     async def behind(self) -> dict[TP, int]:
-        """Records of the ledger that are not folded yet."""
+        """Return the number of records that are not folded yet."""
         return await self._tail.behind()
 
     async def stop(self) -> None:
@@ -129,13 +129,13 @@ class LaneReader:
         return self._tail.cursor(LEDGER, self._partition).next
 
     def _restore(self) -> None:
-        found = self._snapshots.load()
-        if found is None:
+        snapshot = self._snapshots.load()
+        if snapshot is None:
             return
-        resume(found.state, self._agent.lane)
-        self._agent.lane = found.state
-        self._stored_seq = found.cursor.seq
-        cursors = {TP(LEDGER, self._partition): found.cursor}
+        resume(snapshot.state, self._agent.state)
+        self._agent.state = snapshot.state
+        self._stored_seq = snapshot.cursor.seq
+        cursors = {TP(LEDGER, self._partition): snapshot.cursor}
         self._tail = LedgerTail(self._log, {LEDGER: [self._partition]}, cursors)
 
     def _fold(self, batch: list[Accepted]) -> None:
@@ -146,7 +146,7 @@ class LaneReader:
         self._metrics.ignored_records.labels("reader_rule").inc(ignored)
 
     def _facts(self, accepted: Accepted) -> Iterator[Fact]:
-        """Decodes only what matters here; a type newer than this code is counted and passed."""
+        """Decode the relevant events; a type newer than this code is counted and skipped."""
         record = accepted.record
         for index, stored in enumerate(record.events()):
             if not acts_on(stored.type):

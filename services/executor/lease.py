@@ -1,28 +1,28 @@
-"""Whether this process still reads its ledger: without that it must not keep anything running."""
+"""Freshness of the ledger: a process that cannot read it must stop its workers."""
 
 from __future__ import annotations
 
 
 class ReadLease:
-    """Fresh means: at that time, everything that was in the ledger had been read."""
+    """A lease that is renewed by having read the whole ledger at some moment."""
 
     def __init__(self, now_s: float) -> None:
         self._fresh_s = now_s
-        self._asked_s = now_s
+        self._requested_s = now_s
         self._end = 0
         self.lapsed = False
 
-    def asked(self, asked_s: float, end: int) -> None:
-        """The broker said that the ledger ended there, at or after that time."""
-        self._asked_s, self._end = asked_s, end
+    def set_end(self, requested_s: float, end: int) -> None:
+        """Note the ledger's end, as of the request's time or later."""
+        self._requested_s, self._end = requested_s, end
 
     def read_to(self, next_offset: int) -> None:
-        if next_offset >= self._end and self._asked_s > self._fresh_s:
-            self._fresh_s = self._asked_s
+        if next_offset >= self._end and self._requested_s > self._fresh_s:
+            self._fresh_s = self._requested_s
             self.lapsed = False
 
-    def lapses(self, now_s: float, lease_s: float) -> bool:
-        """True once each time that nothing was heard for half the lease."""
+    def check(self, now_s: float, lease_s: float) -> bool:
+        """Return True once whenever the ledger was not read for half the lease."""
         if self.lapsed or now_s - self._fresh_s <= lease_s / 2:
             return False
         self.lapsed = True

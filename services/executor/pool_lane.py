@@ -1,4 +1,4 @@
-"""One pool's nodes at work: what runs side by side for them, from the fold to the last report."""
+"""Serves the nodes of one pool: the tasks from the fold to the last report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """What all lanes of an executor have in common."""
+    """Parts that all pools of an executor share."""
 
     settings: ExecutorSettings
     connect: Callable[[], Log]
@@ -52,17 +52,17 @@ class SharedParts:
 
 
 class PoolLane:
-    """Serves the nodes of one pool until it is told to leave."""
+    """Serves the nodes of one pool until it is stopped."""
 
     def __init__(
-        self, machine: SharedParts, pool: PoolConfigured, nodes: tuple[InventoryNode, ...]
+        self, shared: SharedParts, pool: PoolConfigured, nodes: tuple[InventoryNode, ...]
     ) -> None:
-        self._machine = machine
+        self._shared = shared
         self.pool = pool.pool
         self.partition = pool.partition
         own = {node.node_id: node for node in nodes if node.pool == pool.pool}
-        settings = machine.settings
-        self._report_log, self._ledger_log = machine.connect(), machine.connect()
+        settings = shared.settings
+        self._report_log, self._ledger_log = shared.connect(), shared.connect()
         self._reporter = Reporter(
             self._report_log,
             TP("reports", self.partition),
@@ -72,15 +72,15 @@ class PoolLane:
         )
         self.agent = Agent(ExecutorState(self.partition, own), self._reporter)
         self._virtual = VirtualBackend(
-            self.agent.on_outcome, lambda: self.agent.lane.time_scale, settings.slow_nodes
+            self.agent.on_outcome, lambda: self.agent.state.time_scale, settings.slow_nodes
         )
         snapshots = snapshots_of(settings.folder, self.partition, own)
-        self._reader = LaneReader(self._ledger_log, self.agent, snapshots, machine.metrics)
+        self._reader = LaneReader(self._ledger_log, self.agent, snapshots, shared.metrics)
         self.agent.use(self._backends())
 
     def problem(self) -> str:
-        """Why it is not ready; empty when it is."""
-        lane = self.agent.lane
+        """Return the reason why it is not ready, "" if it is."""
+        lane = self.agent.state
         if not self._reader.acting:
             return f"{self.pool}: reading the ledger"
         if self._reader.lapsed:
@@ -94,7 +94,7 @@ class PoolLane:
         return f"{self.pool}: not joined yet: {absent}" if absent else ""
 
     async def run(self, pools: PoolWatch, stop: asyncio.Event) -> None:
-        """Until `stop` is set; then the workers are stopped and their ends told."""
+        """Serve until `stop` is set; then stop the workers and report their ends."""
         stopping = asyncio.ensure_future(_is_set(stop))
         try:
             pools.listen(self.pool, self.agent.on_pool)
@@ -104,8 +104,8 @@ class PoolLane:
             stopping.cancel()
 
     async def _caught_up(self, stopping: asyncio.Task[None]) -> bool:
-        machine = self._machine
-        fold = asyncio.ensure_future(self._reader.catch_up(machine.incarnation, machine.ends))
+        shared = self._shared
+        fold = asyncio.ensure_future(self._reader.catch_up(shared.incarnation, shared.ends))
         await asyncio.wait({stopping, fold}, return_when=asyncio.FIRST_COMPLETED)
         if not fold.done():
             fold.cancel()
@@ -133,10 +133,10 @@ class PoolLane:
         await self._report_log.stop()
 
     def _backends(self) -> dict[str, Backend]:
-        found: dict[str, Backend] = {"virtual": self._virtual}
-        if self._machine.processes is not None:
-            found["process"] = self._machine.processes
-        return found
+        backends: dict[str, Backend] = {"virtual": self._virtual}
+        if self._shared.processes is not None:
+            backends["process"] = self._shared.processes
+        return backends
 
     def _work(self) -> list[Coroutine[None, None, None]]:
         return [
@@ -144,7 +144,7 @@ class PoolLane:
             self._reader.run(),
             self._reader.keep_lease(),
             self._reader.keep_snapshots(),
-            _every(HEARTBEAT_S, self._beat),
+            _every(HEARTBEAT_S, self._send_heartbeat),
             _every(TELEMETRY_S, self._report_iterations),
             _every(REGISTER_AGAIN_S, self._register_again, later=True),
         ]
@@ -153,37 +153,37 @@ class PoolLane:
         self.agent.leave(STOP_GRACE_S)
         try:
             async with asyncio.timeout(STOP_GRACE_S + DRAIN_S):
-                while self.agent.lane.living():
+                while self.agent.state.living_workers():
                     await asyncio.sleep(GONE_EVERY_S)
             async with asyncio.timeout(DRAIN_S):
                 await self._reporter.drained()
         except TimeoutError:
-            log.warning("left before all was told", extra={"pool": self.pool})
+            log.warning("left with unsent reports", extra={"pool": self.pool})
 
     def _register_again(self) -> None:
-        """Not while earlier words still wait for the broker: they would only pile up."""
+        """Register again, unless earlier reports still wait for the broker."""
         if self._reporter.idle:
             self.agent.register_again()
 
-    def _beat(self) -> None:
-        mine = dict(self.agent.lane.mine)
+    def _send_heartbeat(self) -> None:
+        mine = dict(self.agent.state.mine)
         if mine:
-            beat = Heartbeats(
-                executor_id=self._machine.settings.executor_id, at=now_ms(), nodes=mine
+            heartbeats = Heartbeats(
+                executor_id=self._shared.settings.executor_id, at=now_ms(), nodes=mine
             )
-            self._machine.soft.post(self.partition, beat)
+            self._shared.soft.post(self.partition, heartbeats)
 
     def _report_iterations(self) -> None:
         times = tuple(self._virtual.iterations())
         if times:
-            executor_id = self._machine.settings.executor_id
+            executor_id = self._shared.settings.executor_id
             report = TelemetryReported(executor_id=executor_id, at=now_ms(), times=times)
-            self._machine.soft.post(self.partition, report)
+            self._shared.soft.post(self.partition, report)
 
     def _tidy_journal(self) -> None:
-        """Ends that the ledger knew already need not be told at another start."""
-        if self._machine.journal is not None:
-            self._machine.journal.keep(f"{self.partition}/", self.agent.lane.workers)
+        """Drop ends from the journal that the ledger has already."""
+        if self._shared.journal is not None:
+            self._shared.journal.keep(f"{self.partition}/", self.agent.state.workers)
 
 
 async def _is_set(stop: asyncio.Event) -> None:

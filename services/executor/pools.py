@@ -1,4 +1,4 @@
-"""What `access` says of the pools of this executor: their lanes, time scale, allowed backends."""
+"""Settings of this executor's pools, read from `access`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.ledger.partition import TP
 
 
 class PoolWatch:
-    """Folds the pools out of the `access` ledger, for as long as `run` runs."""
+    """Folds the pools of the `access` ledger while `run` runs."""
 
     def __init__(self, tail: LedgerTail) -> None:
         self._tail = tail
@@ -20,14 +20,14 @@ class PoolWatch:
         self._changed = asyncio.Condition()
         self._listeners: dict[str, Callable[[PoolConfigured], None]] = {}
 
-    async def known(self, pool: str) -> PoolConfigured:
-        """Waits until there is such a pool."""
+    async def wait_for(self, pool: str) -> PoolConfigured:
+        """Wait until the pool exists, and return its settings."""
         async with self._changed:
             await self._changed.wait_for(lambda: pool in self._pools)
         return self._pools[pool]
 
     def listen(self, pool: str, changed: Callable[[PoolConfigured], None]) -> None:
-        """From now on, at each change; at once with what is known already."""
+        """Call `changed` with the present settings, if any, and at each change."""
         self._listeners[pool] = changed
         if pool in self._pools:
             changed(self._pools[pool])
@@ -46,10 +46,10 @@ class PoolWatch:
             for accepted in batch:
                 for raw in accepted.raw():
                     if raw.type.startswith("pool.configured."):
-                        await self._note(accepted.facts())
+                        await self._apply(accepted.facts())
                         break
 
-    async def _note(self, facts: list[Fact]) -> None:
+    async def _apply(self, facts: list[Fact]) -> None:
         for fact in facts:
             if isinstance(fact.event, PoolConfigured):
                 self._pools[fact.event.pool] = fact.event

@@ -1,4 +1,4 @@
-"""Reports to placement: gathered for a moment, sent one record at a time, until acknowledged."""
+"""Reports to placement: batched, and sent one record at a time until acknowledged."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
 MAX_REPORTS = 500
-"""In one record, which must stay below the broker's limit."""
+"""Reports per record, which must stay below the broker's limit."""
 RETRY_S = (0.1, 0.5, 1.0, 2.0)
 
 
 class Reporter:
-    """At least once, in the order of `say`; a record sent again has the same id."""
+    """Sends reports at least once, in order; a record sent again has the same id."""
 
     def __init__(self, log: Log, tp: TP, executor_id: str, pool: str, window_s: float) -> None:
         self._log = log
@@ -34,7 +34,7 @@ class Reporter:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def say(self, report: Report) -> None:
+    def add(self, report: Report) -> None:
         self._waiting.append(report)
         self._idle.clear()
         self._wake.set()
@@ -53,18 +53,18 @@ class Reporter:
             self._idle.set()
 
     async def drained(self) -> None:
-        """Everything said so far is acknowledged."""
+        """Wait until all reports so far are acknowledged."""
         await self._idle.wait()
 
     def _record(self) -> bytes:
         count = min(len(self._waiting), MAX_REPORTS)
         reports = tuple(self._waiting.popleft() for _ in range(count))
-        said = ExecutorReported(executor_id=self._executor_id, reports=reports)
+        message = ExecutorReported(executor_id=self._executor_id, reports=reports)
         return cloudevents.encode(
             id=uuid4().hex,
             source=f"/berth/executor/{self._executor_id}",
             type=ExecutorReported.TYPE,
-            data=encode(said),
+            data=encode(message),
             at_ms=now_ms(),
             pool=self._pool,
         )

@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 from services.executor.app import Executor
-from services.executor.core.inventory import InventoryNode, parse
+from services.executor.core.inventory import InventoryNode, parse_inventory
 from services.executor.settings import ExecutorSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
@@ -16,7 +16,7 @@ from shared.telemetry.upkeep import run_upkeep
 
 
 async def serve(settings: ExecutorSettings) -> None:
-    """Until SIGTERM or SIGINT; workers are then stopped, and their ends told."""
+    """Serve until SIGTERM or SIGINT; then stop the workers and report their ends."""
     telemetry = start_telemetry("executor", settings)
     nodes = _inventory(settings)
     executor = Executor(settings, nodes, lambda: _connect(settings), telemetry.metrics)
@@ -27,11 +27,11 @@ async def serve(settings: ExecutorSettings) -> None:
     endpoint = telemetry.metrics.serve(
         settings.metrics_port, executor.health, settings.metrics_host
     )
-    beside = asyncio.ensure_future(run_upkeep(telemetry.metrics))
+    upkeep_task = asyncio.ensure_future(run_upkeep(telemetry.metrics))
     try:
         await executor.run(stop)
     finally:
-        beside.cancel()
+        upkeep_task.cancel()
         endpoint.close()
         telemetry.spans.shutdown()
 
@@ -42,6 +42,6 @@ def _connect(settings: ExecutorSettings) -> Log:
 
 def _inventory(settings: ExecutorSettings) -> tuple[InventoryNode, ...]:
     try:
-        return parse(settings.nodes.read_text(encoding="utf-8"))
+        return parse_inventory(settings.nodes.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadSettings(f"BERTH_NODES: {error}") from None

@@ -1,4 +1,4 @@
-"""What an executor is told at its start."""
+"""Settings of an executor."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from shared.settings import Settings
 
 
 class ExecutorSettings(Settings):
-    """One process, many nodes, one pool or several."""
+    """`BERTH_` variables of this service; one process serves nodes of one or more pools."""
 
     executor_id: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name of this process"
     )
-    nodes: Path = Field(description="Inventory file: which nodes it serves")
+    nodes: Path = Field(description="Inventory file of the nodes")
     report_window_ms: int = Field(
-        default=15, ge=0, le=1000, description="How long reports are gathered, in milliseconds"
+        default=15, ge=0, le=1000, description="Time to batch reports, in milliseconds"
     )
     slow: str = Field(
         default="",
         pattern=r"^([a-z0-9._-]+:[0-9]+(\.[0-9]+)?(,|$))*$",
-        description="node:factor,...: virtual workers there take longer by that factor",
+        description="node:factor,...: slow down virtual workers there by that factor",
     )
     secrets: Path | None = Field(default=None, description="Folder of <tenant>/<name> files")
     work: Path | None = Field(
-        default=None, description="Folder of the workers' directories; absent: below the data"
+        default=None, description="Folder of the workers' directories; below the data if not given"
     )
     worker_path: str = Field(
         default="/usr/local/bin:/usr/bin:/bin", description="PATH of the workers' programs"
@@ -35,13 +35,13 @@ class ExecutorSettings(Settings):
         default=70_000,
         ge=0,
         le=2**31,
-        description="As root, each worker runs as a uid of its own from here on; 0 = as root",
+        description="First uid of workers, one uid each (needs root); 0 = run workers as root",
     )
-    uid_count: int = Field(default=1000, ge=1, le=100_000, description="How many uids there are")
+    uid_count: int = Field(default=1000, ge=1, le=100_000, description="Number of uids for workers")
 
     @property
     def folder(self) -> Path:
-        """Of this executor's journal and snapshots."""
+        """Folder of this executor's journal and snapshots."""
         return self.data / "executor" / self.executor_id
 
     @property

@@ -1,4 +1,4 @@
-"""Heartbeats, iteration times and printed lines: sent if the broker takes them, else dropped."""
+"""Heartbeats, iteration times and log lines: sent if the broker takes them, else dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
 WAITING = 500
-"""Records that may wait; the oldest are dropped first."""
+"""Limit of waiting records; the oldest are dropped first."""
 TOPIC_OF: dict[type[Heartbeats | LogLines | TelemetryReported], str] = {
     Heartbeats: "heartbeats",
     TelemetryReported: "telemetry",
@@ -24,7 +24,7 @@ TOPIC_OF: dict[type[Heartbeats | LogLines | TelemetryReported], str] = {
 
 
 class SoftOutbox:
-    """Nothing depends on what is said here, so nothing waits for it."""
+    """Sends soft records: nothing depends on them, so nothing waits for them."""
 
     def __init__(self, log: Log, executor_id: str) -> None:
         self._log = log
@@ -52,7 +52,7 @@ class SoftOutbox:
         self._wake.set()
 
     async def drained(self) -> None:
-        """What was posted so far is sent, or lost."""
+        """Wait until all records so far are sent or lost."""
         await self._idle.wait()
 
     async def run(self) -> None:

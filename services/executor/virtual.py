@@ -1,4 +1,4 @@
-"""Backend `virtual`: one timer for all workers, on the pool's time scale."""
+"""Backend `virtual`: workers take time on the pool's time scale, by one timer for all."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from services.executor.core.virtual import VirtualWorkers
 from shared.contracts.reports import IterationTimes
 
 GRAIN_S = 0.002
-"""Ends that lie closer together are told together."""
+"""Ends that lie closer together are handled together."""
 
 
 class VirtualBackend:
-    """`scale` tells the pool's cluster seconds per wall second whenever a worker starts."""
+    """`scale` returns the pool's cluster seconds per wall second, at each start of a worker."""
 
     def __init__(
-        self, tell: OutcomeHandler, scale: Callable[[], float], slow: Mapping[str, float]
+        self, on_outcome: OutcomeHandler, scale: Callable[[], float], slow: Mapping[str, float]
     ) -> None:
-        self._tell = tell
+        self._on_outcome = on_outcome
         self._scale = scale
         self._workers = VirtualWorkers(slow)
         self._timer: asyncio.TimerHandle | None = None
 
     def prepare(self, spec: WorkerSpec) -> None:
         self._workers.prepare(spec)
-        self._tell(Prepared(spec.allocation_id))
+        self._on_outcome(Prepared(spec.allocation_id))
 
     def start(self, allocation_id: str) -> None:
         self._workers.start(allocation_id, _now_s(), self._scale())
         self._set_timer()
 
     def stop(self, allocation_id: str, grace_s: float) -> None:
-        """A virtual program obeys at once."""
-        self._tell(self._workers.stop(allocation_id, _now_s()))
+        """End a worker at once, without grace."""
+        self._on_outcome(self._workers.stop(allocation_id, _now_s()))
 
     def forget(self, allocation_id: str) -> None:
-        """Nothing was kept."""
+        """Do nothing: no end is recorded."""
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -60,9 +60,9 @@ class VirtualBackend:
 
     def _on_timer(self) -> None:
         self._timer = None
-        ended: list[WorkerEnded] = self._workers.due(_now_s())
+        ended: list[WorkerEnded] = self._workers.take_due(_now_s())
         for end in ended:
-            self._tell(end)
+            self._on_outcome(end)
         self._set_timer()
 
 

@@ -77,7 +77,7 @@ class VirtualExecutor:
             effects = react(self._lane, fact)
             if effects:
                 self._perform(effects, now_s)
-        for ended in self._workers.due(now_s + HALF_MS):
+        for ended in self._workers.take_due(now_s + HALF_MS):
             self._record_outcome(ended, now_s)
         reports, self._reports = self._reports, []
         for at in range(0, len(reports), REPORTS):
@@ -89,7 +89,7 @@ class VirtualExecutor:
         """
         gone = self._lane.mine.pop(node_id, "")
         self._lane.usurped.add(node_id)
-        for worker in self._lane.living():
+        for worker in self._lane.living_workers():
             if worker.node_id == node_id:
                 self._workers.stop(worker.allocation_id, 0.0)
                 self._lane.vacate(worker)

@@ -158,5 +158,5 @@ def test_a_death_at_the_journal_leaves_all_of_a_line_or_nothing(
         journal.write(JournalEntry("0/2/0/0", "starting"))
     journal.close()
     again = Journal(tmp_path / "journal")
-    assert [again.knows("0/1/0/0"), again.knows("0/2/0/0")] == [True, known]
+    assert [again.has("0/1/0/0"), again.has("0/2/0/0")] == [True, known]
     again.close()

@@ -1,1 +1,1 @@
-"""Pure: what an executor does about each fact of its pool's ledger."""
+"""The pure part of the executor: effects of each fact of its pool's ledger."""

@@ -1,4 +1,4 @@
-"""What the core asks of the shell, and what the shell tells the core."""
+"""Effects that the core requests of the shell, and outcomes that backends return to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.contracts.reports import Report
 
 
 class WorkerSpec(NamedTuple):
-    """All that a backend needs to run one worker."""
+    """Everything that a backend needs to run one worker."""
 
     allocation_id: str
     job_id: str
@@ -27,7 +27,7 @@ class WorkerSpec(NamedTuple):
     master_address: str
     job_spec: JobSpec
     gpu_types: tuple[str, ...] = ()
-    """Of the gang's nodes, each once."""
+    """GPU types of the gang's nodes, each once."""
     done_s: float = 0.0
     """Cluster seconds of work that earlier attempts saved in a checkpoint."""
     restart_s: float = 0.0
@@ -36,21 +36,21 @@ class WorkerSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PrepareWorker:
-    """Make everything ready, start nothing; answered by Ready or Refused."""
+    """Prepare a worker without starting it; the outcome is Prepared or PrepareFailed."""
 
     spec: WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
 class StartWorker:
-    """Start a prepared worker; answered by Ended, some day."""
+    """Start a prepared worker; the outcome is WorkerEnded, at its end."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class StopWorker:
-    """End a worker: ask, wait at most `grace_s` wall seconds, kill; answered by Ended."""
+    """Terminate a worker, kill it after `grace_s` wall seconds; the outcome is WorkerEnded."""
 
     allocation_id: str
     grace_s: float
@@ -58,14 +58,14 @@ class StopWorker:
 
 @dataclass(frozen=True, slots=True)
 class ForgetWorker:
-    """The ledger released the worker; its end need not be remembered any more."""
+    """Drop the record of a worker's end, as the ledger released it."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SendReport:
-    """Report this to placement."""
+    """Report to placement."""
 
     report: Report
 
@@ -75,14 +75,14 @@ Effect: TypeAlias = PrepareWorker | StartWorker | StopWorker | ForgetWorker | Se
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The worker waits for the go."""
+    """The worker can be started."""
 
     allocation_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareFailed:
-    """The worker can never run here."""
+    """The worker can never run here; `reason` is machine-readable."""
 
     allocation_id: str
     reason: str
@@ -90,7 +90,7 @@ class PrepareFailed:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnded:
-    """Nothing of the worker is left; `exit_code` None says that it never ran."""
+    """Nothing of the worker is left; `exit_code` is None if it never ran."""
 
     allocation_id: str
     exit_code: int | None

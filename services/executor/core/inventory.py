@@ -1,4 +1,4 @@
-"""Which nodes an executor serves: the file of `BERTH_NODES`, made whole."""
+"""The nodes that an executor serves: the inventory file of `BERTH_NODES`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.contracts.nodes import Backend
 
 RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 ADDRESS_LABEL = "berth.address"
-"""Label under which a node publishes where its workers can be reached by their peers."""
+"""Label under which a node publishes the address of its workers for their peers."""
 
 
 class NodeGroup(Model):
@@ -24,19 +24,19 @@ class NodeGroup(Model):
 
     id: str = Field(min_length=1, max_length=80, description="name, or names by a range")
     count: int | None = Field(None, ge=1, le=10000, description="checked against the range")
-    gpu_type: Name = Field(description="GPU type of each")
-    gpus: int = Field(ge=0, le=64, description="GPUs of each, in devices")
-    cpus: float = Field(ge=0, le=4096, description="cores of each")
-    mem_gib: float = Field(ge=0, le=65536, description="memory of each, GiB")
-    rack: str = Field("", max_length=64, description="their rack")
-    labels: dict[str, str] = Field(default_factory=dict, description="what selectors match")
-    address: str = Field("127.0.0.1", description="where peers reach a worker there")
+    gpu_type: Name = Field(description="GPU type of each node")
+    gpus: int = Field(ge=0, le=64, description="GPUs of each node, in devices")
+    cpus: float = Field(ge=0, le=4096, description="cores of each node")
+    mem_gib: float = Field(ge=0, le=65536, description="memory of each node, GiB")
+    rack: str = Field("", max_length=64, description="rack of the nodes")
+    labels: dict[str, str] = Field(default_factory=dict, description="labels for selectors")
+    address: str = Field("127.0.0.1", description="address at which peers reach a worker there")
 
     @model_validator(mode="after")
     def _range_has_count(self) -> NodeGroup:
-        found = len(list(names(self.id)))
-        if self.count is not None and self.count != found:
-            raise ValueError(f"{self.id} names {found} nodes, count says {self.count}")
+        count = len(list(expand_range(self.id)))
+        if self.count is not None and self.count != count:
+            raise ValueError(f"count: {self.count}; {self.id} names {count} nodes")
         return self
 
 
@@ -45,7 +45,7 @@ class PoolNodes(Model):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    pool: Name = Field(description="the pool")
+    pool: Name = Field(description="pool of the nodes")
     backend: Backend = Field("virtual", description="how workers run there")
     nodes: tuple[NodeGroup, ...] = Field(min_length=1, description="groups of equal nodes")
 
@@ -69,22 +69,22 @@ _file: TypeAdapter[PoolNodes | list[PoolNodes]] = TypeAdapter(PoolNodes | list[P
 _name: TypeAdapter[str] = TypeAdapter(Name)
 
 
-def parse(text: str) -> tuple[InventoryNode, ...]:
-    """All nodes, in the order of the file. Raises ValueError for what is no inventory."""
-    read = _file.validate_python(json.loads(text))
-    pools = read if isinstance(read, list) else [read]
+def parse_inventory(text: str) -> tuple[InventoryNode, ...]:
+    """Return all nodes, in the order of the file. Raises ValueError for an invalid inventory."""
+    parsed = _file.validate_python(json.loads(text))
+    pools = parsed if isinstance(parsed, list) else [parsed]
     nodes = tuple(node for pool in pools for group in pool.nodes for node in _nodes(pool, group))
     seen: set[str] = set()
     for node in nodes:
         if node.node_id in seen:
-            raise ValueError(f"{node.node_id} is named twice")
+            raise ValueError(f"duplicate node: {node.node_id}")
         seen.add(node.node_id)
     return nodes
 
 
 def _nodes(pool: PoolNodes, group: NodeGroup) -> Iterator[InventoryNode]:
     labels = {**group.labels, ADDRESS_LABEL: group.address}
-    for name in names(group.id):
+    for name in expand_range(group.id):
         yield InventoryNode(
             _name.validate_python(name),
             pool.pool,
@@ -98,12 +98,12 @@ def _nodes(pool: PoolNodes, group: NodeGroup) -> Iterator[InventoryNode]:
         )
 
 
-def names(pattern: str) -> Iterator[str]:
-    """`n{08..10}` is n08, n09, n10: the width is that of the first number."""
-    found = RANGE.search(pattern)
-    if found is None:
+def expand_range(pattern: str) -> Iterator[str]:
+    """Yield the names of a range: n08, n09, n10 for `n{08..10}`, as wide as the first number."""
+    match = RANGE.search(pattern)
+    if match is None:
         yield pattern
         return
-    first, last = found.groups()
+    first, last = match.groups()
     for number in range(int(first), int(last) + 1):
         yield RANGE.sub(f"{number:0{len(first)}d}", pattern, count=1)

@@ -1,4 +1,4 @@
-"""An own node's coming and going, and what becomes of the workers on it."""
+"""Registration and loss of own nodes, and the workers on them."""
 
 from __future__ import annotations
 
@@ -16,116 +16,119 @@ LOST_GRACE_S = 5.0
 """After a lost lease placement waits `lease_s` from its NodeLost; a stop must be over by then."""
 
 
-def configure(lane: ExecutorState, pool: PoolConfigured) -> list[Effect]:
-    """The pool as its people want it; nodes whose backend it begins to allow join now."""
-    lane.time_scale = pool.time_scale
-    lane.lease_s = pool.lease_s
-    lane.backends = frozenset(pool.backends)
-    away = lane.usurped | lane.rejoining
-    absent = [name for name in lane.nodes if name not in lane.mine and name not in away]
-    return _register(lane, absent) if lane.base else []
+def configure(state: ExecutorState, pool: PoolConfigured) -> list[Effect]:
+    """Apply the pool's settings; register nodes whose backend is allowed now."""
+    state.time_scale = pool.time_scale
+    state.lease_s = pool.lease_s
+    state.backends = frozenset(pool.backends)
+    away = state.usurped | state.rejoining
+    absent = [name for name in state.nodes if name not in state.mine and name not in away]
+    return _register(state, absent) if state.base else []
 
 
-def resume(lane: ExecutorState, pool: ExecutorState) -> None:
-    """A state from before this process began: whatever lived in it is somebody else's past."""
-    lane.mine, lane.base, lane.use = {}, "", {}
-    lane.time_scale, lane.lease_s, lane.backends = pool.time_scale, pool.lease_s, pool.backends
-    for worker in list(lane.workers.values()):
-        lane.vacate(worker)
+def resume(state: ExecutorState, pool: ExecutorState) -> None:
+    """Take over a restored state: no worker of an earlier process lives in this one."""
+    state.mine, state.base, state.use = {}, "", {}
+    state.time_scale, state.lease_s, state.backends = pool.time_scale, pool.lease_s, pool.backends
+    for worker in list(state.workers.values()):
+        state.vacate(worker)
         if worker.released:
-            lane.drop(worker)
+            state.drop(worker)
 
 
-def take_over(lane: ExecutorState, base: str, ends: Mapping[str, WorkerEnded]) -> list[Effect]:
-    """The fold has reached the end and no process of an earlier incarnation is left.
+def take_over(state: ExecutorState, base: str, ends: Mapping[str, WorkerEnded]) -> list[Effect]:
+    """Begin to act: the fold has reached the end, and no process of an earlier incarnation lives.
 
-    Ends that the earlier one had noted are said before the nodes join anew, so that a job which
-    was done stays done; what nobody knows the end of is stopped after it, and waits again.
+    Ends in the journal are reported before the nodes join anew, so that finished jobs stay
+    finished; workers without a known end are reported stopped after it, and their jobs wait again.
     """
-    lane.base, lane.rejoins, lane.use, lane.mine = base, 0, {}, {}
-    lane.usurped.clear()
-    lane.rejoining.clear()
+    state.base, state.rejoins, state.use, state.mine = base, 0, {}, {}
+    state.usurped.clear()
+    state.rejoining.clear()
     known: list[Effect] = []
     unknown: list[Effect] = []
-    for worker in lane.workers.values():
-        lane.vacate(worker)
+    for worker in state.workers.values():
+        state.vacate(worker)
         end = ends.get(worker.allocation_id)
-        worker.last = _end(worker, end)
-        (known if end else unknown).append(SendReport(worker.last))
-    return [*known, *_register(lane, lane.nodes), *unknown]
+        worker.last_report = _end_report(worker, end)
+        (known if end else unknown).append(SendReport(worker.last_report))
+    return [*known, *_register(state, state.nodes), *unknown]
 
 
-def rejoin(lane: ExecutorState, at_most_s: float) -> list[Effect]:
-    """The lease of this whole executor is in doubt: stop everything, join anew."""
-    return _rejoin(lane, list(lane.mine), at_most_s)
+def rejoin(state: ExecutorState, at_most_s: float) -> list[Effect]:
+    """Stop all workers and join anew, as the lease of this executor is in doubt."""
+    return _rejoin(state, list(state.mine), at_most_s)
 
 
-def register_idle(lane: ExecutorState) -> list[Effect]:
-    """Placement takes a new incarnation's word for it that nothing of the old one runs."""
-    idle = lane.rejoining - {worker.node_id for worker in lane.living()}
-    lane.rejoining -= idle
-    return _register(lane, sorted(idle)) if idle else []
+def register_idle(state: ExecutorState) -> list[Effect]:
+    """Register rejoining nodes without living workers.
+
+    Placement takes a new incarnation as the end of all workers of the old one.
+    """
+    idle = state.rejoining - {worker.node_id for worker in state.living_workers()}
+    state.rejoining -= idle
+    return _register(state, sorted(idle)) if idle else []
 
 
-def _rejoin(lane: ExecutorState, node_ids: list[str], at_most_s: float) -> list[Effect]:
+def _rejoin(state: ExecutorState, node_ids: list[str], at_most_s: float) -> list[Effect]:
     for name in node_ids:
-        del lane.mine[name]
-        lane.rejoining.add(name)
-    workers = [worker for worker in lane.living() if worker.node_id in node_ids]
-    return [*stop(workers, at_most_s), *register_idle(lane)]
+        del state.mine[name]
+        state.rejoining.add(name)
+    workers = [worker for worker in state.living_workers() if worker.node_id in node_ids]
+    return [*stop(workers, at_most_s), *register_idle(state)]
 
 
-def leave(lane: ExecutorState, at_most_s: float) -> list[Effect]:
-    """Say goodbye, then stop what runs: placement moves the jobs as soon as each is stopped."""
-    here = {name: lane.joined[name] for name in lane.rejoining if name in lane.joined}
+def leave(state: ExecutorState, at_most_s: float) -> list[Effect]:
+    """Report the nodes as leaving, then stop the workers: placement requeues each stopped job."""
+    here = {name: state.joined[name] for name in state.rejoining if name in state.joined}
     effects: list[Effect] = [
         SendReport(NodeLeaving(node_id=name, incarnation=incarnation))
-        for name, incarnation in sorted((here | lane.mine).items())
+        for name, incarnation in sorted((here | state.mine).items())
     ]
-    lane.mine, lane.base = {}, ""
-    lane.rejoining.clear()
-    return [*effects, *stop(lane.living(), at_most_s)]
+    state.mine, state.base = {}, ""
+    state.rejoining.clear()
+    return [*effects, *stop(state.living_workers(), at_most_s)]
 
 
-def register_again(lane: ExecutorState) -> list[Effect]:
-    """Nodes whose join the ledger has not shown yet; saying it twice is harmless."""
-    late = [name for name, mine in lane.mine.items() if lane.joined.get(name) != mine]
-    return [SendReport(_registration(lane.nodes[name], lane.mine[name])) for name in late]
+def register_again(state: ExecutorState) -> list[Effect]:
+    """Report again the nodes that have not joined yet; a repeated registration is harmless."""
+    late = [name for name, mine in state.mine.items() if state.joined.get(name) != mine]
+    return [SendReport(_registration(state.nodes[name], state.mine[name])) for name in late]
 
 
-def on_joined(lane: ExecutorState, e: NodeJoined) -> None:
-    if e.node_id in lane.nodes:
-        lane.joined[e.node_id] = e.incarnation
+def on_joined(state: ExecutorState, e: NodeJoined) -> None:
+    if e.node_id in state.nodes:
+        state.joined[e.node_id] = e.incarnation
 
 
-def on_lost(lane: ExecutorState, e: NodeLost) -> list[Effect]:
-    """Only the loss of the present incarnation matters; older ones were left behind on purpose.
+def on_lost(state: ExecutorState, e: NodeLost) -> list[Effect]:
+    """Handle the loss of a node's present incarnation; older ones were given up on purpose.
 
-    Who replaced us may be gone as well: a late word of a process that was dead already is enough
-    to replace a living one. Then the node is ours again.
+    The executor that replaced this one may be lost as well: a late registration of a dead process
+    suffices to replace a living one. Then this executor takes the node back.
     """
-    if lane.joined.get(e.node_id) == e.incarnation:
-        del lane.joined[e.node_id]
-        if lane.base and e.node_id in lane.usurped and e.reason != "replaced":
-            lane.usurped.discard(e.node_id)
-            return _register(lane, [e.node_id])
-    if lane.mine.get(e.node_id) != e.incarnation:
+    if state.joined.get(e.node_id) == e.incarnation:
+        del state.joined[e.node_id]
+        if state.base and e.node_id in state.usurped and e.reason != "replaced":
+            state.usurped.discard(e.node_id)
+            return _register(state, [e.node_id])
+    if state.mine.get(e.node_id) != e.incarnation:
         return []
     if e.reason != "replaced":
-        return _rejoin(lane, [e.node_id], LOST_GRACE_S)
-    del lane.mine[e.node_id]
-    lane.usurped.add(e.node_id)
-    # Its GPUs are the other's already.
-    return stop([w for w in lane.living() if w.node_id == e.node_id], 0.0)
+        return _rejoin(state, [e.node_id], LOST_GRACE_S)
+    del state.mine[e.node_id]
+    state.usurped.add(e.node_id)
+    # Its GPUs belong to the other executor already.
+    return stop([w for w in state.living_workers() if w.node_id == e.node_id], 0.0)
 
 
-def _register(lane: ExecutorState, node_ids: Iterable[str]) -> list[Effect]:
+def _register(state: ExecutorState, node_ids: Iterable[str]) -> list[Effect]:
     effects: list[Effect] = []
-    incarnation = f"{lane.base}.{lane.rejoins}"
-    lane.rejoins += 1
-    for node in lane.owned(node_ids):
-        if node.backend in lane.backends:
-            lane.mine[node.node_id] = incarnation
+    incarnation = f"{state.base}.{state.rejoins}"
+    state.rejoins += 1
+    for node in state.own_nodes(node_ids):
+        if node.backend in state.backends:
+            state.mine[node.node_id] = incarnation
             effects.append(SendReport(_registration(node, incarnation)))
     return effects
 
@@ -144,7 +147,7 @@ def _registration(node: InventoryNode, incarnation: str) -> NodeRegistered:
     )
 
 
-def _end(worker: Worker, end: WorkerEnded | None) -> WorkerExited | WorkerStopped:
+def _end_report(worker: Worker, end: WorkerEnded | None) -> WorkerExited | WorkerStopped:
     if end is None or end.exit_code is None:
         return WorkerStopped(allocation_id=worker.allocation_id, job_id=worker.job_id)
     return WorkerExited(

@@ -1,4 +1,4 @@
-"""What backends tell of their workers, folded, and what placement is to hear of it."""
+"""Applies outcomes of backends to the state, and reports them to placement."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shared.contracts.construct import construct
 from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
 
 
-def on_outcome(lane: ExecutorState, outcome: WorkerOutcome) -> list[Effect]:
-    worker = lane.workers.get(outcome.allocation_id)
+def on_outcome(state: ExecutorState, outcome: WorkerOutcome) -> list[Effect]:
+    worker = state.workers.get(outcome.allocation_id)
     if worker is None or not worker.lives:
         return []
     match outcome:
         case Prepared():
             return _on_ready(worker)
         case PrepareFailed(reason=reason):
-            return _on_refused(lane, worker, reason)
+            return _on_refused(state, worker, reason)
         case WorkerEnded():
-            return _on_ended(lane, worker, outcome)
+            return _on_ended(state, worker, outcome)
 
 
 def _on_ready(worker: Worker) -> list[Effect]:
@@ -38,29 +38,29 @@ def _on_ready(worker: Worker) -> list[Effect]:
     return [SendReport(ready)]
 
 
-def _on_refused(lane: ExecutorState, worker: Worker, reason: str) -> list[Effect]:
-    lane.vacate(worker)
-    worker.last = WorkerRefused(
+def _on_refused(state: ExecutorState, worker: Worker, reason: str) -> list[Effect]:
+    state.vacate(worker)
+    worker.last_report = WorkerRefused(
         allocation_id=worker.allocation_id, job_id=worker.job_id, reason=reason[:1024]
     )
-    return [SendReport(worker.last)]
+    return [SendReport(worker.last_report)]
 
 
-def _on_ended(lane: ExecutorState, worker: Worker, end: WorkerEnded) -> list[Effect]:
-    asked = worker.phase is WorkerPhase.STOPPING
-    lane.vacate(worker)
+def _on_ended(state: ExecutorState, worker: Worker, end: WorkerEnded) -> list[Effect]:
+    requested = worker.phase is WorkerPhase.STOPPING
+    state.vacate(worker)
     if worker.released:
-        lane.drop(worker)
-        return [ForgetWorker(worker.allocation_id), *register_idle(lane)]
-    if worker.node_id in lane.rejoining:
-        # The new incarnation says it of all of them at once, and as nobody's fault.
-        return register_idle(lane)
-    worker.last = _report(worker, end, asked)
-    return [SendReport(worker.last)]
+        state.drop(worker)
+        return [ForgetWorker(worker.allocation_id), *register_idle(state)]
+    if worker.node_id in state.rejoining:
+        # The registration of the new incarnation ends all of them at once, without blame.
+        return register_idle(state)
+    worker.last_report = _report(worker, end, requested)
+    return [SendReport(worker.last_report)]
 
 
-def _report(worker: Worker, end: WorkerEnded, asked: bool) -> WorkerExited | WorkerStopped:
-    if asked or end.exit_code is None:
+def _report(worker: Worker, end: WorkerEnded, requested: bool) -> WorkerExited | WorkerStopped:
+    if requested or end.exit_code is None:
         return construct(
             WorkerStopped,
             allocation_id=worker.allocation_id,

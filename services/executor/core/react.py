@@ -1,4 +1,4 @@
-"""Each fact of the placement ledger, folded, and what is to be done about it here."""
+"""Folds each fact of the placement ledger and returns its effects on the own nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from services.executor.core.inventory import ADDRESS_LABEL
 from services.executor.core.membership import on_joined, on_lost
 from services.executor.core.state import ExecutorState, TrackedJob, Worker, WorkerPhase
 from services.executor.core.stopping import stop
-from shared.contracts.base import Event
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
@@ -61,55 +60,51 @@ ACTED_ON = frozenset(
 
 @cache
 def acts_on(wire_type: str) -> bool:
-    """Whether it matters here, in any version; all else need not even be decoded."""
+    """Return whether a type matters here, in any version; others are not decoded."""
     return wire_type.rpartition(".")[0] in ACTED_ON
 
 
-def react(lane: ExecutorState, fact: Fact) -> list[Effect]:
-    """Fold the fact. While a process only catches up it drops what this returns."""
+def react(state: ExecutorState, fact: Fact) -> list[Effect]:
+    """Fold a fact and return its effects; other types of that ledger are ignored.
+
+    The effects are dropped while a process only catches up.
+    """
     match fact.event:
         case JobPlaced() as e:
-            return _on_placed(lane, fact, e)
+            return _on_placed(state, fact, e)
         case JobStarted() as e:
-            return _on_started(lane, fact, e)
+            return _on_started(state, fact, e)
         case JobPreempted() | JobMigrated() | JobResized() as e:
-            return _on_set_back(lane, fact, e)
+            return _on_set_back(state, fact, e)
         case JobStopRequested() | JobStartFailed() as e:
-            return stop(lane.of(e.job_id, e.attempt))
+            return stop(state.workers_of(e.job_id, e.attempt))
         case AllocationReleased() as e:
-            return _on_released(lane, e)
+            return _on_released(state, e)
         case NodeLost() as e:
-            return on_lost(lane, e)
-        case other:
-            _note(lane, other)
+            return on_lost(state, e)
+        case JobEnqueued() as e:
+            state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec, e.array_index)
+        case JobSucceeded() | JobFailed() | JobCancelled() as e:
+            state.jobs.pop(e.job_id, None)
+        case NodeJoined() as e:
+            on_joined(state, e)
+            state.gpu_types[e.node_id] = e.gpu_type
+            state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
+        case _:
+            pass
     return []
 
 
-def _note(lane: ExecutorState, event: Event) -> None:
-    """Facts that ask for nothing now, but must be known later."""
-    match event:
-        case JobEnqueued() as e:
-            lane.jobs[e.job_id] = TrackedJob(e.tenant, e.spec, e.array_index)
-        case JobSucceeded() | JobFailed() | JobCancelled() as e:
-            lane.jobs.pop(e.job_id, None)
-        case NodeJoined() as e:
-            on_joined(lane, e)
-            lane.gpu_types[e.node_id] = e.gpu_type
-            lane.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
-        case _:
-            pass
-
-
-def _on_placed(lane: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
-    job = lane.jobs.get(e.job_id)
+def _on_placed(state: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
+    job = state.jobs.get(e.job_id)
     if job is not None:
         job.workers = len(e.allocations)
-        found = {lane.gpu_types.get(allocation.node_id, "") for allocation in e.allocations}
-        job.gpu_types = tuple(sorted(found))
+        gpu_types = {state.gpu_types.get(allocation.node_id, "") for allocation in e.allocations}
+        job.gpu_types = tuple(sorted(gpu_types))
     effects: list[Effect] = []
     for allocation in e.allocations:
         allocation_id = f"{fact.place}/{allocation.rank}"
-        if allocation.node_id not in lane.nodes or allocation_id in lane.workers:
+        if allocation.node_id not in state.nodes or allocation_id in state.workers:
             continue
         worker = Worker(
             allocation_id,
@@ -120,57 +115,57 @@ def _on_placed(lane: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:
             allocation.gpu_milli,
             job.spec.grace_s if job else 0.0,
         )
-        lane.add(worker)
-        effects += _take(lane, worker, e, allocation, job)
+        state.add(worker)
+        effects += _prepare(state, worker, e, allocation, job)
     return effects
 
 
-def _take(
-    lane: ExecutorState,
+def _prepare(
+    state: ExecutorState,
     worker: Worker,
     e: JobPlaced,
     allocation: Allocation,
     job: TrackedJob | None,
 ) -> list[Effect]:
-    """Prepare the worker, or say why not."""
-    if worker.node_id in lane.usurped | lane.rejoining:
-        # It is the other's worker, or the new incarnation will say that it never ran.
+    """Prepare the worker, or report why it cannot run."""
+    if worker.node_id in state.usurped | state.rejoining:
+        # Another executor runs it, or the new incarnation will end it.
         worker.phase = WorkerPhase.GONE
         return []
-    mine = lane.mine.get(worker.node_id)
-    if mine is None or lane.joined.get(worker.node_id) != mine:
-        return _gone(worker, WorkerStopped(**_of(worker)))
-    problem = _problem(lane, worker, job)
+    mine = state.mine.get(worker.node_id)
+    if mine is None or state.joined.get(worker.node_id) != mine:
+        return _report_end(worker, WorkerStopped(**_ids(worker)))
+    problem = _problem(state, worker, job)
     if job is None or problem:
-        return _gone(worker, WorkerRefused(**_of(worker), reason=problem))
-    lane.occupy(worker)
-    return [PrepareWorker(_worker_spec(lane, worker, e, allocation, job))]
+        return _report_end(worker, WorkerRefused(**_ids(worker), reason=problem))
+    state.occupy(worker)
+    return [PrepareWorker(_worker_spec(state, worker, e, allocation, job))]
 
 
-def _problem(lane: ExecutorState, worker: Worker, job: TrackedJob | None) -> str:
-    node = lane.nodes[worker.node_id]
+def _problem(state: ExecutorState, worker: Worker, job: TrackedJob | None) -> str:
+    node = state.nodes[worker.node_id]
     if job is None:
         return "job_unknown: its JobEnqueued is not in the ledger"
-    if node.backend not in lane.backends:
+    if node.backend not in state.backends:
         return f"backend_not_allowed: the pool does not let workers run as {node.backend}"
     if any(gpu < 0 or gpu >= node.gpus for gpu in worker.gpus):
         return f"no_such_gpu: the node has {node.gpus}"
-    busy = list(lane.busy(worker))
+    busy = list(state.busy_gpus(worker))
     return f"gpu_busy: {busy}" if busy else ""
 
 
-def _gone(worker: Worker, report: WorkerStopped | WorkerRefused) -> list[Effect]:
+def _report_end(worker: Worker, report: WorkerStopped | WorkerRefused) -> list[Effect]:
     worker.phase = WorkerPhase.GONE
-    worker.last = report
+    worker.last_report = report
     return [SendReport(report)]
 
 
-def _of(worker: Worker) -> dict[str, str]:
+def _ids(worker: Worker) -> dict[str, str]:
     return {"allocation_id": worker.allocation_id, "job_id": worker.job_id}
 
 
 def _worker_spec(
-    lane: ExecutorState, worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob
+    state: ExecutorState, worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob
 ) -> WorkerSpec:
     master = min(e.allocations, key=lambda allocation: allocation.rank)
     return WorkerSpec(
@@ -186,7 +181,7 @@ def _worker_spec(
         gpus=a.gpus,
         gpu_milli=a.gpu_milli,
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
-        master_address=lane.addresses.get(master.node_id, "127.0.0.1"),
+        master_address=state.addresses.get(master.node_id, "127.0.0.1"),
         job_spec=job.spec,
         gpu_types=job.gpu_types,
         done_s=job.done_s,
@@ -194,11 +189,11 @@ def _worker_spec(
     )
 
 
-def _on_started(lane: ExecutorState, fact: Fact, e: JobStarted) -> list[Effect]:
-    if job := lane.jobs.get(e.job_id):
+def _on_started(state: ExecutorState, fact: Fact, e: JobStarted) -> list[Effect]:
+    if job := state.jobs.get(e.job_id):
         job.started_at = fact.at
     effects: list[Effect] = []
-    for worker in lane.of(e.job_id, e.attempt):
+    for worker in state.workers_of(e.job_id, e.attempt):
         if worker.phase is WorkerPhase.READY:
             worker.phase = WorkerPhase.RUNNING
             effects.append(StartWorker(worker.allocation_id))
@@ -206,17 +201,17 @@ def _on_started(lane: ExecutorState, fact: Fact, e: JobStarted) -> list[Effect]:
 
 
 def _on_set_back(
-    lane: ExecutorState, fact: Fact, e: JobPreempted | JobMigrated | JobResized
+    state: ExecutorState, fact: Fact, e: JobPreempted | JobMigrated | JobResized
 ) -> list[Effect]:
-    """It stops, and goes on from its last checkpoint some day."""
-    job = lane.jobs.get(e.job_id)
+    """Stop the workers of a job that will go on from its last checkpoint."""
+    job = state.jobs.get(e.job_id)
     if job and job.started_at:
-        save(job, fact.at, lane.time_scale)
-    return stop(lane.of(e.job_id, e.attempt))
+        save_work(job, fact.at, state.time_scale)
+    return stop(state.workers_of(e.job_id, e.attempt))
 
 
-def save(job: TrackedJob, at: int, time_scale: float) -> None:
-    """The start ends at `at` (ms) and another one goes on from its last checkpoint."""
+def save_work(job: TrackedJob, at: int, time_scale: float) -> None:
+    """End the start at `at` (ms) and keep the work up to its last checkpoint."""
     began = job.started_at + (restart_ms(job.spec, time_scale) if job.resumes else 0)
     kept = kept_ms(job.spec, max(0, at - began), time_scale)
     job.done_s += kept / 1000 * time_scale * speed(job.spec, job.workers, job.gpu_types)
@@ -224,14 +219,14 @@ def save(job: TrackedJob, at: int, time_scale: float) -> None:
     job.started_at = 0
 
 
-def _on_released(lane: ExecutorState, e: AllocationReleased) -> list[Effect]:
-    worker = lane.workers.get(e.allocation_id)
+def _on_released(state: ExecutorState, e: AllocationReleased) -> list[Effect]:
+    worker = state.workers.get(e.allocation_id)
     if worker is None:
         return []
     if worker.lives:
-        # The lease ran out before the stop was reported: nobody waits for it any more.
+        # The lease ran out before the stop was reported: nothing waits for the report.
         worker.released = True
         worker.phase = WorkerPhase.STOPPING
         return [StopWorker(worker.allocation_id, 0.0)]
-    lane.drop(worker)
+    state.drop(worker)
     return [ForgetWorker(worker.allocation_id)]

@@ -1,4 +1,4 @@
-"""What an executor knows of one lane: the jobs of the pool, and the workers on its own nodes."""
+"""State of an executor for one pool: the pool's jobs, and the workers on its own nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WorkerPhase(StrEnum):
 
 @dataclass(slots=True)
 class TrackedJob:
-    """A job that has not ended, as its last JobEnqueued told it."""
+    """A job that has not ended, as of its last JobEnqueued."""
 
     tenant: str
     spec: JobSpec
@@ -31,11 +31,11 @@ class TrackedJob:
     done_s: float = 0.0
     """Cluster seconds of work that earlier starts saved in a checkpoint."""
     workers: int = 1
-    """Of its last start."""
+    """Workers of its last start."""
     gpu_types: tuple[str, ...] = ()
-    """Of the nodes of its last start, each once."""
+    """GPU types of its last start, each once."""
     resumes: bool = False
-    """An earlier start was preempted: the next one goes on, and pays for it."""
+    """An earlier start was preempted: the next one goes on, after the restart cost."""
 
 
 @dataclass(slots=True)
@@ -51,8 +51,8 @@ class Worker:
     grace_s: float
     phase: WorkerPhase = WorkerPhase.PREPARING
     released: bool = False
-    last: Report | None = None
-    """What was said of its end; said again when placement asks again."""
+    last_report: Report | None = None
+    """Report of its end, repeated on request."""
 
     @property
     def lives(self) -> bool:
@@ -61,7 +61,7 @@ class Worker:
 
 @dataclass(slots=True)
 class ExecutorState:
-    """Changed by `react` alone; picklable, so that a restart need not fold from 0."""
+    """Changed by the functions of this package alone; stored in snapshots."""
 
     SCHEMA: ClassVar[str] = "6"
 
@@ -74,26 +74,26 @@ class ExecutorState:
     workers: dict[str, Worker] = field(default_factory=dict)
     of_job: dict[str, list[str]] = field(default_factory=dict)
     use: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict)
-    """Thousandths of an own GPU by the living workers on it."""
+    """Thousandths of an own GPU held by each living worker."""
     joined: dict[str, str] = field(default_factory=dict)
-    """Incarnation of each own node, as the ledger has it."""
+    """Incarnation of each own node in the ledger."""
     addresses: dict[str, str] = field(default_factory=dict)
     gpu_types: dict[str, str] = field(default_factory=dict)
-    """Of every node of the pool."""
+    """GPU type of every node of the pool."""
     mine: dict[str, str] = field(default_factory=dict)
-    """Incarnation of each own node, as this process has it; empty while it only folds."""
+    """Incarnation of each own node in this process; empty while it only folds."""
     base: str = ""
     rejoins: int = 0
     rejoining: set[str] = field(default_factory=set)
-    """Own nodes that join anew as soon as nothing lives on them."""
+    """Own nodes that join anew once no worker lives on them."""
     usurped: set[str] = field(default_factory=set)
     """Own nodes that another executor took over."""
 
-    def of(self, job_id: str, attempt: int) -> list[Worker]:
+    def workers_of(self, job_id: str, attempt: int) -> list[Worker]:
         ids = self.of_job.get(job_id, ())
         return [w for w in map(self.workers.__getitem__, ids) if w.attempt == attempt]
 
-    def living(self) -> list[Worker]:
+    def living_workers(self) -> list[Worker]:
         return [worker for worker in self.workers.values() if worker.lives]
 
     def add(self, worker: Worker) -> None:
@@ -118,12 +118,12 @@ class ExecutorState:
             on_gpu = self.use.get((worker.node_id, gpu), {})
             on_gpu.pop(worker.allocation_id, None)
 
-    def busy(self, worker: Worker) -> Iterator[int]:
-        """GPUs of this worker on which others leave too little room."""
+    def busy_gpus(self, worker: Worker) -> Iterator[int]:
+        """Yield the worker's GPUs on which others leave too little room."""
         for gpu in worker.gpus:
             used = sum(self.use.get((worker.node_id, gpu), {}).values())
             if used + worker.gpu_milli > 1000:
                 yield gpu
 
-    def owned(self, node_ids: Iterable[str]) -> list[InventoryNode]:
+    def own_nodes(self, node_ids: Iterable[str]) -> list[InventoryNode]:
         return [self.nodes[name] for name in node_ids if name in self.nodes]

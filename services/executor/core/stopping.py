@@ -1,4 +1,4 @@
-"""How workers are asked to end."""
+"""Stops of workers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from services.executor.core.state import Worker, WorkerPhase
 
 
 def stop(workers: Iterable[Worker], at_most_s: float = float("inf")) -> list[Effect]:
-    """Only what runs gets its grace; of what is gone, the last word is said again."""
+    """Stop workers: only running ones get their grace; reports of ended ones are repeated."""
     effects: list[Effect] = []
     for worker in workers:
         if worker.phase is WorkerPhase.GONE:
-            effects.extend([SendReport(worker.last)] if worker.last else [])
+            effects.extend([SendReport(worker.last_report)] if worker.last_report else [])
         elif worker.phase is not WorkerPhase.STOPPING:
             grace_s = worker.grace_s if worker.phase is WorkerPhase.RUNNING else 0.0
             worker.phase = WorkerPhase.STOPPING

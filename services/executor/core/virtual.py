@@ -1,4 +1,4 @@
-"""Virtual workers: they only take time, and end when it is over. The caller brings the clock."""
+"""Virtual workers: they take time and nothing else. The caller passes the clock."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MEDIAN_S = 600.0
 SIGMA = 1.0
 STOPPED = 143
 SAMPLES = 16
-"""Iteration times of one worker in one report, at most: the newest."""
+"""Limit of iteration times of one worker in one report: the newest are kept."""
 SAMPLED_WORKERS = 1000
-"""Workers in one report, at most; the others come first in the next."""
+"""Limit of workers in one report; the others come first in the next."""
 JITTER = 0.02
 
 _normal = NormalDist()
@@ -29,16 +29,16 @@ _plain = Simulated()
 
 
 def work_s(job_id: str, spec: JobSpec) -> float:
-    """Cluster seconds of work: as the spec says, or log-normal (median 600, sigma 1) by job id."""
+    """Return cluster seconds of work: from the spec, or log-normal (median 600, sigma 1) by id."""
     if spec.simulated is not None and spec.simulated.duration_s is not None:
         return spec.simulated.duration_s
-    drawn = int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) / 2**64
-    return float(MEDIAN_S * 2.718281828459045 ** (SIGMA * _normal.inv_cdf(max(drawn, 1e-9))))
+    fraction = int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) / 2**64
+    return float(MEDIAN_S * 2.718281828459045 ** (SIGMA * _normal.inv_cdf(max(fraction, 1e-9))))
 
 
 @dataclass(slots=True)
 class VirtualRun:
-    """A worker at work; times on the caller's clock, in wall seconds."""
+    """A running virtual worker; times on the caller's clock, in wall seconds."""
 
     spec: WorkerSpec
     started_s: float
@@ -49,12 +49,12 @@ class VirtualRun:
 
     @property
     def working_s(self) -> float:
-        """When its work goes on, after the restart."""
+        """Moment at which its work goes on, after the restart."""
         return self.started_s + self.spec.restart_s / self.scale
 
 
 class VirtualWorkers:
-    """A heap of ends. `slow` maps a node to the factor by which its workers take longer."""
+    """Running workers by their ends. `slow` maps a node to the slowdown of its workers."""
 
     def __init__(self, slow: Mapping[str, float]) -> None:
         self._slow = slow
@@ -67,7 +67,7 @@ class VirtualWorkers:
         self._prepared[spec.allocation_id] = spec
 
     def start(self, allocation_id: str, now_s: float, scale: float) -> None:
-        """A gang waits for its slowest worker in each iteration, so all end together.
+        """Start a worker; all of a gang end together, as each iteration waits for the slowest.
 
         A restart takes as long on any node. Workers of an elastic gang share its work evenly, and
         a gang is as fast as the slowest of its GPU types (`gpu_speeds` of the job).
@@ -92,13 +92,13 @@ class VirtualWorkers:
         return WorkerEnded(allocation_id, STOPPED, round((now_s - running.started_s) * 1000))
 
     def _compact(self) -> None:
-        """Ends of stopped workers may lie years ahead; they must not pile up."""
+        """Remove ends of stopped workers, which may lie years ahead, before they pile up."""
         if len(self._heap) > 2 * len(self._running) + 1000:
             self._heap = [(r.due_s, name) for name, r in self._running.items()]
             heapq.heapify(self._heap)
 
-    def due(self, now_s: float) -> list[WorkerEnded]:
-        """The workers whose time is over; they are forgotten here."""
+    def take_due(self, now_s: float) -> list[WorkerEnded]:
+        """Remove and return the workers whose time is over."""
         ended: list[WorkerEnded] = []
         while self._heap and self._heap[0][0] <= now_s:
             due_s, allocation_id = heapq.heappop(self._heap)
@@ -117,15 +117,15 @@ class VirtualWorkers:
         return self._heap[0][0] if self._heap else None
 
     def iterations(self, now_s: float) -> list[IterationTimes]:
-        """New iteration times of gang workers, bounded; those left out come first next time."""
+        """Return new iteration times of gang workers; those over the limit come first next time."""
         chosen = list(islice(self._gangs, SAMPLED_WORKERS))
-        found: list[IterationTimes] = []
+        samples: list[IterationTimes] = []
         for allocation_id in chosen:
             running = self._gangs[allocation_id] = self._gangs.pop(allocation_id)
             times = self._new_times(running, now_s)
             if times:
-                found.append(_sample(running.spec, times))
-        return found
+                samples.append(_sample(running.spec, times))
+        return samples
 
     def _new_times(self, running: VirtualRun, now_s: float) -> tuple[float, ...]:
         spec = running.spec
@@ -143,8 +143,8 @@ class VirtualWorkers:
 
 
 def _jitter(allocation_id: str, iteration: int) -> float:
-    drawn = zlib.crc32(f"{allocation_id}#{iteration}".encode()) / 2**32
-    return 1 + JITTER * (drawn - 0.5)
+    fraction = zlib.crc32(f"{allocation_id}#{iteration}".encode()) / 2**32
+    return 1 + JITTER * (fraction - 0.5)
 
 
 def _sample(spec: WorkerSpec, times: tuple[float, ...]) -> IterationTimes:

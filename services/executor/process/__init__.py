@@ -1,1 +1,1 @@
-"""Backend `process`: each worker a real process group of its own."""
+"""Backend `process`: each worker is a process group."""

@@ -1,4 +1,4 @@
-"""Runs workers as process groups: prepare, go, watch, stop, and see that nothing is left."""
+"""Runs workers as process groups: prepare, start, watch, stop, and sweep what they leave."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class WorkerProcess:
     started_s: float
     tail: LineTail
     kill: asyncio.TimerHandle | None = None
-    asked: bool = False
+    requested: bool = False
 
 
 class ProcessBackend:
-    """Single-threaded. `tell` hears every outcome, `print_lines` what workers print."""
+    """Single-threaded. `on_outcome` takes every outcome, `print_lines` the output of workers."""
 
     def __init__(
         self,
         place: LaunchSettings,
         journal: Journal,
-        tell: OutcomeHandler,
+        on_outcome: OutcomeHandler,
         print_lines: Callable[[str, LogLines], None],
     ) -> None:
         self._place = place
         self._journal = journal
-        self._tell = tell
+        self._on_outcome = on_outcome
         self._print = print_lines
         self._homes = WorkerFolders(place.work)
         self._prepared: dict[str, Launch] = {}
@@ -66,11 +66,11 @@ class ProcessBackend:
         try:
             launch = prepare(self._place, spec, secrets.token_hex(16), self._free_uid())
         except LaunchRefused as refusal:
-            self._tell(PrepareFailed(spec.allocation_id, str(refusal)))
+            self._on_outcome(PrepareFailed(spec.allocation_id, str(refusal)))
             return
-        self._homes.taken(launch.home)
+        self._homes.reuse(launch.home)
         self._prepared[spec.allocation_id] = launch
-        self._tell(Prepared(spec.allocation_id))
+        self._on_outcome(Prepared(spec.allocation_id))
 
     def start(self, allocation_id: str) -> None:
         launch = self._prepared.pop(allocation_id)
@@ -79,10 +79,10 @@ class ProcessBackend:
             process, output = start(launch)
         except OSError as error:
             log.warning("worker cannot start", extra={"job_id": launch.spec.job_id})
-            self._finish(launch, code_of(error), 0, asked=False)
+            self._finish(launch, code_of(error), 0, requested=False)
             return
-        found = status_of(process.pid)
-        ticks = found.started_ticks if found else 0
+        status = status_of(process.pid)
+        ticks = status.started_ticks if status else 0
         self._journal.write(
             JournalEntry(allocation_id, "running", launch.token, process.pid, ticks)
         )
@@ -95,27 +95,27 @@ class ProcessBackend:
         if running is None:
             self._stop_unstarted(allocation_id)
             return
-        running.asked = True
+        running.requested = True
         if grace_s > 0:
             self._signal(running, signal.SIGTERM)
         self._kill_in(running, grace_s)
 
     def forget(self, allocation_id: str) -> None:
-        """Its end is in the ledger; its directory stays a while."""
+        """Drop the record of a worker's end; its directory is kept for a while."""
         launch = self._ended.pop(allocation_id, None)
         self._journal.forget(allocation_id)
         if launch is not None:
-            self._homes.left(launch.home)
+            self._homes.add(launch.home)
 
     def print_new(self) -> None:
-        """Hand out what workers printed since the last call."""
+        """Pass on the lines printed since the last call."""
         for running in self._running.values():
             self._hand_out(running, *running.tail.poll())
 
     async def close(self) -> None:
         """Kill what still runs, and wait until it is gone."""
         for running in self._running.values():
-            running.asked = True
+            running.requested = True
             self._kill_in(running, 0.0)
         while self._running:
             await asyncio.sleep(GONE_EVERY_S)
@@ -126,10 +126,10 @@ class ProcessBackend:
         launch = self._prepared.pop(allocation_id, None)
         if launch is not None:
             shutil.rmtree(launch.home, ignore_errors=True)
-        self._tell(WorkerEnded(allocation_id, None))
+        self._on_outcome(WorkerEnded(allocation_id, None))
 
     def _kill_in(self, running: WorkerProcess, grace_s: float) -> None:
-        """An earlier, sooner end of the grace stands."""
+        """Kill after the grace, or at the end of an earlier grace if that is sooner."""
         loop = asyncio.get_running_loop()
         if running.kill is not None:
             grace_s = min(grace_s, max(0.0, running.kill.when() - loop.time()))
@@ -137,7 +137,7 @@ class ProcessBackend:
         running.kill = loop.call_later(grace_s, self._signal, running, signal.SIGKILL)
 
     def _signal(self, running: WorkerProcess, number: signal.Signals) -> None:
-        """Until the leader is reaped its number, and so its group's, is nobody else's."""
+        """Signal the group; until the leader is reaped, its number is not reused."""
         if running.process.returncode is None:
             signal_group(running.process.pid, number)
 
@@ -155,7 +155,7 @@ class ProcessBackend:
         sweep.add_done_callback(self._swept)
 
     async def _sweep(self, running: WorkerProcess, ran_ms: int) -> None:
-        """The leader has ended; the GPUs are free only when nothing else of it lives either."""
+        """Kill what the leader left; the GPUs are free only when nothing of the worker lives."""
         launch = running.launch
         while pids := left_behind(launch.token, running.process.pid):
             kill_each(pids)
@@ -165,7 +165,7 @@ class ProcessBackend:
             running.kill.cancel()
         self._hand_out(running, *running.tail.finish())
         del self._running[launch.spec.allocation_id]
-        self._finish(launch, code if code >= 0 else 128 - code, ran_ms, running.asked)
+        self._finish(launch, code if code >= 0 else 128 - code, ran_ms, running.requested)
 
     def _swept(self, sweep: asyncio.Task[None]) -> None:
         self._sweeps.discard(sweep)
@@ -174,16 +174,16 @@ class ProcessBackend:
                 {"message": "a worker's end could not be handled", "exception": error}
             )
 
-    def _finish(self, launch: Launch, exit_code: int, ran_ms: int, asked: bool) -> None:
-        """On disk before it is said: a restart must be able to say it again."""
+    def _finish(self, launch: Launch, exit_code: int, ran_ms: int, requested: bool) -> None:
+        """Write the end to disk before it is reported: a restart must be able to repeat it."""
         allocation_id = launch.spec.allocation_id
-        state: Literal["stopped", "ended"] = "stopped" if asked else "ended"
+        state: Literal["stopped", "ended"] = "stopped" if requested else "ended"
         self._journal.write(
             JournalEntry(allocation_id, state, launch.token, exit_code=exit_code, ran_ms=ran_ms)
         )
         launch.close_home()
         self._ended[allocation_id] = launch
-        self._tell(WorkerEnded(allocation_id, exit_code, ran_ms))
+        self._on_outcome(WorkerEnded(allocation_id, exit_code, ran_ms))
 
     def _hand_out(self, running: WorkerProcess, first: int, lines: tuple[str, ...]) -> None:
         spec = running.launch.spec
@@ -204,6 +204,6 @@ class ProcessBackend:
         if not self._place.own_uids:
             return None
         launches = [*self._prepared.values(), *(r.launch for r in self._running.values())]
-        lent = {launch.uid for launch in launches}
+        used = {launch.uid for launch in launches}
         first, count = self._place.uid_first, self._place.uid_count
-        return next((uid for uid in range(first, first + count) if uid not in lent), None)
+        return next((uid for uid in range(first, first + count) if uid not in used), None)

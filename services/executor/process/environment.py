@@ -1,4 +1,4 @@
-"""What a worker's program sees: a built environment, never the executor's own."""
+"""The environment of a worker's program: built anew, never the executor's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.executor.core.effects import WorkerSpec
 SECRET = "secret://"
 SECRET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 TOKEN = "BERTH_WORKER_TOKEN"
-"""Unique per worker and inherited by all it starts: by it what a worker left behind is found."""
+"""Unique per worker and inherited by all processes it starts, so that they can be identified."""
 PORTS = range(20000, 30000)
 
 
@@ -21,7 +21,7 @@ class LaunchRefused(Exception):
 
 
 def secret_reader(folder: Path | None, tenant: str) -> Callable[[str], str]:
-    """Secrets are files, `<folder>/<tenant>/<name>`: a tenant can name only its own."""
+    """Return a reader of `<folder>/<tenant>/<name>`: a tenant can name only its own secrets."""
 
     def read(name: str) -> str:
         if folder is None or not SECRET_NAME.fullmatch(name):
@@ -37,19 +37,19 @@ def secret_reader(folder: Path | None, tenant: str) -> Callable[[str], str]:
 def environment(
     spec: WorkerSpec, home: Path, path: str, token: str, secret: Callable[[str], str]
 ) -> dict[str, str]:
-    """The job's own values first: it cannot replace what Berth tells it."""
+    """Return the variables; a job cannot replace those that Berth sets."""
     values = {
         name: secret(value.removeprefix(SECRET)) if value.startswith(SECRET) else value
         for name, value in spec.job_spec.env.items()
     }
     if any("\0" in value for value in values.values()):
         raise LaunchRefused("secret_unusable: it holds a NUL")
-    return {"PATH": path, "LANG": "C.UTF-8", **values, **_given(spec, home, token)}
+    return {"PATH": path, "LANG": "C.UTF-8", **values, **_own_variables(spec, home, token)}
 
 
-def _given(spec: WorkerSpec, home: Path, token: str) -> dict[str, str]:
+def _own_variables(spec: WorkerSpec, home: Path, token: str) -> dict[str, str]:
     gpus = ",".join(map(str, spec.gpus))
-    given = {
+    variables = {
         "HOME": str(home),
         "PWD": str(home),
         "TMPDIR": str(home),
@@ -69,11 +69,11 @@ def _given(spec: WorkerSpec, home: Path, token: str) -> dict[str, str]:
         TOKEN: token,
     }
     if spec.array_index is not None:
-        given["BERTH_ARRAY_INDEX"] = str(spec.array_index)
-    return given
+        variables["BERTH_ARRAY_INDEX"] = str(spec.array_index)
+    return variables
 
 
 def master_port(allocation_id: str) -> int:
-    """The same for all workers of a gang, another for (nearly) every gang."""
+    """Return the port: the same for all workers of a gang, another for (nearly) every gang."""
     place = allocation_id.rpartition("/")[0]
     return PORTS[zlib.crc32(place.encode()) % len(PORTS)]

@@ -1,4 +1,4 @@
-"""Directories of workers that are gone: kept for people to look at, but not for ever."""
+"""Directories of ended workers: the newest are kept for inspection."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ KEEP = 200
 
 
 class WorkerFolders:
-    """The newest `KEEP` stay, also those of an executor before this one."""
+    """Keeps the newest `KEEP` directories, also those of an earlier executor."""
 
     def __init__(self, work: Path) -> None:
         work.mkdir(parents=True, exist_ok=True)
-        found = [path for path in work.iterdir() if path.is_dir() and not path.is_symlink()]
-        self._left = deque(sorted(found, key=lambda path: path.stat().st_mtime_ns))
+        folders = [path for path in work.iterdir() if path.is_dir() and not path.is_symlink()]
+        self._left = deque(sorted(folders, key=lambda path: path.stat().st_mtime_ns))
         self._prune()
 
-    def left(self, home: Path) -> None:
-        """Its worker is released."""
+    def add(self, home: Path) -> None:
+        """Add the directory of a released worker."""
         self._left.append(home)
         self._prune()
 
-    def taken(self, home: Path) -> None:
-        """A directory of that name is in use again."""
+    def reuse(self, home: Path) -> None:
+        """Keep a directory that is in use again."""
         if home in self._left:
             self._left.remove(home)
 

@@ -1,4 +1,4 @@
-"""Finding and killing all that a worker started, by what Linux says in /proc."""
+"""Lists and kills all processes that a worker started, from Linux's /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEAD = frozenset("ZXx")
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """The part of /proc/<pid>/stat that matters."""
+    """The relevant part of /proc/<pid>/stat."""
 
     pid: int
     state: str
@@ -26,7 +26,7 @@ class ProcessStatus:
 
 
 def status(pid: int) -> ProcessStatus | None:
-    """None: there is no such process."""
+    """Return the status of a process, None if there is none."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -36,22 +36,22 @@ def status(pid: int) -> ProcessStatus | None:
 
 
 def left_behind(token: str, leader: int | None = None) -> list[int]:
-    """Living processes of a worker: in its leader's group or session, or bearing its token.
+    """Return living processes of a worker: in its leader's group or session, or with its token.
 
-    The token also finds those that began a session of their own.
+    The token also identifies those that began a session of their own.
     """
     mark = f"{TOKEN}={token}".encode()
-    return [s.pid for s in _living() if leader in (s.group, s.session) or _bears(s.pid, mark)]
+    return [s.pid for s in _living() if leader in (s.group, s.session) or _has_token(s.pid, mark)]
 
 
 def leader_is(pid: int, started_ticks: int) -> bool:
-    """Whether the process is the very one that was started, not a later one of that number."""
-    found = status(pid)
-    return found is not None and found.started_ticks == started_ticks
+    """Return whether the process is the one that was started, not a later one of its number."""
+    present = status(pid)
+    return present is not None and present.started_ticks == started_ticks
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:
-    """The caller has not reaped the leader yet, so the number cannot be anybody else's."""
+    """Signal a group whose leader is not reaped yet, so that its number is not reused."""
     try:
         os.killpg(leader, number)
     except ProcessLookupError:
@@ -69,12 +69,12 @@ def kill_each(pids: list[int]) -> None:
 def _living() -> Iterator[ProcessStatus]:
     for entry in os.listdir(PROC):
         if entry.isdecimal():
-            found = status(int(entry))
-            if found is not None and found.state not in DEAD:
-                yield found
+            process = status(int(entry))
+            if process is not None and process.state not in DEAD:
+                yield process
 
 
-def _bears(pid: int, mark: bytes) -> bool:
+def _has_token(pid: int, mark: bytes) -> bool:
     try:
         return mark in (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:

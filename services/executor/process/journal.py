@@ -1,4 +1,4 @@
-"""What this executor has set going on its machine: written to disk before it is done."""
+"""Journal of the workers started on this host: each step is on disk before it is done."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ COMPACT_LINES = 2_000
 
 
 class JournalDamaged(RuntimeError):
-    """A whole line of the journal is unreadable: what it spoke of may still run."""
+    """A whole line of the journal is unreadable: its worker may still run."""
 
 
 class JournalBusy(RuntimeError):
-    """Another executor of the same name is at work on this machine."""
+    """Another executor of the same name runs on this host."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The last word on one worker; a later line of the same allocation replaces an earlier."""
+    """State of one worker; a later line of the same allocation replaces an earlier one."""
 
     allocation_id: str
     state: Literal["starting", "running", "ended", "stopped", "forgotten"]
@@ -51,7 +51,7 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
-            raise JournalBusy(f"{path} belongs to another process that runs") from None
+            raise JournalBusy(f"{path}: in use by another process") from None
         try:
             self._entries = _read(path)
         except JournalDamaged:
@@ -62,7 +62,7 @@ class Journal:
 
     @property
     def entries(self) -> list[JournalEntry]:
-        """Of each worker that is not forgotten, oldest first."""
+        """Entries of all workers that are not forgotten, oldest first."""
         return list(self._entries.values())
 
     def write(self, entry: JournalEntry) -> None:
@@ -77,16 +77,16 @@ class Journal:
             self._file.close()
             self._file = self._rewrite()
 
-    def knows(self, allocation_id: str) -> bool:
+    def has(self, allocation_id: str) -> bool:
         return allocation_id in self._entries
 
     def forget(self, allocation_id: str) -> None:
-        """Nothing of it is left to do or to tell."""
-        if self.knows(allocation_id):
+        """Drop a worker whose end is in the ledger."""
+        if self.has(allocation_id):
             self.write(JournalEntry(allocation_id, "forgotten"))
 
     def keep(self, prefix: str, wanted: Container[str]) -> None:
-        """Forget, of the allocations that begin so, all but these."""
+        """Forget all allocations with this prefix but the wanted ones."""
         for allocation_id in list(self._entries):
             if allocation_id.startswith(prefix) and allocation_id not in wanted:
                 self.forget(allocation_id)
@@ -96,7 +96,7 @@ class Journal:
         self._lock.close()
 
     def _rewrite(self) -> BufferedRandom:
-        """What matters still, in place of all that was written; atomic."""
+        """Replace the file by the present entries, atomically."""
         fresh = self._path.with_suffix(".new")
         with fresh.open("wb") as file:
             file.writelines(_encoder.encode(entry) + b"\n" for entry in self._entries.values())

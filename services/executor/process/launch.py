@@ -1,4 +1,4 @@
-"""Preparing and starting one worker's program."""
+"""Prepares and starts one worker's program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = 127
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """How this machine runs workers."""
+    """How this host runs workers."""
 
     work: Path
     path: str = "/usr/local/bin:/usr/bin:/bin"
@@ -30,13 +30,13 @@ class LaunchSettings:
 
     @property
     def own_uids(self) -> bool:
-        """Only root can give each worker a user of its own."""
+        """Whether each worker has a uid of its own, which needs root."""
         return self.uid_first > 0 and os.geteuid() == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A worker whose program can be started at once."""
+    """A prepared worker, whose program can be started at once."""
 
     spec: WorkerSpec
     home: Path
@@ -46,13 +46,13 @@ class Launch:
     uid: int | None
 
     def close_home(self) -> None:
-        """The next worker with this uid must not read what this one left."""
+        """Hide the directory from the next worker with this uid."""
         if self.uid is not None:
             os.chown(self.home, 0, 0)
 
 
 def prepare(place: LaunchSettings, spec: WorkerSpec, token: str, uid: int | None) -> Launch:
-    """Make its directory and check what can be checked. Raises Refusal."""
+    """Make the directory and check the spec. Raises LaunchRefused."""
     if not spec.job_spec.command:
         raise LaunchRefused("no_command: the process backend runs a command, not an image")
     if place.own_uids and uid is None:
@@ -66,9 +66,9 @@ def prepare(place: LaunchSettings, spec: WorkerSpec, token: str, uid: int | None
 
 
 def start(launch: Launch) -> tuple[subprocess.Popen[bytes], BinaryIO]:
-    """In a session of its own, with no descriptor of ours. Raises OSError.
+    """Start the program in a session of its own, with no descriptor of this process.
 
-    The second is its output, to read.
+    Returns the process and a reader of its output. Raises OSError.
     """
     path = launch.home / OUTPUT
     flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -87,14 +87,14 @@ def start(launch: Launch) -> tuple[subprocess.Popen[bytes], BinaryIO]:
 
 
 def code_of(error: OSError) -> int:
-    """As shells say it of a program that could not be started."""
+    """Return the exit code of shells for a program that could not be started."""
     return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
 
 
 def unreachable(folder: Path) -> Path | None:
-    """The first folder on the way that a worker with a uid of its own cannot enter."""
-    way = [*reversed(folder.resolve().parents), folder.resolve()]
-    closed = (step for step in way if step.exists() and not step.stat().st_mode & stat.S_IXOTH)
+    """Return the first folder on the path that a worker with a uid of its own cannot enter."""
+    path = [*reversed(folder.resolve().parents), folder.resolve()]
+    closed = (step for step in path if step.exists() and not step.stat().st_mode & stat.S_IXOTH)
     return next(closed, None)
 
 
@@ -116,16 +116,16 @@ def _spawn(launch: Launch, output: int) -> subprocess.Popen[bytes]:
 
 
 def _program(command: str, path: str) -> str:
-    """A worker's directory is empty, so a path relative to it leads nowhere."""
+    """Find the program; a relative path is missing, as a worker's directory is empty."""
     relative = "/" in command and not command.startswith("/")
-    found = None if relative else shutil.which(command, path=path)
-    if found is None:
+    program = None if relative else shutil.which(command, path=path)
+    if program is None:
         raise LaunchRefused(f"command_missing: {command[:256]}")
-    return found
+    return program
 
 
 def _make(home: Path, uid: int | None) -> None:
-    """A left-over of the same attempt is of a worker that never got its go, or was reaped."""
+    """Make an empty directory; an old one is of a worker that was never started, or reaped."""
     try:
         if home.exists():
             shutil.rmtree(home)

@@ -1,4 +1,4 @@
-"""A worker's output: whole in its file, and streamed from there at a bounded rate."""
+"""A worker's output: complete in its file, and streamed from there at a bounded rate."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ LINES = 500
 LINE_CHARS = 4096
 MARK = "\N{REPLACEMENT CHARACTER}"
 CONTROLS = {code: MARK for code in (*range(9), *range(10, 32), *range(127, 160))}
-"""Terminals obey them; the file has them still."""
+"""Control characters, which terminals obey; the file keeps them."""
 
 
 class LineTail:
-    """Reads what a file has grown by; line numbers count also what is not handed out.
+    """Reads the growth of a file; line numbers also count lines that are left out.
 
-    It keeps the descriptor: what a worker puts in the place of its file is never opened.
+    It keeps the descriptor: a file that a worker puts in its place is never opened.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -24,12 +24,12 @@ class LineTail:
         self._number = 0
 
     def poll(self) -> tuple[int, tuple[str, ...]]:
-        """Number of the first line, and the first LINES of at most one chunk."""
+        """Return the number of the first line, and the first LINES of at most one chunk."""
         first, whole = self._number, self._split(self._file.read(CHUNK_BYTES))
         return first, tuple(map(_text, whole[:LINES]))
 
     def finish(self) -> tuple[int, tuple[str, ...]]:
-        """The last LINES lines of what is left; also the last of all, though it has no end."""
+        """Return the last LINES of the rest, with an unterminated last line."""
         last: list[bytes] = []
         while chunk := self._file.read(CHUNK_BYTES):
             last = [*last, *self._split(chunk)][-LINES:]
@@ -47,6 +47,6 @@ class LineTail:
 
 
 def _text(line: bytes) -> str:
-    """Other encodings become marks."""
+    """Decode a line; bytes of other encodings become marks."""
     text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
     return text[:LINE_CHARS].translate(CONTROLS)

@@ -1,4 +1,4 @@
-"""After a crash: whatever an earlier executor of this name left running is ended."""
+"""After a crash: ends the workers that an earlier executor of this name left running."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PAUSE_S = 0.02
 
 
 class OrphanAlive(RuntimeError):
-    """A worker of an earlier executor does not die; its GPUs cannot be given to others."""
+    """A worker of an earlier executor cannot be killed; its GPUs cannot be reused."""
 
 
 def reap(journal: Journal) -> dict[str, WorkerEnded]:
-    """Kill them all, then tell the ends that are known. Blocks; nothing else runs yet."""
+    """Kill all of them and return the known ends. Blocks; nothing else runs yet."""
     ends: dict[str, WorkerEnded] = {}
     for entry in journal.entries:
         _end(entry)
@@ -32,14 +32,14 @@ def reap(journal: Journal) -> dict[str, WorkerEnded]:
 
 def _end(entry: JournalEntry) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while pids := _found(entry):
+    while pids := _remaining(entry):
         if time.monotonic() > deadline:
             raise OrphanAlive(f"{entry.allocation_id}: {pids}")
         kill_each(pids)
         time.sleep(PAUSE_S)
 
 
-def _found(entry: JournalEntry) -> list[int]:
-    """A number may have a new owner: the group counts only while its leader is the same."""
+def _remaining(entry: JournalEntry) -> list[int]:
+    """Return the living processes; numbers are reused, so a group counts only with its leader."""
     same = bool(entry.pid) and leader_is(entry.pid, entry.started_ticks)
     return left_behind(entry.token, entry.pid if same else None)

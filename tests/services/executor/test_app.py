@@ -285,7 +285,7 @@ async def test_who_cannot_read_the_ledger_for_half_a_lease_stops_its_workers(
     await twin.until(lambda: "cannot be read" in str(executor.health().get("reason")))
     first, second = await twin.heard(NodeRegistered, 2)
     (lane,) = executor._lanes.values()
-    assert lane.agent.lane.living() == []
+    assert lane.agent.state.living_workers() == []
     assert first.incarnation != second.incarnation
     Deaf.deaf = False
     twin.admit([second])

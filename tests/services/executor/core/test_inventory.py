@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.executor.core.inventory import parse
+from services.executor.core.inventory import parse_inventory
 
 
 def text(**more: object) -> str:
@@ -15,7 +15,7 @@ def text(**more: object) -> str:
 
 
 def test_a_range_names_all_its_nodes_with_equal_width() -> None:
-    nodes = parse(text(count=16))
+    nodes = parse_inventory(text(count=16))
     assert [nodes[0].node_id, nodes[9].node_id, nodes[15].node_id] == [
         "a100-00",
         "a100-09",
@@ -27,7 +27,7 @@ def test_a_range_names_all_its_nodes_with_equal_width() -> None:
 def test_several_pools_may_stand_in_one_file() -> None:
     one = json.loads(text(id="n1"))
     two = {**json.loads(text(id="n2")), "pool": "local", "backend": "process"}
-    assert [(n.pool, n.backend) for n in parse(json.dumps([one, two]))] == [
+    assert [(n.pool, n.backend) for n in parse_inventory(json.dumps([one, two]))] == [
         ("demo", "virtual"),
         ("local", "process"),
     ]
@@ -46,4 +46,4 @@ def test_several_pools_may_stand_in_one_file() -> None:
 )
 def test_an_inventory_that_contradicts_itself_is_refused(bad: str) -> None:
     with pytest.raises(ValueError):
-        parse(bad)
+        parse_inventory(bad)

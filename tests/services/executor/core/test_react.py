@@ -287,7 +287,7 @@ def test_the_state_survives_a_snapshot() -> None:
     script.running("j1", ("n1", 0))
     again = pickle.loads(pickle.dumps(script.lane))
     assert again == script.lane
-    assert [w.phase for w in again.living()] == [WorkerPhase.RUNNING]
+    assert [w.phase for w in again.living_workers()] == [WorkerPhase.RUNNING]
 
 
 def test_facts_of_no_concern_need_not_be_decoded() -> None:

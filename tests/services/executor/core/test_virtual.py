@@ -15,8 +15,8 @@ def test_cluster_seconds_pass_on_the_time_scale_of_the_pool() -> None:
     workers.prepare(worker_spec("0/1/0/0", a_spec(600)))
     workers.start("0/1/0/0", now_s=100.0, scale=60.0)
     assert workers.next_due_s == 110.0
-    assert workers.due(109.9) == []
-    assert workers.due(110.0) == [WorkerEnded("0/1/0/0", 0, 10_000)]
+    assert workers.take_due(109.9) == []
+    assert workers.take_due(110.0) == [WorkerEnded("0/1/0/0", 0, 10_000)]
     assert workers.next_due_s is None
 
 
@@ -26,7 +26,7 @@ def test_ends_come_in_their_order_with_their_codes() -> None:
     for allocation_id, spec in (("a", a_spec(2)), ("b", failing)):
         workers.prepare(worker_spec(allocation_id, spec))
         workers.start(allocation_id, 0.0, 1.0)
-    assert [(e.allocation_id, e.exit_code) for e in workers.due(5.0)] == [("b", 7), ("a", 0)]
+    assert [(e.allocation_id, e.exit_code) for e in workers.take_due(5.0)] == [("b", 7), ("a", 0)]
 
 
 def test_a_stopped_worker_ends_once() -> None:
@@ -34,7 +34,7 @@ def test_a_stopped_worker_ends_once() -> None:
     workers.prepare(worker_spec("a", a_spec(5)))
     workers.start("a", 0.0, 1.0)
     assert workers.stop("a", 2.0) == WorkerEnded("a", 143, 2000)
-    assert workers.due(100.0) == []
+    assert workers.take_due(100.0) == []
 
 
 def test_a_stopped_worker_that_never_went_has_no_exit_code() -> None:
@@ -75,7 +75,7 @@ def test_a_restart_comes_before_the_work_and_counts_as_running_time() -> None:
     workers.prepare(worker_spec("a", a_spec(100), done_s=60.0, restart_s=20.0))
     workers.start("a", 0.0, 10.0)
     assert workers.next_due_s == 2.0 + 8.0
-    assert workers.due(10.0) == [WorkerEnded("a", 0, 10_000)]
+    assert workers.take_due(10.0) == [WorkerEnded("a", 0, 10_000)]
 
 
 def test_no_iterations_are_made_during_a_restart() -> None:
@@ -94,8 +94,8 @@ def test_a_gang_is_as_slow_as_its_slowest_worker() -> None:
             worker_spec(node, a_spec(10), node=node, world_size=2, gang_nodes=("n1", "n2"))
         )
         workers.start(node, 0.0, 1.0)
-    assert {e.allocation_id for e in workers.due(29.9)} == set()
-    assert {e.allocation_id for e in workers.due(30.0)} == {"n1", "n2"}
+    assert {e.allocation_id for e in workers.take_due(29.9)} == set()
+    assert {e.allocation_id for e in workers.take_due(30.0)} == {"n1", "n2"}
 
 
 def test_iteration_times_show_the_slow_worker_and_are_bounded() -> None:
