@@ -1,4 +1,4 @@
-"""Rows of two tenants for the gateway that is fuzzed; what is bob's says so in every text."""
+"""Rows of two tenants for the fuzzed gateway; every text of bob contains the canary."""
 
 from __future__ import annotations
 

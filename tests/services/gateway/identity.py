@@ -65,10 +65,10 @@ class Provider:
             "tenant": "ada",
             "role": "submitter",
         }
-        said = {name: value for name, value in {**plain, **claims}.items() if value is not None}
+        payload = {name: value for name, value in {**plain, **claims}.items() if value is not None}
         key = self.keys[kid]
         algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
-        return jwt.encode(said, key, algorithm, {"kid": kid, **(headers or {})})
+        return jwt.encode(payload, key, algorithm, {"kid": kid, **(headers or {})})
 
 
 @contextmanager

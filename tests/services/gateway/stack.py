@@ -99,10 +99,10 @@ class Stack:
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
         data = json.dumps(body).encode() if body is not None else raw
-        said = {"Content-Type": "application/json", **(headers or {})}
+        all_headers = {"Content-Type": "application/json", **(headers or {})}
         async with (
             self.client(key) as client,
-            client.request(method, path, data=data, headers=said) as answer,
+            client.request(method, path, data=data, headers=all_headers) as answer,
         ):
             return answer.status, await answer.json(content_type=None), answer.headers
 
@@ -140,10 +140,10 @@ class Stack:
         entries: dict[TP, list[Entry]] = {tp: [] for tp in places}
         try:
             async with asyncio.timeout(60):
-                while (found := await feed.poll(0.7, 5000)) or any(
+                while (polled := await feed.poll(0.7, 5000)) or any(
                     len(entries[tp]) < end for tp, end in ends.items()
                 ):
-                    for tp, more in found.items():
+                    for tp, more in polled.items():
                         entries[tp].extend(more)
         finally:
             await feed.close()

@@ -49,9 +49,9 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
 async def test_an_order_becomes_the_command_of_its_owner(
     stack: Stack, method: str, path: str, key: str, body: Any, topic: str, type_: str
 ) -> None:
-    status, said, _ = await stack.call(method, path, body, key=key)
+    status, content, _ = await stack.call(method, path, body, key=key)
     assert status == 202
-    command = await stack.command(said["command_id"], topic)
+    command = await stack.command(content["command_id"], topic)
     assert command is not None and command["type"] == type_
     if "node" in type_ or "fault" in type_:
         assert command["lane"] == 2
@@ -62,16 +62,16 @@ async def test_an_order_needs_its_role(
     stack: Stack, method: str, path: str, key: str, body: Any, topic: str, type_: str
 ) -> None:
     weaker = "ada" if key == "op" else "op"
-    status, said, _ = await stack.call(method, path, body, key=weaker)
-    assert (status, said["reason"]) == (403, "forbidden")
+    status, content, _ = await stack.call(method, path, body, key=weaker)
+    assert (status, content["reason"]) == (403, "forbidden")
     assert (await stack.call(method, path, body, key=""))[0] == 401
 
 
-async def test_a_cancel_follows_its_job_before_postgres_knows_of_it(stack: Stack) -> None:
+async def test_a_cancel_reaches_its_job_before_the_row_is_in_postgres(stack: Stack) -> None:
     _, job, _ = await stack.call("POST", "/v1/jobs", {**JOB, "pool": "side"})
-    status, said, _ = await stack.call("DELETE", f"/v1/jobs/{job['job_id']}")
+    status, content, _ = await stack.call("DELETE", f"/v1/jobs/{job['job_id']}")
     assert status == 202
-    command = await stack.command(said["command_id"])
+    command = await stack.command(content["command_id"])
     assert command is not None and command["lane"] == 2
     assert command["data"] == {"job_id": job["job_id"], "tenant": "ada", "reason": ""}
 
@@ -86,10 +86,10 @@ async def test_another_tenants_job_cannot_be_cancelled(stack: Stack) -> None:
 
 
 async def test_a_new_key_is_shown_once_and_kept_as_a_hash(stack: Stack) -> None:
-    status, said, _ = await stack.call("POST", "/v1/tenants/bob/keys", {}, key="root")
+    status, content, _ = await stack.call("POST", "/v1/tenants/bob/keys", {}, key="root")
     assert status == 202
-    secret = said["key"].removeprefix(said["key_id"] + ".")
-    command = await stack.command(said["command_id"], "access.commands")
+    secret = content["key"].removeprefix(content["key_id"] + ".")
+    command = await stack.command(content["command_id"], "access.commands")
     assert command is not None and command["data"]["sha256"] == hash_secret(secret)
     assert command["data"]["tenant"] == "bob" and secret not in str(command)
 
@@ -102,21 +102,21 @@ async def test_a_tenants_key_is_no_operators(stack: Stack) -> None:
 
 async def test_an_llm_request_goes_to_the_lane_of_its_endpoint(stack: Stack) -> None:
     body = {"request_id": "r1", "endpoint": "llama", "prompt_tokens": 5, "max_output_tokens": 9}
-    status, said, _ = await stack.call("POST", "/v1/llm/requests", body)
+    status, content, _ = await stack.call("POST", "/v1/llm/requests", body)
     assert status == 202
-    command = await stack.command(said["command_id"], "llm.requests")
+    command = await stack.command(content["command_id"], "llm.requests")
     assert command is not None and (command["lane"], command["data"]["tenant"]) == (3, "ada")
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "tenant": "bob"}))[0] == 403
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "endpoint": "x"}))[0] == 422
     assert (await stack.call("POST", "/v1/llm/requests", {**body, "prompt": "hi"}))[0] == 422
 
 
-async def test_a_node_that_nobody_knows_is_not_found(stack: Stack) -> None:
+async def test_an_unknown_node_is_not_found(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/nodes/ghost/cordon", {}, key="op"))[0] == 404
     assert (await stack.call("POST", "/v1/nodes/ghost/paint", {}, key="op"))[0] == 422
 
 
-async def test_a_fault_that_nobody_knows_is_not_found(stack: Stack) -> None:
+async def test_an_unknown_fault_is_not_found(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/faults/a/1/0/1/dismiss", {}, key="op"))[0] == 404
     assert (await stack.call("POST", "/v1/faults/a%20b/dismiss", {}, key="op"))[0] == 422
 
@@ -141,8 +141,8 @@ async def test_openapi_describes_every_route_body_and_problem(stack: Stack) -> N
 
 
 async def test_an_unknown_path_or_method_is_a_problem_too(stack: Stack) -> None:
-    status, said, _ = await stack.call("GET", "/v1/nothing")
-    assert (status, said["reason"]) == (404, "not_found")
+    status, content, _ = await stack.call("GET", "/v1/nothing")
+    assert (status, content["reason"]) == (404, "not_found")
     assert (await stack.call("PUT", "/v1/jobs"))[0] == 405
 
 
@@ -157,12 +157,12 @@ async def test_spans_come_in_and_are_shown_with_their_job(stack: Stack) -> None:
     with spans.span("place", TRACE, {"job.id": "foreign", "tenant.id": "bob"}):
         pass
     await asyncio.to_thread(spans.shutdown)
-    status, said, _ = await stack.call("GET", "/v1/jobs/traced/trace")
-    assert (status, [span["name"] for span in said["spans"]]) == (200, ["admit"])
-    assert said["spans"][0]["trace_id"] == TRACE.split("-")[1]
+    status, content, _ = await stack.call("GET", "/v1/jobs/traced/trace")
+    assert (status, [span["name"] for span in content["spans"]]) == (200, ["admit"])
+    assert content["spans"][0]["trace_id"] == TRACE.split("-")[1]
     assert (await stack.call("GET", "/v1/jobs/traced/trace", key="bob"))[0] == 404
 
 
 async def test_spans_that_are_none_are_refused(stack: Stack) -> None:
-    status, said, _ = await stack.call("POST", "/v1/traces", raw=b"\xff")
-    assert (status, said["reason"]) == (400, "malformed")
+    status, content, _ = await stack.call("POST", "/v1/traces", raw=b"\xff")
+    assert (status, content["reason"]) == (400, "malformed")

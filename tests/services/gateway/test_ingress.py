@@ -16,7 +16,7 @@ from shared.ledger import cloudevents
 from tests.services.gateway.stack import LANES, Stack
 
 
-def wish(
+def record_body(
     id: str, data: Any, type_: str = "job.submit.v1", *, tenant: str = "", traceparent: str = ""
 ) -> bytes:
     raw = json.dumps(data).encode()
@@ -27,9 +27,9 @@ def wish(
 
 async def until(stack: Stack, command_id: str) -> dict[str, Any]:
     async with asyncio.timeout(60):
-        while (found := await stack.command(command_id)) is None:
+        while (envelope := await stack.command(command_id)) is None:
             await asyncio.sleep(0.1)
-    return found
+    return envelope
 
 
 async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
@@ -38,9 +38,9 @@ async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
     await stack.put(
         "submissions.ada",
         3,
-        wish("k1", {"name": "flat", "pool": "side"}, traceparent=trace),
-        wish("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
-        wish("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
+        record_body("k1", {"name": "flat", "pool": "side"}, traceparent=trace),
+        record_body("k2", {"spec": {"name": "nested"}, "idempotency_key": "own"}),
+        record_body("k3", {"job_id": "some-job", "pool": "side"}, "job.cancel.v1"),
     )
     flat = await until(stack, derive_command_id("submissions.ada", 3, place))
     assert (flat["lane"], flat["tenant"], flat["pool"]) == (2, "ada", "side")
@@ -53,29 +53,29 @@ async def test_submissions_of_a_tenant_become_commands(stack: Stack) -> None:
     assert cancel["data"]["tenant"] == "ada"
 
 
-async def test_what_is_no_wish_is_rejected_and_stops_nobody(stack: Stack) -> None:
+async def test_an_invalid_record_is_rejected_and_blocks_no_other(stack: Stack) -> None:
     bad = {
         b"\xff\xfe": "not JSON",
         b"": "not JSON",
-        wish("x", {"name": "x"}, "job.dance.v1"): "type",
-        wish("x", {"name": "x", "colour": 1}): "colour",
-        wish("x", {"name": "x", "gang": {"workers": -2}}): "gang.workers = -2",
-        wish("x", {"name": "x", "env": {"PASSWORD": "canary"}}): "secret://",
-        wish("x", {"name": "x", "tenant": "bob"}): "tenant",
-        wish("x", {"name": "x"}, tenant="bob"): "tenant",
-        wish("x", {"name": "x", "pool": "none"}): "pool",
-        wish("x", {"name": "x" * 70000}): "bytes",
-        wish("x\x00", {"name": "x"}): "NUL",
-        wish("x", [1]): "JSON object",
+        record_body("x", {"name": "x"}, "job.dance.v1"): "type",
+        record_body("x", {"name": "x", "colour": 1}): "colour",
+        record_body("x", {"name": "x", "gang": {"workers": -2}}): "gang.workers = -2",
+        record_body("x", {"name": "x", "env": {"PASSWORD": "canary"}}): "secret://",
+        record_body("x", {"name": "x", "tenant": "bob"}): "tenant",
+        record_body("x", {"name": "x"}, tenant="bob"): "tenant",
+        record_body("x", {"name": "x", "pool": "none"}): "pool",
+        record_body("x", {"name": "x" * 70000}): "bytes",
+        record_body("x\x00", {"name": "x"}): "NUL",
+        record_body("x", [1]): "JSON object",
     }
     place = len(await stack.read("submissions.ada", 0))
-    await stack.put("submissions.ada", 0, *bad, wish("good", {"name": "good"}))
+    await stack.put("submissions.ada", 0, *bad, record_body("good", {"name": "good"}))
     good = await until(stack, derive_command_id("submissions.ada", 0, place + len(bad)))
     assert good["type"] == "job.submit.v1"
     for offset, (raw, reason) in enumerate(bad.items(), place):
-        found = await until(stack, derive_command_id("submissions.ada", 0, offset))
-        assert found["type"] == "submission.reject.v1"
-        data = found["data"]
+        envelope = await until(stack, derive_command_id("submissions.ada", 0, offset))
+        assert envelope["type"] == "submission.reject.v1"
+        data = envelope["data"]
         assert reason in data["reason"] and "canary" not in str(data)
         assert (data["tenant"], data["topic"], data["offset"]) == ("ada", "submissions.ada", offset)
         assert data["sha256"] == hashlib.sha256(raw).hexdigest()
@@ -87,6 +87,6 @@ async def test_a_tenant_that_comes_later_is_heard_within_seconds(stack: Stack) -
         topics.create, Connection(stack.kafka, idempotent=False), LANES, False, specs
     )
     await stack.append("access", 0, TenantRegistered(tenant="late", default_pool="main"))
-    await stack.put("submissions.late", 0, wish("k", {"name": "first"}))
-    found = await until(stack, derive_command_id("submissions.late", 0, 0))
-    assert found["tenant"] == "late"
+    await stack.put("submissions.late", 0, record_body("k", {"name": "first"}))
+    envelope = await until(stack, derive_command_id("submissions.late", 0, 0))
+    assert envelope["tenant"] == "late"

@@ -23,8 +23,8 @@ async def test_without_postgres_commands_go_on_and_reads_wait(stack: Stack, tmp_
         await ready(url)
         alone = Stack(stack.kafka, url, gone, tmp_path, stack.ledgers, stack.broker)
         for path in ("/v1/jobs", "/v1/jobs/j", "/v1/nodes", "/v1/queue", "/v1/commands/c"):
-            status, said, headers = await alone.call("GET", path)
-            assert (status, said["reason"]) == (503, "reads_unavailable")
+            status, content, headers = await alone.call("GET", path)
+            assert (status, content["reason"]) == (503, "reads_unavailable")
             assert int(headers["Retry-After"]) > 0
         status, job, _ = await alone.call("POST", "/v1/jobs", JOB)
         assert status == 202
@@ -48,8 +48,8 @@ async def test_a_broker_that_stops_answering_is_a_503_within_five_seconds(tmp_pa
         async with asyncio.timeout(5 * LOADED):
             calls = (alone.call("POST", "/v1/jobs", JOB) for _ in range(20))
             answers = await asyncio.gather(*calls)
-        for status, said, headers in answers:
-            assert (status, said["reason"]) == (503, "broker_unavailable")
+        for status, content, headers in answers:
+            assert (status, content["reason"]) == (503, "broker_unavailable")
             assert int(headers["Retry-After"]) > 0
         async with asyncio.timeout(30):
             while (await alone.call("GET", "/ready", key=""))[0] != 503:
@@ -70,8 +70,8 @@ async def test_a_gateway_without_a_broker_is_alive_and_says_what_it_lacks(tmp_pa
         alone = Stack("", url, "", tmp_path, None, running)  # type: ignore[arg-type]
         assert (await alone.call("GET", "/health", key=""))[0] == 200
         assert (await alone.call("GET", "/ready", key=""))[0] == 503
-        status, said, _ = await alone.call("POST", "/v1/jobs", JOB)
-        assert (status, said["reason"]) == (503, "starting")
+        status, content, _ = await alone.call("POST", "/v1/jobs", JOB)
+        assert (status, content["reason"]) == (503, "starting")
     finally:
         running.stop()
 
@@ -95,9 +95,9 @@ async def test_a_killed_gateway_loses_no_submission_and_repeats_only_the_same_co
             running, alone.url = start_gateway(tmp_path, kafka, "", **me)
             await writing
         async with asyncio.timeout(30):
-            while set(found := await commands(alone)) != wanted:
+            while set(bodies_by_id := await commands(alone)) != wanted:
                 await asyncio.sleep(0.2)
-        assert all(len(same) == 1 for same in found.values())
+        assert all(len(same) == 1 for same in bodies_by_id.values())
     finally:
         running.stop()
         broker.stop()
@@ -112,9 +112,9 @@ async def write_wishes(stack: Stack, start: int, count: int) -> None:
 
 
 async def commands(stack: Stack) -> dict[str, set[str]]:
-    """What each command asks for, by its id: more than one wish under an id would be a lie."""
-    found: dict[str, set[str]] = {}
+    """Return the distinct bodies of each command id; more than one would be an error."""
+    bodies_by_id: dict[str, set[str]] = {}
     for entry in await stack.read("commands", 1):
-        said = json.loads(entry.value or b"")
-        found.setdefault(said["id"], set()).add(json.dumps(said["data"]))
-    return found
+        content = json.loads(entry.value or b"")
+        bodies_by_id.setdefault(content["id"], set()).add(json.dumps(content["data"]))
+    return bodies_by_id

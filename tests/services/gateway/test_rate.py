@@ -80,8 +80,8 @@ async def test_a_flood_of_one_tenant_is_cut_and_another_hears_nothing_of_it(
     assert others == {200: OTHERS}
     assert flood.keys() == {200, 429}
     assert BURST <= flood[200] <= BURST + PER_S * passed_s + 1
-    told = scrape("gateway", f"127.0.0.1:{metrics_port}")
-    assert told.series("berth_requests_limited_total") == [({"tenant": "bob"}, flood[429])]
+    scraped = scrape("gateway", f"127.0.0.1:{metrics_port}")
+    assert scraped.series("berth_requests_limited_total") == [({"tenant": "bob"}, flood[429])]
 
 
 async def test_who_asked_too_often_hears_the_limit_and_when_there_is_room(url: str) -> None:
@@ -112,13 +112,15 @@ async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None
         await alone.put("submissions.bob", 0, *flood)
         await alone.put("submissions.ada", 0, wish("a", {"name": "a"}))
         async with asyncio.timeout(120):
-            while len(found := await alone.read("commands", 1)) < RECORDS + 1:
+            while len(entries := await alone.read("commands", 1)) < RECORDS + 1:
                 await asyncio.sleep(0.5)
-        tenants = [json.loads(each.value or b"")["tenant"] for each in found]
+        tenants = [json.loads(each.value or b"")["tenant"] for each in entries]
         assert Counter(tenants) == {"bob": RECORDS, "ada": 1}
         assert tenants.index("ada") < RECORDS / 2
-        told = scrape("gateway", f"127.0.0.1:{port}").series("berth_submissions_held_seconds_total")
-        assert [labels for labels, _ in told] == [{"tenant": "bob"}] and told[0][1] > 1
+        scraped = scrape("gateway", f"127.0.0.1:{port}").series(
+            "berth_submissions_held_seconds_total"
+        )
+        assert [labels for labels, _ in scraped] == [{"tenant": "bob"}] and scraped[0][1] > 1
     finally:
         running.stop()
         broker.stop()

@@ -130,20 +130,20 @@ async def admit(stack: Stack, seq: int, job: str, tenant: str) -> None:
 
 
 async def test_a_job_is_shown_without_its_command_and_environment(rows: Stack) -> None:
-    status, said, _ = await rows.call("GET", "/v1/jobs/a2")
-    assert (status, said["phase"], said["reason"]) == (200, "waiting", "no_capacity")
-    assert said["spec"]["name"] == "train" and said["pool"] == "main"
-    assert "canary" not in str(said)
+    status, content, _ = await rows.call("GET", "/v1/jobs/a2")
+    assert (status, content["phase"], content["reason"]) == (200, "waiting", "no_capacity")
+    assert content["spec"]["name"] == "train" and content["pool"] == "main"
+    assert "canary" not in str(content)
 
 
 async def test_pages_of_jobs_follow_each_other_without_gap_or_repeat(rows: Stack) -> None:
-    found: list[str] = []
+    job_ids: list[str] = []
     after = ""
     for _ in range(3):
-        _, said, _ = await rows.call("GET", f"/v1/jobs?limit=1&name=train{after}", key="op")
-        found += [row["job_id"] for row in said["items"]]
-        after = f"&after={said['next']}"
-    assert found == ["b1", "a2", "a1"]
+        _, content, _ = await rows.call("GET", f"/v1/jobs?limit=1&name=train{after}", key="op")
+        job_ids += [row["job_id"] for row in content["items"]]
+        after = f"&after={content['next']}"
+    assert job_ids == ["b1", "a2", "a1"]
 
 
 async def test_jobs_are_filtered(rows: Stack) -> None:
@@ -153,8 +153,8 @@ async def test_jobs_are_filtered(rows: Stack) -> None:
         "name=zz": [],
         "pool=main": ["a2", "a1"],
     }.items():
-        _, said, _ = await rows.call("GET", f"/v1/jobs?{query}")
-        assert [row["job_id"] for row in said["items"]] == jobs
+        _, content, _ = await rows.call("GET", f"/v1/jobs?{query}")
+        assert [row["job_id"] for row in content["items"]] == jobs
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ async def test_what_is_another_tenants_is_not_there(rows: Stack, path: str) -> N
     ],
 )
 async def test_no_list_names_another_tenant_or_its_jobs(rows: Stack, path: str) -> None:
-    status, said, _ = await rows.call("GET", path)
+    status, content, _ = await rows.call("GET", path)
     assert status == 200
-    assert "bob" not in str(said) and "b1" not in str(said)
+    assert "bob" not in str(content) and "b1" not in str(content)
 
 
 async def test_the_timeline_and_the_reasons_of_waiting_are_in_order(rows: Stack) -> None:
-    _, said, _ = await rows.call("GET", "/v1/jobs/a1/timeline")
-    assert [item["type"] for item in said["items"]] == [
+    _, content, _ = await rows.call("GET", "/v1/jobs/a1/timeline")
+    assert [item["type"] for item in content["items"]] == [
         "job.admitted.v1",
         "job.enqueued.v1",
         "job.held.v1",
@@ -223,9 +223,9 @@ async def test_why_names_the_place_in_line_and_what_decided_a_placing(rows: Stac
 
 async def test_faults_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
     for key, names in {"ada": ["a0/1/0/1"], "bob": [], "op": ["a0/1/0/1"]}.items():
-        _, said, _ = await rows.call("GET", "/v1/faults", key=key)
-        assert [fault["fault_id"] for fault in said["items"]] == names
-    (fault,) = said["items"]
+        _, content, _ = await rows.call("GET", "/v1/faults", key=key)
+        assert [fault["fault_id"] for fault in content["items"]] == names
+    (fault,) = content["items"]
     assert (fault["pool"], fault["node_id"], fault["state"]) == ("main", "n1", "suspected")
     assert (fault["slowdown"], fault["health"]) == (2.0, 0.5)
     assert (await rows.call("GET", "/v1/faults?state=cleared"))[1]["items"] == []
@@ -236,13 +236,13 @@ async def test_faults_are_listed_for_their_tenant_and_operators(rows: Stack) -> 
 
 
 async def test_an_operator_sees_who_preempted(rows: Stack) -> None:
-    _, said, _ = await rows.call("GET", "/v1/jobs/a1/timeline", key="op")
-    assert said["items"][-1]["data"]["by_job_id"] == "b1"
+    _, content, _ = await rows.call("GET", "/v1/jobs/a1/timeline", key="op")
+    assert content["items"][-1]["data"]["by_job_id"] == "b1"
 
 
 async def test_nodes_show_how_much_of_each_gpu_is_taken(rows: Stack) -> None:
-    _, said, _ = await rows.call("GET", "/v1/nodes")
-    assert [(n["node_id"], n["used_milli"]) for n in said["items"]] == [("n1", [0, 1000])]
+    _, content, _ = await rows.call("GET", "/v1/nodes")
+    assert [(n["node_id"], n["used_milli"]) for n in content["items"]] == [("n1", [0, 1000])]
 
 
 async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
@@ -257,38 +257,38 @@ async def test_the_queue_allocations_and_tenants_are_shown(rows: Stack) -> None:
 
 
 async def test_the_answer_to_a_command_is_its_senders(rows: Stack) -> None:
-    status, said, _ = await rows.call("GET", "/v1/commands/c-ada")
-    assert (status, said["accepted"], said["of"]) == (200, True, "a1")
+    status, content, _ = await rows.call("GET", "/v1/commands/c-ada")
+    assert (status, content["accepted"], content["of"]) == (200, True, "a1")
     assert (await rows.call("GET", "/v1/commands/c-ada", key="bob"))[0] == 404
 
 
-async def test_an_answer_of_access_is_shown_once_the_gateway_obeys_it(rows: Stack) -> None:
+async def test_an_answer_of_access_is_shown_once_the_gateway_applies_it(rows: Stack) -> None:
     made = CommandAccepted(command_id="c-late", command_type="tenant.retire.v1")
     await rows.project("access", 0, 900, made)
     assert (await rows.call("GET", "/v1/commands/c-late", key="root"))[0] == 404
     await rows.append("access", 0, made)
     async with asyncio.timeout(30):
-        while (said := await rows.call("GET", "/v1/commands/c-late", key="root"))[0] != 200:
+        while (content := await rows.call("GET", "/v1/commands/c-late", key="root"))[0] != 200:
             await asyncio.sleep(0.05)
-    assert (said[1]["ledger"], said[1]["accepted"]) == ("access", True)
+    assert (content[1]["ledger"], content[1]["accepted"]) == ("access", True)
 
 
 async def test_dead_letters_are_listed_for_their_tenant_and_operators(rows: Stack) -> None:
     for key in ("bob", "op"):
-        _, said, _ = await rows.call("GET", "/v1/dead", key=key)
-        assert said["items"][0]["topic"] == "submissions.bob"
+        _, content, _ = await rows.call("GET", "/v1/dead", key=key)
+        assert content["items"][0]["topic"] == "submissions.bob"
 
 
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=1001", "after=zz", "after=1", "phase=W%00", "name=%00", "tenant=A"]
 )
 async def test_a_wrong_query_is_named(rows: Stack, query: str) -> None:
-    status, said, _ = await rows.call("GET", f"/v1/jobs?{query}")
-    assert (status, said["reason"]) == (422, "invalid")
+    status, content, _ = await rows.call("GET", f"/v1/jobs?{query}")
+    assert (status, content["reason"]) == (422, "invalid")
 
 
 async def test_no_key_reads_nothing(rows: Stack) -> None:
     for path in ("/v1/jobs", "/v1/nodes", "/v1/queue", "/v1/events", "/v1/dead", "/v1/pools"):
-        status, said, headers = await rows.call("GET", path, key="")
-        assert (status, said["reason"]) == (401, "unauthenticated")
+        status, content, headers = await rows.call("GET", path, key="")
+        assert (status, content["reason"]) == (401, "unauthenticated")
         assert headers["WWW-Authenticate"].startswith("Bearer")

@@ -71,16 +71,18 @@ VALUES = {
 
 async def test_every_route_has_a_row_here(stack: Stack) -> None:
     _, document, _ = await stack.call("GET", "/openapi.json", key="")
-    found = {(m.upper(), path) for path, methods in document["paths"].items() for m in methods}
-    assert found == set(LEAST)
+    routes = {(m.upper(), path) for path, methods in document["paths"].items() for m in methods}
+    assert routes == set(LEAST)
 
 
-async def status_of(stack: Stack, method: str, path: str, key: str, told: str = "") -> int:
+async def status_of(stack: Stack, method: str, path: str, key: str, authorization: str = "") -> int:
     """Of a request whose body fits no command: no right depends on it, and nothing is done."""
     for name, value in VALUES.items():
         path = path.replace(name, value)
     raw = b'{"no such field": 1}' if method == "POST" else None
-    headers = {"Content-Type": "application/json"} | ({"Authorization": told} if told else {})
+    headers = {"Content-Type": "application/json"} | (
+        {"Authorization": authorization} if authorization else {}
+    )
     async with (
         stack.client(key) as client,
         client.request(method, path, data=raw, headers=headers) as answer,
@@ -120,11 +122,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("told", BAD)
-async def test_whatever_else_stands_in_the_header_opens_nothing(stack: Stack, told: str) -> None:
+@pytest.mark.parametrize("authorization", BAD)
+async def test_any_other_header_value_is_rejected(stack: Stack, authorization: str) -> None:
     for method, path in LEAST:
         if LEAST[method, path] != OPEN:
-            assert await status_of(stack, method, path, "", told) == 401
+            assert await status_of(stack, method, path, "", authorization) == 401
 
 
 async def test_two_authorization_headers_are_refused(stack: Stack) -> None:

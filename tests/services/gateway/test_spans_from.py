@@ -1,4 +1,4 @@
-"""Whose spans the gateway takes."""
+"""The gateway accepts spans from the configured kind of address alone."""
 
 from __future__ import annotations
 

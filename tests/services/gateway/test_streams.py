@@ -43,17 +43,17 @@ async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
 
 
 async def take(answer: aiohttp.ClientResponse, count: int) -> list[Frame]:
-    found: list[Frame] = []
+    collected: list[Frame] = []
     async with asyncio.timeout(60):
         async for frame in frames(answer):
-            found.append(frame)
-            if len(found) == count:
+            collected.append(frame)
+            if len(collected) == count:
                 break
-    return found
+    return collected
 
 
-def subjects(found: list[Frame]) -> list[str]:
-    return [json.loads(frame["data"])["subject"] for frame in found]
+def subjects(frames: list[Frame]) -> list[str]:
+    return [json.loads(frame["data"])["subject"] for frame in frames]
 
 
 async def test_a_tenant_hears_its_own_events_as_they_happen(stack: Stack) -> None:
@@ -62,9 +62,9 @@ async def test_a_tenant_hears_its_own_events_as_they_happen(stack: Stack) -> Non
         await asyncio.sleep(0.2)
         await stack.put("events", 1, event("s1"), event("b", tenant="bob"), event("n", tenant=""))
         await stack.put("events", 2, event("s2"))
-        found = await take(answer, 2)
-    assert sorted(subjects(found)) == ["s1", "s2"]
-    assert found[0]["event"] == "job.held.v1"
+        frames = await take(answer, 2)
+    assert sorted(subjects(frames)) == ["s1", "s2"]
+    assert frames[0]["event"] == "job.held.v1"
 
 
 async def test_an_operator_hears_all_and_may_choose(stack: Stack) -> None:
@@ -79,29 +79,29 @@ async def test_a_client_that_comes_back_misses_nothing_and_hears_nothing_twice(
     stack: Stack,
 ) -> None:
     names = [f"r{n}" for n in range(30)]
-    heard: list[str] = []
+    subjects_seen: list[str] = []
     last = ""
     async with stack.client("ada") as client, client.get("/v1/events") as answer:
         await asyncio.sleep(0.2)
         for lane in range(3):
             await stack.put("events", lane, *(event(name) for name in names[lane::3]))
-        found = await take(answer, 7)
-        heard, last = subjects(found), found[-1]["id"]
-    while len(heard) < len(names):
+        frames = await take(answer, 7)
+        subjects_seen, last = subjects(frames), frames[-1]["id"]
+    while len(subjects_seen) < len(names):
         headers = {"Last-Event-ID": last}
         async with (
             stack.client("ada") as client,
             client.get("/v1/events", headers=headers) as answer,
         ):
-            found = await take(answer, min(9, len(names) - len(heard)))
-            heard, last = heard + subjects(found), found[-1]["id"]
-    assert sorted(heard) == sorted(names)
+            frames = await take(answer, min(9, len(names) - len(subjects_seen)))
+            subjects_seen, last = subjects_seen + subjects(frames), frames[-1]["id"]
+    assert sorted(subjects_seen) == sorted(names)
 
 
 async def test_an_id_that_is_none_is_refused(stack: Stack) -> None:
     for bad in ("x", "1.2", "1.2.3.-4", "1.2.3.4.5"):
-        status, said, _ = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": bad})
-        assert (status, said["reason"]) == (422, "invalid")
+        status, content, _ = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": bad})
+        assert (status, content["reason"]) == (422, "invalid")
 
 
 async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
@@ -119,30 +119,30 @@ async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
     assert (await stack.call("GET", "/v1/pools", key="gone"))[0] == 401
 
 
-async def test_a_slow_client_is_told_so_and_cut_off_while_others_go_on() -> None:
+async def test_a_slow_client_receives_the_end_and_others_continue() -> None:
     broker = MemoryBroker()
     hub = EventHub(lambda: MemoryLog(broker), 1, room=5)
     task = asyncio.create_task(hub.run())
     while hub.vector is None:
         await asyncio.sleep(0.01)
     slow, quick = hub.subscribe(lambda head: True), hub.subscribe(lambda head: True)
-    heard: list[bytes] = []
-    reader = asyncio.create_task(drain(quick, heard))
+    subjects_seen: list[bytes] = []
+    reader = asyncio.create_task(drain(quick, subjects_seen))
     for n in range(20):
         await MemoryLog(broker).append(hub_place(), event(f"e{n}"))
         await asyncio.sleep(0.01)
-    said = [chunk async for chunk in live_frames(slow, lambda: True)]
-    assert said[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
-    assert b"".join(said).count(b"id: ") == 5
-    assert b"".join(heard).count(b"id: ") == 20
+    content = [chunk async for chunk in live_frames(slow, lambda: True)]
+    assert content[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
+    assert b"".join(content).count(b"id: ") == 5
+    assert b"".join(subjects_seen).count(b"id: ") == 20
     for each in (task, reader):
         each.cancel()
     await asyncio.gather(task, reader, return_exceptions=True)
 
 
-async def drain(listener: Subscriber, heard: list[bytes]) -> None:
+async def drain(listener: Subscriber, subjects_seen: list[bytes]) -> None:
     async for chunk in live_frames(listener, lambda: True):
-        heard.append(chunk)
+        subjects_seen.append(chunk)
 
 
 def hub_place() -> Any:
@@ -166,13 +166,13 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
         "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
     )
     await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
-    said = await answered(stack, "/v1/jobs/log1/logs")
-    assert [line["text"] for line in said["lines"]] == ["one", "two"]
+    content = await answered(stack, "/v1/jobs/log1/logs")
+    assert [line["text"] for line in content["lines"]] == ["one", "two"]
     path = "/v1/jobs/log1/logs?follow=true"
     async with stack.client("ada") as client, client.get(path) as answer:
         await stack.put("logs", 1, printed(2, "three"))
-        found = await take(answer, 3)
-    assert [json.loads(frame["data"])["text"] for frame in found] == ["one", "two", "three"]
+        frames = await take(answer, 3)
+    assert [json.loads(frame["data"])["text"] for frame in frames] == ["one", "two", "three"]
     assert (await stack.call("GET", "/v1/jobs/log1/logs", key="bob"))[0] == 404
 
 

@@ -13,23 +13,23 @@ JOB = {"name": "train", "gang": {"workers": 2, "gpus_per_worker": 1}}
 
 
 async def test_a_submission_is_acknowledged_with_its_ids(stack: Stack) -> None:
-    status, said, _ = await stack.call(
+    status, content, _ = await stack.call(
         "POST", "/v1/jobs", JOB, headers={"Idempotency-Key": "first"}
     )
     assert status == 202
-    assert said["job_id"] == derive_job_id("ada", "main", "first")
-    assert said["job_ids"] == [said["job_id"]]
-    command = await stack.command(said["command_id"])
+    assert content["job_id"] == derive_job_id("ada", "main", "first")
+    assert content["job_ids"] == [content["job_id"]]
+    command = await stack.command(content["command_id"])
     assert command is not None and command["lane"] == 1
     assert (command["type"], command["tenant"], command["pool"]) == ("job.submit.v1", "ada", "main")
     assert command["data"]["spec"]["gang"]["workers"] == 2
-    assert command["traceparent"].split("-")[1] == said["trace_id"]
+    assert command["traceparent"].split("-")[1] == content["trace_id"]
 
 
 async def test_the_senders_trace_goes_on(stack: Stack) -> None:
     trace = "00-11111111111111111111111111111111-2222222222222222-01"
-    _, said, _ = await stack.call("POST", "/v1/jobs", JOB, headers={"traceparent": trace})
-    assert said["trace_id"] == "1" * 32
+    _, content, _ = await stack.call("POST", "/v1/jobs", JOB, headers={"traceparent": trace})
+    assert content["trace_id"] == "1" * 32
 
 
 async def test_a_repeat_has_the_same_job_id_and_a_command_of_its_own(stack: Stack) -> None:
@@ -40,7 +40,7 @@ async def test_a_repeat_has_the_same_job_id_and_a_command_of_its_own(stack: Stac
     assert one["command_id"] != two["command_id"]
 
 
-async def test_without_a_key_every_request_is_a_new_wish(stack: Stack) -> None:
+async def test_without_a_key_every_request_is_a_new_submission(stack: Stack) -> None:
     _, one, _ = await stack.call("POST", "/v1/jobs", JOB)
     _, two, _ = await stack.call("POST", "/v1/jobs", JOB)
     assert one["job_id"] != two["job_id"]
@@ -75,30 +75,30 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "field", "rule"), REFUSED)
-async def test_a_wrong_field_is_named_with_its_rule(
+async def test_an_invalid_field_is_named_with_its_rule(
     stack: Stack, body: dict[str, Any], field: str, rule: str
 ) -> None:
-    status, said, headers = await stack.call("POST", "/v1/jobs", body)
+    status, content, headers = await stack.call("POST", "/v1/jobs", body)
     assert status == 422
     assert headers["Content-Type"] == "application/problem+json"
-    assert said["reason"] == "invalid" and said["status"] == 422
-    assert any(e["field"].startswith(field) and rule in e["rule"] for e in said["errors"])
+    assert content["reason"] == "invalid" and content["status"] == 422
+    assert any(e["field"].startswith(field) and rule in e["rule"] for e in content["errors"])
 
 
-async def test_a_refusal_never_repeats_what_may_be_a_secret(stack: Stack) -> None:
+async def test_an_error_never_repeats_a_possible_secret(stack: Stack) -> None:
     body = {"name": "x", "env": {"API_TOKEN": "canary"}, "command": ["run", 7], "pass": "canary"}
-    status, said, _ = await stack.call("POST", "/v1/jobs", body)
+    status, content, _ = await stack.call("POST", "/v1/jobs", body)
     assert status == 422
-    assert "canary" not in str(said)
-    assert any("secret://" in e["rule"] for e in said["errors"])
+    assert "canary" not in str(content)
+    assert any("secret://" in e["rule"] for e in content["errors"])
 
 
 @pytest.mark.parametrize(
     "raw", [b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"name": NaN}', b"[" * 100_0, b'{"a": 1e}']
 )
 async def test_what_is_no_json_object_is_malformed(stack: Stack, raw: bytes) -> None:
-    status, said, _ = await stack.call("POST", "/v1/jobs", raw=raw)
-    assert (status, said["reason"]) == (400, "malformed")
+    status, content, _ = await stack.call("POST", "/v1/jobs", raw=raw)
+    assert (status, content["reason"]) == (400, "malformed")
 
 
 async def test_a_body_over_64_kib_is_too_large(stack: Stack) -> None:
@@ -112,22 +112,22 @@ async def test_another_media_type_is_not_guessed_at(stack: Stack) -> None:
 
 
 async def test_a_body_that_names_another_tenant_is_refused(stack: Stack) -> None:
-    status, said, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "bob"})
-    assert (status, said["reason"]) == (403, "tenant_mismatch")
-    assert said["errors"][0]["field"] == "tenant"
+    status, content, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "bob"})
+    assert (status, content["reason"]) == (403, "tenant_mismatch")
+    assert content["errors"][0]["field"] == "tenant"
 
 
 @pytest.mark.parametrize(("key", "status"), [("", 401), ("revoked", 401), ("ada-view", 403)])
-async def test_who_may_not_submit_is_told_so(stack: Stack, key: str, status: int) -> None:
+async def test_a_key_without_permission_cannot_submit(stack: Stack, key: str, status: int) -> None:
     assert (await stack.call("POST", "/v1/jobs", JOB, key=key))[0] == status
 
 
 async def test_an_operator_says_for_whom(stack: Stack) -> None:
     assert (await stack.call("POST", "/v1/jobs", JOB, key="op"))[0] == 422
-    status, said, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "bob"}, key="op")
-    assert (status, said["pool"]) == (202, "side")
-    status, said, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "eve"}, key="op")
-    assert (status, said["reason"]) == (403, "unknown_tenant")
+    status, content, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "bob"}, key="op")
+    assert (status, content["pool"]) == (202, "side")
+    status, content, _ = await stack.call("POST", "/v1/jobs", {**JOB, "tenant": "eve"}, key="op")
+    assert (status, content["reason"]) == (403, "unknown_tenant")
 
 
 async def test_two_different_keys_in_one_request_are_refused(stack: Stack) -> None:

@@ -153,7 +153,7 @@ async def reading_routes(stack: Stack) -> list[str]:
     return [path for path, methods in paths.items() if path.startswith("/v1/") and "get" in methods]
 
 
-async def told(stack: Stack, path: str, key: str) -> tuple[int, str]:
+async def read_text(stack: Stack, path: str, key: str) -> tuple[int, str]:
     """A stream is heard for a moment."""
     async with stack.client(key) as client, client.get(path) as answer:
         if answer.content_type != "text/event-stream":
@@ -172,14 +172,14 @@ async def test_no_answer_ever_names_another_tenants_things(peopled: Stack) -> No
     for own, other in (rng.sample(NAMES, 2) for _ in range(PAIRS)):
         for route in routes:
             path = at(route, own)
-            status, text = await told(peopled, path, own)
+            status, text = await read_text(peopled, path, own)
             assert status in (200, 403, 404), path
             assert not foreign(text, own), path
             if "{" in route:
-                status, text = await told(peopled, at(route, other), own)
+                status, text = await read_text(peopled, at(route, other), own)
                 assert status == 404 and not foreign(text, own), route
         for query in QUERIES:
-            status, text = await told(peopled, query.format(name=other), own)
+            status, text = await read_text(peopled, query.format(name=other), own)
             assert status in (200, 404) and not foreign(text, own), query
 
 
@@ -194,9 +194,9 @@ async def test_a_tenants_own_things_are_shown(peopled: Stack) -> None:
         "/v1/allocations?released=true",
         "/v1/tenants",
     ):
-        assert "qa-red" in (await told(peopled, path, "qa-red"))[1], path
+        assert "qa-red" in (await read_text(peopled, path, "qa-red"))[1], path
         more = f"{path}{'&' if '?' in path else '?'}limit=1000"
-        everything = (await told(peopled, more, "op"))[1]
+        everything = (await read_text(peopled, more, "op"))[1]
         assert all(name in everything for name in NAMES), path
 
 

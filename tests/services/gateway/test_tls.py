@@ -48,21 +48,21 @@ async def until_ready(url: str, folder: Path) -> None:
         await ready(url, ssl.create_default_context(cafile=folder / "ca.crt"))
 
 
-def test_the_command_line_trusts_the_authority_it_is_told(url: str, folder: Path) -> None:
+def test_the_command_line_trusts_the_given_authority(url: str, folder: Path) -> None:
     key = KEYS["op"]
     assert Api(Target(url, key, str(folder / "ca.crt"))).get("/health") == {"status": "ok"}
     with pytest.raises(Unreachable, match="certificate verify failed"):
         Api(Target(url, key)).get("/health")
     with pytest.raises(BadInput, match="No such file"):
         Api(Target(url, key, str(folder / "absent"))).get("/health")
-    said = subprocess.run(
+    content = subprocess.run(
         [sys.executable, "-m", "cli", "--ca", str(folder / "ca.crt"), "queue", "--json"],
         env={**os.environ, "BERTH_URL": url, "BERTH_KEY": key},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert said.returncode == 0 and said.stdout.startswith("["), said.stderr
+    assert content.returncode == 0 and content.stdout.startswith("["), content.stderr
 
 
 async def test_plain_http_is_not_spoken_where_tls_is(url: str, folder: Path) -> None:

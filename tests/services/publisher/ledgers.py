@@ -1,4 +1,4 @@
-"""Writes ledgers as a decider would, so that the publisher has something to read."""
+"""Writes ledgers as a decider does, for the publisher to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the publisher of a test ships: no broker, the same promises."""
+"""A shipper for tests of the publisher, without a broker."""
 
 from __future__ import annotations
 

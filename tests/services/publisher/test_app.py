@@ -97,7 +97,7 @@ async def test_command_and_environment_never_leave_the_ledger(stack: Stack) -> N
         assert b'"name":"train"' in (entry.value or b"")
 
 
-async def test_a_preempted_job_does_not_learn_whose_job_took_its_place(stack: Stack) -> None:
+async def test_a_preempted_event_does_not_name_the_job_of_another_tenant(stack: Stack) -> None:
     await stack.ledgers.append("placement", 0, preempted("j1", by="foreign"))
     async with stack.running():
         await stack.wait_for(1)
@@ -218,7 +218,7 @@ async def test_bytes_that_are_not_the_rejected_ones_are_not_passed_on(stack: Sta
     assert dict(letter.headers)["berth-missing"] == b"other_bytes"
 
 
-async def test_a_rejection_of_bytes_that_are_gone_stops_nobody(stack: Stack) -> None:
+async def test_a_rejection_of_expired_bytes_does_not_stop_publishing(stack: Stack) -> None:
     await stack.ledgers.append("admission", 0, rejected("commands", 0, 7, b"x"), succeeded("j1"))
     async with stack.running():
         await stack.wait_for(2)

@@ -70,8 +70,8 @@ async def read(kafka: str, topic: str) -> list[Entry]:
     bus = KafkaLog(Connection(kafka, idempotent=False))
     feed = await bus.feed({TP(topic, 0): 0}, lossy=True)
     entries: list[Entry] = []
-    while found := await feed.poll(1.0, 5000):
-        entries.extend(found[TP(topic, 0)])
+    while polled := await feed.poll(1.0, 5000):
+        entries.extend(polled[TP(topic, 0)])
     await feed.close()
     return entries
 

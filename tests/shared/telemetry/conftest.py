@@ -1,4 +1,4 @@
-"""A real OTLP/HTTP endpoint on loopback, and facts to speak about."""
+"""An OTLP/HTTP endpoint on loopback, and facts for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shared.telemetry.json_logs import log_json
 
 
 class Sink(ThreadingHTTPServer):
-    """Keeps every body; answers with the next of `answers`, then with 200."""
+    """Stores every body; responds with the next of `answers`, then with 200."""
 
     daemon_threads = True
 
@@ -96,7 +96,7 @@ def held(job_id: str = "j1", traceparent: str = "") -> Fact:
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """What a service writes to its log while the test runs."""
+    """The log that a service writes during the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""What a library complains of again and again, through the log that services have."""
+"""Repeated records of libraries are collapsed in the log of a service."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Gated:
         record = logging.LogRecord(by, level, __file__, 1, text, args, None)
         self._handler.handle(record)
 
-    def told(self) -> list[tuple[str, object]]:
+    def lines_written(self) -> list[tuple[str, object]]:
         """Message and `repeated` of each line."""
         lines = [json.loads(line) for line in self._stream.getvalue().splitlines()]
         return [(line["message"], line.get("repeated")) for line in lines]
 
 
-def test_the_first_is_told_and_then_one_in_ten_seconds_with_a_count() -> None:
+def test_the_first_record_passes_and_then_one_in_ten_seconds_with_a_count() -> None:
     gated = Gated()
     for at_s in range(100, 131):
         gated.now_s = float(at_s)
         for node in (1, 2):
             gated.say(logging.ERROR, "Unable connect to node with id %s", node)
-    told = [("Unable connect to node with id 1", count) for count in (None, 19, 19, 19)]
-    assert gated.told() == told
+    lines_written = [("Unable connect to node with id 1", count) for count in (None, 19, 19, 19)]
+    assert gated.lines_written() == lines_written
 
 
 def test_each_kind_is_counted_by_itself() -> None:
@@ -54,16 +54,18 @@ def test_each_kind_is_counted_by_itself() -> None:
         gated.say(logging.ERROR, "b", by="faust.app")
     gated.now_s += EVERY_S
     gated.say(logging.ERROR, "b")
-    assert gated.told() == [("a 1", None)] * 2 + [("b", None)] * 2 + [("b", 2)]
+    assert gated.lines_written() == [("a 1", None)] * 2 + [("b", None)] * 2 + [("b", 2)]
 
 
-def test_what_this_project_says_and_what_is_no_complaint_or_the_end_is_always_told() -> None:
+def test_records_of_this_project_and_below_warning_or_critical_always_pass() -> None:
     gated = Gated()
     for _ in range(3):
         gated.say(logging.ERROR, "ours", by="shared.bus.domain")
         gated.say(logging.INFO, "told")
         gated.say(logging.CRITICAL, "dead")
-    assert gated.told() == [(text, None) for _ in range(3) for text in ("ours", "told", "dead")]
+    assert gated.lines_written() == [
+        (text, None) for _ in range(3) for text in ("ours", "told", "dead")
+    ]
 
 
 def test_texts_without_end_are_let_through_and_not_kept() -> None:
@@ -71,15 +73,15 @@ def test_texts_without_end_are_let_through_and_not_kept() -> None:
     for number in range(MAX_KINDS + 3):
         for _ in range(2):
             gated.say(logging.ERROR, f"unheard of {number}")
-    assert len(gated.told()) == MAX_KINDS + 2 * 3
+    assert len(gated.lines_written()) == MAX_KINDS + 2 * 3
 
 
-async def test_a_client_whose_broker_is_away_fills_no_log(lines: io.StringIO) -> None:
+async def test_a_client_without_its_broker_writes_few_lines(lines: io.StringIO) -> None:
     (port,) = free_ports(1)
     for _ in range(20):
         with pytest.raises(KafkaConnectionError):
             await AIOKafkaClient(bootstrap_servers=f"127.0.0.1:{port}").bootstrap()
-    told = [json.loads(line) for line in lines.getvalue().splitlines()]
-    from_client = [line for line in told if line["logger"].partition(".")[0] == "aiokafka"]
+    lines_written = [json.loads(line) for line in lines.getvalue().splitlines()]
+    from_client = [line for line in lines_written if line["logger"].partition(".")[0] == "aiokafka"]
     assert {line["level"] for line in from_client} == {"error"}
     assert 1 <= len(from_client) <= 2  # connection refused, in both address families

@@ -104,7 +104,7 @@ def test_an_ended_job_and_the_oldest_of_too_many_are_forgotten() -> None:
     assert traces.links(fact(lost), "") == []
 
 
-def test_admission_forgets_a_job_that_it_rejects_and_one_whose_end_it_notes() -> None:
+def test_a_rejected_job_and_an_ended_job_are_removed() -> None:
     traces = JobTraces()
     admitted = JobAdmitted(job_id="j1", tenant="vision", submitted_at=1, spec=JobSpec(name="a"))
     noted = AttemptNoted(job_id="j1", attempt=1, not_before=5)

@@ -63,7 +63,7 @@ def broken() -> bool:
 
 
 @pytest.mark.parametrize(
-    ("health", "status", "said"),
+    ("health", "status", "report"),
     [
         (lambda: True, 200, {"ready": True}),
         (lambda: False, 503, {"ready": False, "reason": "not ready"}),
@@ -78,12 +78,12 @@ def broken() -> bool:
     ],
 )
 def test_health_is_503_with_a_reason_unless_ready(
-    health: object, status: int, said: Mapping[str, object]
+    health: object, status: int, report: Mapping[str, object]
 ) -> None:
     endpoint = Metrics("placement").serve(0, health)  # type: ignore[arg-type]
     answer = get(endpoint.port, "/health?verbose")
     endpoint.close()
-    assert (answer[0], json.loads(answer[1])) == (status, said)
+    assert (answer[0], json.loads(answer[1])) == (status, report)
 
 
 def test_other_paths_are_404() -> None:
@@ -92,7 +92,7 @@ def test_other_paths_are_404() -> None:
     endpoint.close()
 
 
-def test_a_client_that_says_nothing_delays_nobody() -> None:
+def test_an_idle_client_does_not_delay_others() -> None:
     endpoint = Metrics("placement").serve(0, lambda: True)
     with socket.create_connection(("127.0.0.1", endpoint.port)):
         assert get(endpoint.port, "/health")[0] == 200

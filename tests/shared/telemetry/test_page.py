@@ -1,4 +1,4 @@
-"""The page shows what services say, says who is away, and runs nothing."""
+"""The page shows the figures of services, lists unreachable ones, and runs no script."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_figures_of_all_services_stand_on_one_page() -> None:
     assert "1 of 1 services answer" in text and AT in text
 
 
-def test_a_service_that_is_away_is_named_and_its_figures_are_not_zero() -> None:
+def test_an_unreachable_service_is_named_and_its_figures_are_not_zero() -> None:
     text = render_page(scrape_all({"priority": f"127.0.0.1:{free_port()}"}), AT)
     assert "0 of 1 services answer" in text
     assert "priority does not answer (ConnectionRefusedError)" in text
@@ -77,12 +77,12 @@ def test_the_page_is_served_beside_the_metrics_and_may_load_and_run_nothing() ->
 def test_a_quantile_is_the_bound_of_its_bucket() -> None:
     endpoint = placement().serve(0, lambda: True)
     try:
-        found = scrape("placement", f"127.0.0.1:{endpoint.port}")
+        scraped = scrape("placement", f"127.0.0.1:{endpoint.port}")
     finally:
         endpoint.close()
-    assert quantile(found, "berth_decision_seconds", 0.5) == 0.0025
-    assert quantile(found, "berth_decision_seconds", 0.99) == 0.5
-    assert quantile(found, "berth_solve_seconds", 0.99) is None
+    assert quantile(scraped, "berth_decision_seconds", 0.5) == 0.0025
+    assert quantile(scraped, "berth_decision_seconds", 0.99) == 0.5
+    assert quantile(scraped, "berth_solve_seconds", 0.99) is None
 
 
 def test_a_series_that_is_gone_is_gone_from_the_next_scrape() -> None:
@@ -90,8 +90,8 @@ def test_a_series_that_is_gone_is_gone_from_the_next_scrape() -> None:
     metrics.show([Figure("berth_lanes_held", 0)])
     endpoint = metrics.serve(0, lambda: True)
     try:
-        found = scrape("placement", f"127.0.0.1:{endpoint.port}")
+        scraped = scrape("placement", f"127.0.0.1:{endpoint.port}")
     finally:
         endpoint.close()
-    assert found.series("berth_jobs") == [] and found.total("berth_lanes_held") == 0
+    assert scraped.series("berth_jobs") == [] and scraped.total("berth_lanes_held") == 0
     assert samples_of("") == {}

@@ -79,11 +79,15 @@ OTLP_JSON = {
 def test_a_span_is_found_by_trace_and_by_job() -> None:
     ring = OtlpRing(100)
     assert ring.ingest(body(span(), span("j2", 2, b"\x05" * 16)), PROTOBUF) == 2
-    [found] = ring.trace(TRACE.hex())
-    assert [found] == ring.by_job("j1")
-    assert (found.service, found.name, found.parent_span_id) == ("placement", "place", "09" * 8)
-    assert found.attributes == {"job.id": "j1", "n": 3}
-    assert found.links == (SpanLink("07" * 16, "08" * 8),)
+    [span_read] = ring.trace(TRACE.hex())
+    assert [span_read] == ring.by_job("j1")
+    assert (span_read.service, span_read.name, span_read.parent_span_id) == (
+        "placement",
+        "place",
+        "09" * 8,
+    )
+    assert span_read.attributes == {"job.id": "j1", "n": 3}
+    assert span_read.links == (SpanLink("07" * 16, "08" * 8),)
 
 
 def test_protobuf_json_and_gzip_say_the_same() -> None:
@@ -98,7 +102,7 @@ def test_spans_come_oldest_first_and_once_though_sent_twice() -> None:
     ring = OtlpRing(100)
     ring.ingest(body(span(number=1), span(number=2)), PROTOBUF)
     ring.ingest(body(span(number=1)), PROTOBUF)
-    assert [found.span_id[-1] for found in ring.by_job("j1")] == ["2", "1"]
+    assert [span_read.span_id[-1] for span_read in ring.by_job("j1")] == ["2", "1"]
 
 
 def test_a_job_id_is_matched_whole() -> None:
@@ -207,7 +211,7 @@ def test_an_empty_request_is_fine_and_costs_nothing() -> None:
 def test_spans_travel_as_json_and_come_back() -> None:
     ring = OtlpRing(10)
     ring.ingest(body(span()), PROTOBUF)
-    found = ring.by_job("j1")
-    assert spans_from_json(json.loads(json.dumps(ring.to_json(found)))) == found
+    span_read = ring.by_job("j1")
+    assert spans_from_json(json.loads(json.dumps(ring.to_json(span_read)))) == span_read
     with pytest.raises(ValueError, match="not a list of spans"):
         spans_from_json([{"trace_id": 7}])

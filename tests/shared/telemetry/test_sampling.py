@@ -1,4 +1,4 @@
-"""Whole jobs are drawn, the same ones everywhere; what went wrong is always kept."""
+"""Sampling keeps or drops whole jobs, equally in every process, and always keeps errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .conftest import Sink, held, placed
 from .test_links import fact
 
 
-def kept(share: float, name: SpanName = "place", **said: AttributeValue) -> bool:
-    attributes = {key.replace("__", "."): value for key, value in said.items()}
+def kept(share: float, name: SpanName = "place", **fields: AttributeValue) -> bool:
+    attributes = {key.replace("__", "."): value for key, value in fields.items()}
     return is_kept(share, name, new_traceparent(), attributes)
 
 
 def test_about_that_share_of_the_jobs_is_kept() -> None:
-    found = sum(kept(0.05, job__id=f"job-{n}") for n in range(20_000))
-    assert 850 <= found <= 1150
+    kept_jobs = sum(kept(0.05, job__id=f"job-{n}") for n in range(20_000))
+    assert 850 <= kept_jobs <= 1150
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.999])
@@ -45,7 +45,7 @@ def test_the_draw_is_the_same_in_every_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "fields"),
     [
         ("preempt", {}),
         ("reject_input", {}),
@@ -57,9 +57,9 @@ def test_the_draw_is_the_same_in_every_version() -> None:
     ],
 )
 def test_what_somebody_will_ask_for_is_always_kept(
-    name: SpanName, said: dict[str, AttributeValue]
+    name: SpanName, fields: dict[str, AttributeValue]
 ) -> None:
-    assert kept(0.0, name, job__id="j", **said)
+    assert kept(0.0, name, job__id="j", **fields)
 
 
 def test_an_objective_that_was_met_is_not_missed() -> None:

@@ -1,4 +1,4 @@
-"""What a service gets from one call, and logs that keep secrets."""
+"""A service sets up telemetry in one call, and its logs contain no secrets."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ raise KeyError("main")
 
 
 @pytest.mark.process
-def test_what_nobody_caught_is_a_line_too() -> None:
+def test_uncaught_errors_are_logged_as_lines() -> None:
     done = subprocess.run(
         [sys.executable, "-c", UNCAUGHT], timeout=60, check=False, capture_output=True, text=True
     )

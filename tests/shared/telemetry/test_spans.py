@@ -76,8 +76,8 @@ def test_a_span_says_what_was_decided_and_why(sink: Sink) -> None:
         "tenant.id": "vision",
     }
     [resource] = sink.requests()[0].resource_spans
-    said = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
-    assert said == {
+    fields = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+    assert fields == {
         "service.name": "placement",
         "service.namespace": "berth",
         "service.instance.id": "p1",
@@ -104,7 +104,7 @@ def test_a_root_without_a_cause_has_no_link_and_a_fact_without_a_trace_no_span(s
     assert len(span.links) == 0
 
 
-def test_a_malformed_own_id_is_counted_and_harms_nobody(sink: Sink) -> None:
+def test_a_malformed_own_id_is_counted_and_does_no_harm(sink: Sink) -> None:
     metrics = Metrics("placement")
     facts = [held(traceparent="00-zz"), held(traceparent=new_traceparent())]
     spans = Spans("placement", sink.url, "p1", metrics)
@@ -115,7 +115,7 @@ def test_a_malformed_own_id_is_counted_and_harms_nobody(sink: Sink) -> None:
     assert value(metrics, "berth_spans_exported_total") == 1
 
 
-def test_a_request_is_a_span_whose_traceparent_goes_on(sink: Sink) -> None:
+def test_a_request_is_a_span_and_its_traceparent_is_passed_on(sink: Sink) -> None:
     caller = new_traceparent()
     spans = Spans("gateway", sink.url, "g1")
     with spans.span("submit", caller, {"tenant.id": "vision"}) as span:
@@ -152,7 +152,7 @@ def test_without_an_address_nothing_happens_but_ids_are_real() -> None:
 
 
 def test_every_value_type_and_size_survives_the_wire(sink: Sink) -> None:
-    said = {
+    fields = {
         "decision.reason": "ü" * 500,
         "decision.score": -1.5,
         "decision.waited_ms": -(2**40),
@@ -162,10 +162,10 @@ def test_every_value_type_and_size_survives_the_wire(sink: Sink) -> None:
         "node.id": "a\ud800b",
     }
     spans = Spans("gateway", sink.url, "g1")
-    with spans.span("submit", "", said):  # type: ignore[arg-type]
+    with spans.span("submit", "", fields):  # type: ignore[arg-type]
         pass
     spans.shutdown()
-    assert attributes(sink.spans()[0]) == said | {"node.id": "a?b"}
+    assert attributes(sink.spans()[0]) == fields | {"node.id": "a?b"}
 
 
 def test_a_busy_endpoint_is_asked_again(sink: Sink) -> None:
@@ -181,7 +181,7 @@ def test_a_busy_endpoint_is_asked_again(sink: Sink) -> None:
     assert value(metrics, "berth_spans_exported_total") == 1
 
 
-def test_an_endpoint_of_a_private_authority_is_sent_to_where_that_was_told(
+def test_spans_are_exported_to_an_endpoint_of_the_configured_authority(
     sink: Sink, tmp_path: Path
 ) -> None:
     certificates.make(tmp_path)
@@ -304,11 +304,15 @@ def test_each_job_of_an_order_has_a_rank_span_once_in_its_own_trace(sink: Sink) 
     spans.record_decisions(facts, [""] * 3, STARTED_NS, ENDED_NS)
     spans.shutdown()
     [rank] = [span for span in sink.spans() if span.name == "rank"]
-    said = attributes(rank)
+    fields = attributes(rank)
     assert rank.parent_span_id.hex() == trace[36:52]
     assert rank.trace_id.hex() == trace[3:35]
-    assert (said["job.id"], said["decision.score"], said["decision.policy"]) == ("j1", 3.5, "fcfs")
-    assert (said["decision.position"], said["decision.waiting"]) == (1, 7)
+    assert (fields["job.id"], fields["decision.score"], fields["decision.policy"]) == (
+        "j1",
+        3.5,
+        "fcfs",
+    )
+    assert (fields["decision.position"], fields["decision.waiting"]) == (1, 7)
 
 
 def test_a_rank_says_which_model_decided(sink: Sink) -> None:
@@ -323,9 +327,9 @@ def test_a_rank_says_which_model_decided(sink: Sink) -> None:
     spans.record_decisions([priority(ranked, 1)], [""], STARTED_NS, ENDED_NS)
     spans.shutdown()
     [rank] = [span for span in sink.spans() if span.name == "rank"]
-    said = attributes(rank)
-    assert (said["decision.learned"], said["decision.model_sha256"]) == ("berth", "ab" * 32)
-    assert said["decision.position"] == 2
+    fields = attributes(rank)
+    assert (fields["decision.learned"], fields["decision.model_sha256"]) == ("berth", "ab" * 32)
+    assert fields["decision.position"] == 2
 
 
 def test_a_job_that_runs_before_it_was_ranked_says_so(sink: Sink) -> None:

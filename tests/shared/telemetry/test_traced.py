@@ -8,7 +8,7 @@ OWN, ELSE = "a" * 32, "b" * 32
 
 
 def span(trace_id: str, tenant: str = "", *links: str, job: str = "j1") -> TracedSpan:
-    said = {"tenant.id": tenant, "job.id": job} if tenant else {"job.id": job}
+    fields = {"tenant.id": tenant, "job.id": job} if tenant else {"job.id": job}
     return TracedSpan(
         trace_id,
         "1" * 16,
@@ -17,7 +17,7 @@ def span(trace_id: str, tenant: str = "", *links: str, job: str = "j1") -> Trace
         "placement",
         1,
         2,
-        dict(said),
+        dict(fields),
         tuple(SpanLink(to, "2" * 16) for to in links),
     )
 

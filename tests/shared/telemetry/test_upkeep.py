@@ -1,4 +1,4 @@
-"""What a service does beside its work: freed memory goes back, stalls of its loop are seen."""
+"""Background tasks of a service return freed memory and measure stalls of its event loop."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ def span(
     service: str = "placement",
     trace_id: str = "a" * 32,
     links: tuple[SpanLink, ...] = (),
-    **said: str | float,
+    **fields: str | float,
 ) -> TracedSpan:
     start_ns = ORIGIN_NS + int(at_ms * MS)
-    attributes = {"event.id": "x", **{f"decision.{key}": value for key, value in said.items()}}
+    attributes = {"event.id": "x", **{f"decision.{key}": value for key, value in fields.items()}}
     end_ns = start_ns + int(took_ms * MS)
     return TracedSpan(trace_id, span_id, parent, name, service, start_ns, end_ns, attributes, links)
 
@@ -61,7 +61,7 @@ placement  preempt               +42.0 s reason=higher_class <- placement place
 placement  finish                +90.0 s <- trace dddddddddddddddddddddddddddddddd"""  # noqa: E501
 
 
-def test_a_job_is_drawn_as_it_went() -> None:
+def test_a_job_is_rendered_as_a_waterfall() -> None:
     assert "\n".join(waterfall(JOB)) == GOLDEN
 
 

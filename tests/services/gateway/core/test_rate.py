@@ -27,7 +27,7 @@ def test_no_span_of_time_has_more_than_a_burst_and_the_rate(
 
 
 @given(RATES, PAUSES_NS)
-def test_who_waits_as_long_as_told_is_let_in_and_who_comes_earlier_is_not(
+def test_a_request_after_the_wait_is_admitted_and_an_earlier_one_is_not(
     rate: Rate, pauses_ns: list[int]
 ) -> None:
     buckets, now_ns = TokenBuckets(rate), 5
@@ -61,5 +61,5 @@ def test_what_came_in_one_piece_is_waited_for_afterwards(
         sent += many
 
 
-def test_a_limit_is_said_in_words() -> None:
+def test_a_rate_has_a_readable_form() -> None:
     assert str(Rate(200.0, 1000)) == "at most 200 requests per second with a burst of 1000"

@@ -1,4 +1,4 @@
-"""Bodies from anywhere: either a command that admission can read, or faults with field and rule."""
+"""A body gives either a command that admission can read, or errors with field and rule."""
 
 from __future__ import annotations
 
@@ -131,5 +131,5 @@ def test_a_place_survives_its_text(offsets: list[int]) -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_place_or_none(text: str) -> None:
-    found = decode_vector(text, 2)
-    assert found is None or len(found) == 2
+    offsets = decode_vector(text, 2)
+    assert offsets is None or len(offsets) == 2
