@@ -19,7 +19,7 @@ from simulator.workload.source import load
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AblationOptions:
     trace: str = "helios_venus"
     skip: int = 30_000
     jobs: int = 1_500
@@ -35,7 +35,7 @@ SIDES: dict[str, dict[str, str]] = {
 }
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: AblationOptions, say: Say) -> Json:
     """Mean JCT and delay of each side, and its gain over base+greedy with a paired interval."""
     jobs = load(options.trace, options.skip + options.jobs).jobs[options.skip :]
     outcomes: dict[str, ScheduleOutcome] = {}
@@ -74,4 +74,4 @@ def figures(base: ScheduleOutcome, outcome: ScheduleOutcome) -> Json:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, AblationOptions, __doc__ or "")

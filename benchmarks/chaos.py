@@ -38,7 +38,7 @@ from shared.verify.run import VerifyReport, verify
 
 Say = Callable[[str], None]
 Json = dict[str, object]
-Part = Callable[["Options", Scene, "Kept"], Awaitable[Json]]
+Part = Callable[["ChaosOptions", Scene, "Kept"], Awaitable[Json]]
 
 NEXT_S = 60.0
 UNDER: tuple[Under, ...] = ("kafka", "postgres")
@@ -50,7 +50,7 @@ SLOWEST_PER_S = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ChaosOptions:
     broker: Broker = "kafka"
     jobs: int = 2000
     """At least, where `kills` is among the parts; the load ends with the last part."""
@@ -87,7 +87,7 @@ class Options:
     """Folder of chaos.json and chaos.md, where the parts that this run makes are replaced."""
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: ChaosOptions, say: Say) -> Json:
     """Figures of each part, and what verify said of all that was left behind."""
     wanted = parts_of(options)
     kept = Kept(Path(options.out) if options.out else None, command_of(options), told(options))
@@ -106,7 +106,7 @@ async def run(options: Options, say: Say) -> Json:
     return kept.all
 
 
-def parts_of(options: Options) -> list[str]:
+def parts_of(options: ChaosOptions) -> list[str]:
     """In their order; raises ValueError for a name that is none."""
     known = [*PARTS, *(f"disk_{under}" for under in UNDER)]
     wanted = options.only.split(",") if options.only else known
@@ -115,25 +115,25 @@ def parts_of(options: Options) -> list[str]:
     return [name for name in known if name in wanted]
 
 
-def told(options: Options) -> Json:
+def told(options: ChaosOptions) -> Json:
     """The settings that say how much was done."""
     names = ("out", "simulation", "checks", "only")
-    return {name: getattr(options, name) for name in Options.__slots__ if name not in names}
+    return {name: getattr(options, name) for name in ChaosOptions.__slots__ if name not in names}
 
 
-def command_of(options: Options) -> str:
+def command_of(options: ChaosOptions) -> str:
     """What to type for the same again."""
-    plain = Options()
+    plain = ChaosOptions()
     flags = [
         f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
-        for name in Options.__slots__
+        for name in ChaosOptions.__slots__
         if name not in ("out", "simulation", "checks")
         and (value := getattr(options, name)) != getattr(plain, name)
     ]
     return " ".join(["berth bench chaos", *flags])
 
 
-async def on_one_stack(options: Options, wanted: list[str], kept: Kept, say: Say) -> None:
+async def on_one_stack(options: ChaosOptions, wanted: list[str], kept: Kept, say: Say) -> None:
     async with (
         bench_stack(options.broker, say, pools=options.pools) as bench,
         scene(bench, options.per_s, say, options.pools) as made,
@@ -173,7 +173,7 @@ async def telling(made: Scene, say: Say) -> AsyncIterator[None]:
         task.cancel()
 
 
-async def disk_full(options: Options, under: Under, say: Say) -> Json:
+async def disk_full(options: ChaosOptions, under: Under, say: Say) -> Json:
     """Its own stack, with the broker or Postgres on a disk that fills up; then `verify`."""
     if why := disk.missing():
         return {"skipped": why}
@@ -222,7 +222,7 @@ async def settled(conn: object) -> None:
 # ---- processes ---------------------------------------------------------------------------------
 
 
-async def kills(options: Options, made: Scene, kept: Kept) -> Json:
+async def kills(options: ChaosOptions, made: Scene, kept: Kept) -> Json:
     """SIGKILL of each service, in a random order, so often; then the load runs on to `jobs`."""
     toll = Toll(options.kills, options.killers)
     ends = time.monotonic() + options.minutes * 60
@@ -246,7 +246,7 @@ async def kills(options: Options, made: Scene, kept: Kept) -> Json:
     return found | {"jobs": len(made.acked)}
 
 
-async def recovery(options: Options, made: Scene, kept: Kept) -> Json:
+async def recovery(options: ChaosOptions, made: Scene, kept: Kept) -> Json:
     """As `kills`, one service at a time and no more load than runs anyway: how long it takes."""
     toll = Toll(options.alone, 1)
 
@@ -262,12 +262,12 @@ async def recovery(options: Options, made: Scene, kept: Kept) -> Json:
     return toll.figures()
 
 
-async def stall(options: Options, made: Scene, _kept: Kept) -> Json:
+async def stall(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """Nothing is done to anybody: what the load alone does to the loops of the services."""
     return await stalls(made.bench, options.slow_s)
 
 
-async def zombies(options: Options, made: Scene, _kept: Kept) -> Json:
+async def zombies(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """Two copies of placement, each paused in turn while the other decides."""
     data_dir, before = made.bench.stack.data_dir, await ignored(made)
     pid = await faults.pid_of(data_dir, "placement")
@@ -312,7 +312,7 @@ async def ignored(made: Scene) -> dict[str, int]:
 # ---- parts -------------------------------------------------------------------------------------
 
 
-async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
+async def broker(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """SIGKILL of the broker; seconds from its open port to the next decisions."""
     times = []
     restarts = await faults.pids(made.bench.stack.data_dir)
@@ -334,7 +334,7 @@ async def broker(options: Options, made: Scene, _kept: Kept) -> Json:
     }
 
 
-async def away(options: Options, made: Scene, _kept: Kept) -> Json:
+async def away(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """The broker is away for a minute; nobody may die of it, or write more than a few lines."""
     data_dir = made.bench.stack.data_dir
     before = await faults.pids(data_dir)
@@ -352,7 +352,7 @@ async def away(options: Options, made: Scene, _kept: Kept) -> Json:
     }
 
 
-async def postgres(options: Options, made: Scene, _kept: Kept) -> Json:
+async def postgres(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """SIGQUIT of Postgres, which ends without a checkpoint; until the read models move again."""
     times = []
     for _ in range(options.postgres_kills):
@@ -383,7 +383,7 @@ async def cursors(made: Scene) -> object:
             await asyncio.sleep(0.1)
 
 
-async def slow(options: Options, made: Scene, _kept: Kept) -> Json:
+async def slow(options: ChaosOptions, made: Scene, _kept: Kept) -> Json:
     """The projector is paused under load: memory of all, and how fast it catches up."""
     data_dir = made.bench.stack.data_dir
     before = made.bench.pss_mib()
@@ -415,7 +415,7 @@ async def reached(conn: object) -> int:
     return max((c.at for (name, _), c in found.items() if name == "placement"), default=0)
 
 
-async def soaked(options: Options, made: Scene, kept: Kept) -> Json:
+async def soaked(options: ChaosOptions, made: Scene, kept: Kept) -> Json:
     """Nothing is done to anybody for a long while: whose memory grows, who complains, who ends."""
 
     def note(figures: Json) -> None:
@@ -428,7 +428,7 @@ async def soaked(options: Options, made: Scene, kept: Kept) -> Json:
         made.progress = str
 
 
-async def flood(options: Options, made: Scene, kept: Kept) -> Json:
+async def flood(options: ChaosOptions, made: Scene, kept: Kept) -> Json:
     """Records that nobody can read, with good jobs between them, among the commands."""
     chance, tp = random.Random(options.seed), TP("commands", LANE)
     rows, began, used = await dead_rows(made), time.time(), sum(made.bench.cpu_s().values())
@@ -474,7 +474,7 @@ async def dead_rows(made: Scene) -> int:
         await conn.close()
 
 
-async def lost_tail(options: Options, made: Scene) -> Json:
+async def lost_tail(options: ChaosOptions, made: Scene) -> Json:
     """The broker loses the end of placement's ledger, or all: who knew it stops and says so."""
     data_dir = made.bench.stack.data_dir
     folder = data_dir / options.broker / "kafka" / "log" / f"placement-{LANE}"
@@ -525,4 +525,4 @@ PARTS: dict[str, Part] = {
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, ChaosOptions, __doc__ or "")

@@ -52,7 +52,7 @@ SHARE_CPUS, SHARE_MEM_GIB = 96.0, 768.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PlacementBenchOptions:
     instances: int = 200
     jobs: int = 4000
     nodes: int = 17
@@ -75,7 +75,7 @@ class Enough(Exception):
     """So many rounds were asked for."""
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: PlacementBenchOptions, say: Say) -> Json:
     """One JSON object; times are CPU ms of one process."""
     if options.quick:
         options = replace(options, instances=60, jobs=1200, jct_jobs=0)
@@ -126,7 +126,7 @@ def sources() -> list[tuple[str, float]]:
     return [("helios_venus", 0.5), ("alibaba_gpu_2023", 0.5)]
 
 
-def rounds_of(source: str, most: int, options: Options, say: Say) -> list[Taken]:
+def rounds_of(source: str, most: int, options: PlacementBenchOptions, say: Say) -> list[Taken]:
     """Every fifth contended round in which at least two jobs would fit."""
     found: list[Taken] = []
     seen = 0
@@ -160,7 +160,7 @@ def taken_of(source: str, pool: Pool) -> Taken:
     return Taken(source, instance, (planned_s - began_s) * 1000, (ended_s - planned_s) * 1000)
 
 
-def scenario(source: str, jobs: int, options: Options, solver: str) -> Scenario:
+def scenario(source: str, jobs: int, options: PlacementBenchOptions, solver: str) -> Scenario:
     """The first jobs of the workload, on a pool that they overload."""
     rows: Sequence[WorkloadJob] = load(source, jobs).jobs
     with_cores = source == "alibaba_gpu_2023"
@@ -259,7 +259,7 @@ def types_worth(instances: Sequence[Instance]) -> Json:
     return {**judged(changed, solved), "cpsat_ms_p99": p(0.99, took_ms)}
 
 
-def jct_worth(options: Options, say: Say) -> Json:
+def jct_worth(options: PlacementBenchOptions, say: Say) -> Json:
     """The same jobs twice through the live deciders."""
     source = sources()[0][0]
     found: Json = {"source": source, "jobs": options.jct_jobs}
@@ -281,4 +281,4 @@ def mean(values: Sequence[float] | Iterator[float], digits: int = 6) -> float:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, PlacementBenchOptions, __doc__ or "")

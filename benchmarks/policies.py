@@ -56,7 +56,7 @@ BATCHES, QUICK_BATCHES = 100, 40
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PoliciesOptions:
     trace: str = ""
     quick: bool = False
     model: str = FAMILY
@@ -81,7 +81,7 @@ class Judged:
         return continuous.side_of(self.outcomes[key(named)])
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: PoliciesOptions, say: Say) -> Json:
     """One JSON object: `best_deployable`, `cells`, and what each pool was."""
     began = time.process_time()
     ours = deployed(family=options.model)
@@ -102,7 +102,7 @@ async def run(options: Options, say: Say) -> Json:
     return result
 
 
-def settings(options: Options) -> list[tuple[str, float, tuple[str | None, ...]]]:
+def settings(options: PoliciesOptions) -> list[tuple[str, float, tuple[str | None, ...]]]:
     """(trace, load, clusters) of the replays."""
     if options.trace:
         return [(options.trace, LOAD, (None,))]
@@ -129,7 +129,7 @@ def judge(
     load: float,
     clusters: tuple[str | None, ...],
     ours: Named,
-    options: Options,
+    options: PoliciesOptions,
     say: Say,
 ) -> Judged:
     replays = [replay(name, load, cluster) for cluster in clusters]
@@ -281,7 +281,7 @@ BATCH_BOUND = replace(SRSF_ORACLE, name="srsf, the oracle's bound")
 USE_BOUND = replace(oracle("sjf", "skip"), name="longest first, the oracle's bound of use")
 
 
-def batch_cells(options: Options, say: Say) -> list[Cell]:
+def batch_cells(options: PoliciesOptions, say: Say) -> list[Cell]:
     """RLTune's protocol on Venus: blocking bases; ours over each, however a pool may be run.
 
     The last two know all run times: nobody waits much less than where the shortest goes first and
@@ -366,4 +366,4 @@ def gated(policy: Named, batch: windows.JobBatch) -> Named:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, PoliciesOptions, __doc__ or "")

@@ -42,7 +42,7 @@ NEW, NEW_AT = 20, 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RankingOptions:
     """The defaults are those of the published figure."""
 
     waiting: int = 10_000
@@ -52,7 +52,7 @@ class Options:
     quick: bool = False
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: RankingOptions, say: Say) -> Json:
     times = 9 if options.quick else options.times
     queue = crowded(options)
     pool = queue.pool
@@ -146,7 +146,7 @@ def network_of(name: str) -> Callable[[Floats, Floats], Floats]:
     return scores
 
 
-def crowded(options: Options) -> Queue:
+def crowded(options: RankingOptions) -> Queue:
     """A pool in which history knows something, jobs run, and many more wait."""
     draw = random.Random(7)
     decider = Priority()
@@ -218,4 +218,4 @@ def entry(draw: random.Random, number: int) -> QueueEntry:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, RankingOptions, __doc__ or "")

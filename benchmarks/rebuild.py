@@ -39,7 +39,7 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RebuildOptions:
     broker: Broker = "kafka"
     events: int = 1_000_000
     batch_records: int = 3_000
@@ -55,7 +55,7 @@ class Parts:
         return KafkaLog(self.connection, client="bench")
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: RebuildOptions, say: Say) -> Json:
     """One JSON object with wall seconds, CPU seconds and whether the hashes were equal."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -83,7 +83,7 @@ def reached(kind: Broker, folder: Path, port: int) -> Connection:
     return kafka.root(folder)
 
 
-async def measured(options: Options, parts: Parts, say: Say) -> Json:
+async def measured(options: RebuildOptions, parts: Parts, say: Say) -> Json:
     topics.create(parts.connection, 1, parts.connection.idempotent, list(TOPICS.values()))
     say(f"writing a past of {options.events:,} events")
     events = await history.write(parts.connection, options.events, lambda n: None)
@@ -150,4 +150,4 @@ async def starts(parts: Parts) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, RebuildOptions, __doc__ or "")

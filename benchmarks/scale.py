@@ -34,7 +34,7 @@ NAME = "scale"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ScaleOptions:
     """The defaults are those of the published table."""
 
     broker: Broker = "kafka"
@@ -46,7 +46,7 @@ class Options:
     out: str = ""
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: ScaleOptions, say: Say) -> Json:
     """One row per shape; with `out`, the JSON and a table in that folder as well."""
     rows: list[Json] = []
     for lanes, copies in SHAPES:
@@ -74,7 +74,7 @@ async def run(options: Options, say: Say) -> Json:
     return found
 
 
-async def saturated(bench: Bench, options: Options, lanes: int, copies: int) -> Json:
+async def saturated(bench: Bench, options: ScaleOptions, lanes: int, copies: int) -> Json:
     """Each lane has so many jobs outstanding that it is never without work."""
     idle = await idle_cores(bench, options.idle_s)
     memory_mib = sum(bench.pss_mib().values())
@@ -174,7 +174,7 @@ def table(rows: list[Json]) -> str:
 
 
 def main() -> None:
-    serve(run, Options, __doc__ or "")
+    serve(run, ScaleOptions, __doc__ or "")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ COMPILED_RUNS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulatorBenchOptions:
     """The defaults are those of the published figure."""
 
     trace: str = "synthetic"
@@ -44,7 +44,7 @@ class Options:
     quick: bool = False
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: SimulatorBenchOptions, say: Say) -> Json:
     few = 10 if options.quick else 1
     jobs = load(options.trace, options.jobs // few).jobs
     many = load(options.trace, options.compiled_jobs // few).jobs
@@ -122,4 +122,4 @@ def first_of(work: Work) -> Work:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, SimulatorBenchOptions, __doc__ or "")

@@ -27,7 +27,7 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SpineOptions:
     """The defaults are those of the published figure."""
 
     broker: Broker = "kafka"
@@ -40,7 +40,7 @@ class Options:
     relay_s: float = 10.0
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: SpineOptions, say: Say) -> Json:
     """One JSON object: what was reached, and with which settings."""
     async with bench_stack(options.broker, say) as bench:
         say(f"{options.slow_per_s:.0f} jobs/s for {options.slow_s:.0f} s")
@@ -67,7 +67,7 @@ async def run(options: Options, say: Say) -> Json:
     }
 
 
-def settings(options: Options) -> Json:
+def settings(options: SpineOptions) -> Json:
     return {
         "broker": options.broker,
         "flush_messages": 0 if options.broker == "embedded" else 1,
@@ -81,7 +81,7 @@ def settings(options: Options) -> Json:
     }
 
 
-async def saturated(bench: Bench, options: Options) -> Json:
+async def saturated(bench: Bench, options: SpineOptions) -> Json:
     async with Loaded(bench, Load(bench, options.mean_ms / 1000, seed=2)) as load:
         driving = asyncio.ensure_future(load.keep_outstanding(options.outstanding))
         await asyncio.sleep(options.warm_s)
@@ -97,7 +97,7 @@ async def saturated(bench: Bench, options: Options) -> Json:
     }
 
 
-async def at_rate(bench: Bench, options: Options) -> Json:
+async def at_rate(bench: Bench, options: SpineOptions) -> Json:
     async with Loaded(bench, Load(bench, options.mean_ms / 1000)) as load:
         await load.at_rate(options.slow_per_s, 5.0)
         counted, cpu = len(load.placed_s), bench.cpu_s()
@@ -218,4 +218,4 @@ async def projected_per_s(bench: Bench) -> Json:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, SpineOptions, __doc__ or "")

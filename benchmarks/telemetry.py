@@ -43,14 +43,14 @@ NO_METERS = NoOpMeterProvider()
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TelemetryBenchOptions:
     """The defaults are those of decision 0018."""
 
     spans: int = 5_000
     rounds: int = 15
 
 
-async def run(options: Options, say: Say) -> Json:
+async def run(options: TelemetryBenchOptions, say: Say) -> Json:
     """Return median CPU microseconds per span, and the ratio of SDK to own with its quartiles."""
     spans = [make_span(number) for number in range(options.spans)]
     traceparents = [f"00-{1 + n:032x}-{1 + n:016x}-01" for n in range(options.spans)]
@@ -82,7 +82,9 @@ async def run(options: Options, say: Say) -> Json:
     }
 
 
-def compare(own: Callable[[], object], sdk: Callable[[], object], options: Options) -> Json:
+def compare(
+    own: Callable[[], object], sdk: Callable[[], object], options: TelemetryBenchOptions
+) -> Json:
     """Time both in turn, after one round that is not counted."""
     rounds = [
         (cpu_us(own, options.spans), cpu_us(sdk, options.spans)) for _ in range(1 + options.rounds)
@@ -152,4 +154,4 @@ def parse_by_sdk(traceparent: str) -> SpanContext:
 
 
 if __name__ == "__main__":
-    serve(run, Options, __doc__ or "")
+    serve(run, TelemetryBenchOptions, __doc__ or "")

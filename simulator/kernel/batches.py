@@ -94,7 +94,7 @@ def contended_batches(batches: list[JobBatch], fcfs: list[ScheduleOutcome]) -> l
     """Return indices of the batches in which jobs wait under blocking FCFS: in the others no order
     helps.
 
-    The threshold, a mean wait of 60 s, is that of quality.md, fixed before any measurement.
+    The threshold, a mean wait of 60 s, was fixed before any measurement.
     """
     delays = [o.jct_s - o.duration_s for o in fcfs]
     means = [d[batch.warm_up :].mean() for batch, d in zip(batches, delays, strict=True)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from benchmarks.ablation import SIDES, Options, run
+from benchmarks.ablation import SIDES, AblationOptions, run
 
 
 async def test_every_side_is_judged_on_the_same_jobs() -> None:
-    found = await run(Options(trace="synthetic", skip=0, jobs=40, load=1.0), lambda line: None)
+    found = await run(
+        AblationOptions(trace="synthetic", skip=0, jobs=40, load=1.0), lambda line: None
+    )
     sides = cast("dict[str, Any]", found["sides"])
     assert list(sides) == list(SIDES)
     assert sides["base+greedy"]["jct_gain"] == 0

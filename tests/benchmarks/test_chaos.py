@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.chaos import Options, command_of, parts_of
+from benchmarks.chaos import ChaosOptions, command_of, parts_of
 from benchmarks.parts import faults
 from benchmarks.parts.chaos_goals import GOALS, NOT_MEASURED, row
 from benchmarks.parts.chaos_page import page
@@ -130,11 +130,11 @@ def test_a_stall_is_that_of_the_time_between_and_a_new_process_begins_at_nothing
 
 def test_an_unknown_part_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="only=kils: parts are stall, "):
-        parts_of(Options(only="broker,kils"))
+        parts_of(ChaosOptions(only="broker,kils"))
 
 
 def test_the_command_of_a_run_names_what_is_not_the_default() -> None:
-    plain = Options(kills=100, only="kills", out="docs/results")
+    plain = ChaosOptions(kills=100, only="kills", out="docs/results")
     assert command_of(plain) == "berth bench chaos --kills 100 --only kills"
 
 

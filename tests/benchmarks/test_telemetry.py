@@ -8,13 +8,13 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from benchmarks.telemetry import NAMES, Options, make_span, parse_by_sdk, run
+from benchmarks.telemetry import NAMES, TelemetryBenchOptions, make_span, parse_by_sdk, run
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.trace_ids import parse
 
 
 async def test_every_comparison_has_a_ratio_within_its_range() -> None:
-    result = await run(Options(spans=20, rounds=3), lambda line: None)
+    result = await run(TelemetryBenchOptions(spans=20, rounds=3), lambda line: None)
     comparisons = cast("dict[str, dict[str, Any]]", result["comparisons"])
     assert list(comparisons) == ["encode", "export", "parse_traceparent"]
     for figures in comparisons.values():
