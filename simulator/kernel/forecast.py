@@ -36,4 +36,4 @@ def take_logarithms(forecast: ForecastRow) -> None:
     """Set the logarithms that are a network's features."""
     forecast.ln_gittins = math.log(forecast.gittins_s + 1.0)
     forecast.ln_left = math.log(forecast.left_s + 1.0)
-    forecast.ln_attained = math.log(keys.level_s(forecast.bin) + 60.0)
+    forecast.ln_attained = math.log(keys.bin_start_s(forecast.bin) + 60.0)

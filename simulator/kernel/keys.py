@@ -43,12 +43,12 @@ _LEVELS = np.array([history.bin_start_s(b) for b in range(history.BINS + 1)])
 
 
 @compiled
-def level_s(b: int) -> float:
+def bin_start_s(b: int) -> float:
     """Return `history.bin_start_s` from a table: its powers cost more than all else computed with
     it.
     """
     return float(_LEVELS[b])
 
 
-mean_left_s = compile_twin(history.mean_left_s, bin_of=bin_of, level_s=level_s)
-gittins_s = compile_twin(history.gittins_s, bin_of=bin_of, level_s=level_s)
+mean_left_s = compile_twin(history.mean_left_s, bin_of=bin_of, bin_start_s=bin_start_s)
+gittins_s = compile_twin(history.gittins_s, bin_of=bin_of, bin_start_s=bin_start_s)

@@ -123,5 +123,5 @@ def rank_running(sim: Sim, k: int) -> None:
     attained_s = attained_ms / 1000.0
     slot.key = key_of(sim, slot.job, ranked_at, attained_s, True)
     if changes_in_steps(sim.rules):
-        edge_ms = keys.level_s(keys.bin_of(attained_s) + 1) * 1000.0
+        edge_ms = keys.bin_start_s(keys.bin_of(attained_s) + 1) * 1000.0
         slot.until_ms = ranked_at + max(1, int(math.ceil(edge_ms - attained_ms)))
