@@ -12,7 +12,7 @@ LOADED = 3
 """Times what is promised on a quiet machine."""
 
 
-async def until(reached: Callable[[], bool], within_s: float = 30.0) -> None:
+async def until(reached: Callable[[], bool], within_s: float = 90.0) -> None:
     async with asyncio.timeout(within_s):
         while not reached():
             await asyncio.sleep(0.005)
@@ -26,7 +26,7 @@ async def all_hung_up() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while _open_sockets() > before:
                 await asyncio.sleep(0.01)
 

@@ -75,7 +75,7 @@ class Stand:
             self.stack.gateway + path, None if body is None else raw, headers, method=method
         )
         try:
-            with urllib.request.urlopen(asked, timeout=15, context=trust(self.stack)) as answer:
+            with urllib.request.urlopen(asked, timeout=60, context=trust(self.stack)) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:

@@ -33,7 +33,7 @@ SHOWN = (
     "placement: place",
     "placement: start",
 )
-WAIT_MS = 30_000
+WAIT_MS = 90_000
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def page() -> Iterator[Page]:
 
 def traces_of(stand: Stand, job_id: str) -> list[list[dict[str, Any]]]:
     asked = f"{stand.stack.traces}/api/v2/traces?annotationQuery=job.id%3D{job_id}&limit=50"
-    with urllib.request.urlopen(asked, timeout=10) as answer:
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         found: list[list[dict[str, Any]]] = json.loads(answer.read())
         return found
 

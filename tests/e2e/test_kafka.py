@@ -100,7 +100,7 @@ def hear(tenant: Connection, lanes: int, awaited: set[str]) -> None:
         await tail.start_at_begin([TP(f"events.{TENANT}", lane) for lane in range(lanes)])
         found: set[str] = set()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while not awaited <= found:
                     for entries in (await tail.poll()).values():
                         found |= {cloudevents.decode(entry.value).type for entry in entries}
@@ -116,7 +116,7 @@ def phases(data: Path) -> dict[str, str]:
     return {row["name"]: row["phase"] for row in rows}
 
 
-def until(data: Path, expected: dict[str, str], within_s: float = 60) -> None:
+def until(data: Path, expected: dict[str, str], within_s: float = 180) -> None:
     ends = time.monotonic() + within_s
     while (found := phases(data)) != expected:
         assert time.monotonic() < ends, found

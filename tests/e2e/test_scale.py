@@ -31,7 +31,7 @@ pytestmark = [
 POOLS = ("red", "blue")
 LANES = 2
 DECIDERS = ("admission", "priority", "placement", "failslow")
-WITHIN_S = 90.0
+WITHIN_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def completed(stand: Stand, asked: dict[str, Any]) -> int:
         {"Authorization": f"Bearer {stand.keys['ada']}", "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=90) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

@@ -81,7 +81,7 @@ async def asked(
     lines += [name + b": " + value for name, value in (*headers, *length)]
     writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             first = await reader.read(65536)
     finally:

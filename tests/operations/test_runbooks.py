@@ -30,7 +30,7 @@ ELSEWHERE = {
 }
 """Pages whose blocks run in other tests."""
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGE_S = 300
+PAGE_S = 600
 
 pytestmark = [
     pytest.mark.parts,

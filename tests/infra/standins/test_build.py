@@ -35,7 +35,7 @@ def listening(take: Take) -> Iterator[str]:
 
 def post(url: str, body: bytes) -> int:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=5) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

@@ -116,7 +116,7 @@ async def test_a_job_goes_through_access_and_admission_and_a_kill(stage: Stage) 
         summaries = summarize(await until(tail, JobDeferred))
         assert summaries[-2:] == ["command.accepted c-j1", "job.deferred j1 no_nodes"]
         admission.process.kill()
-        admission.process.wait(10)
+        admission.process.wait(60)
         await producer.send("commands", 0, submit("j1"))
         await producer.send("commands", 0, submit("j2"))
         stage.start("admission", "0,1,2,3")

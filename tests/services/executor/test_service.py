@@ -41,7 +41,7 @@ from tests.services.executor.facts import enqueued, placed, started
 
 pytestmark = pytest.mark.process
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 POOL = PoolConfigured(partition=0, pool="local", backends=("process",))
 INVENTORY = {
     "pool": "local",

@@ -21,7 +21,7 @@ from shared.telemetry.metrics import Metrics
 from shared.testing.ledgers import LedgerWriter
 
 M = TypeVar("M", bound=Model)
-PATIENCE_S = 20.0
+PATIENCE_S = 90.0
 
 
 class Twin:

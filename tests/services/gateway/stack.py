@@ -209,7 +209,7 @@ def start_gateway(folder: Path, kafka: str, dsn: str, **more: str) -> tuple[Runn
     }
     command = [sys.executable, "-W", "error", "-m", "services.gateway"]
     running = spawn("gateway", command, folder / f"gateway-{port}.log", env)
-    running.wait_ready(lambda: is_open(port), 30)
+    running.wait_ready(lambda: is_open(port), 120)
     return running, f"http://127.0.0.1:{port}"
 
 
@@ -222,7 +222,7 @@ async def fill_access(kafka: str) -> Ledgers:
 
 
 async def ready(url: str, trust: ssl.SSLContext | bool = True) -> None:
-    async with asyncio.timeout(30), aiohttp.ClientSession(url) as session:
+    async with asyncio.timeout(120), aiohttp.ClientSession(url) as session:
         while True:
             async with session.get("/ready", ssl=trust) as answer:
                 if answer.status == 200:

@@ -67,7 +67,7 @@ async def people(stack: Stack) -> None:
     await stack.project(
         "priority", 1, 490, QueueRanked(base_policy="fcfs", waiting=4, ranked=ranked)
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await stack.call("GET", "/v1/jobs", key=NAMES[-1]))[0] != 200:
             await asyncio.sleep(0.05)
 

@@ -168,7 +168,7 @@ class Bench:
         return found
 
     async def until(self, lane: Lane[Seats], answers: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while len(lane.state.answers) < answers or lane.inbox.pending:
                 await asyncio.sleep(0.01)
 

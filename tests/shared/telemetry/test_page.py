@@ -65,7 +65,7 @@ def test_what_answers_nonsense_is_away_as_well() -> None:
 def test_the_page_is_served_beside_the_metrics_and_may_load_and_run_nothing() -> None:
     endpoint = Metrics("gateway").serve(0, lambda: True, pages={"/": lambda: render_page([], AT)})
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/", timeout=60) as answer:
             text = answer.read().decode()
             policy = answer.headers["Content-Security-Policy"]
     finally:

@@ -16,7 +16,7 @@ from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import LogLines
 from tests.services.executor.facts import worker_spec
 
-PATIENCE_S = 20.0
+PATIENCE_S = 90.0
 
 
 class Bench:
