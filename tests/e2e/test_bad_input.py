@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -14,21 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cli.main import app
 from shared.contracts.access import RegisterTenant
 from shared.contracts.identity import derive_job_id
 from shared.contracts.jobs import CancelJob, JobSpec, RejectSubmission, SubmitJob
 from shared.contracts.reports import ExecutorReported, Heartbeats, WorkerExited
-from tests.e2e.stand import (
-    POOL,
-    PROMPT_S,
-    Json,
-    Stand,
-    a_command,
-    a_spec,
-    a_wish,
-    an_event,
-    eventually,
-)
+from tests.e2e.stand import POOL, Json, Stand, a_command, a_spec, a_wish, an_event, eventually
 
 pytestmark = pytest.mark.stack
 MINE = "submissions.ada"
@@ -490,21 +479,17 @@ def test_heartbeats_of_another_year_neither_kill_nor_revive_a_node(
 
 @pytest.mark.parametrize("command", [("replay",), ("demo", "--check", "--trace")])
 def test_a_trace_without_a_column_is_named_before_anything_starts(
-    tmp_path: Path, command: tuple[str, ...]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     path = tmp_path / "short.parquet"
     pq.write_table(pa.table({"job_id": ["a"], "submit_s": [0.0], "gpus": [1.0]}), path)
-    done = subprocess.run(
-        [sys.executable, "-m", "cli", *command, str(path)],
-        capture_output=True,
-        text=True,
-        timeout=PROMPT_S,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "short.parquet" in done.stderr
-    assert "duration_s" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(SystemExit) as ended:
+        app([*command, str(path)])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "short.parquet" in said
+    assert "duration_s" in said
+    assert "Traceback" not in said
 
 
 def test_after_all_of_it_nobody_has_died_and_the_bytes_are_kept(stand: Stand) -> None:

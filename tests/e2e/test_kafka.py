@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from infra.broker import kafka
 from infra.supervisor.running import load
 from infra.supervisor.stack import SERVICES
@@ -37,7 +39,14 @@ TOLD = {"job.admitted.v1", "job.placed.v1", "job.succeeded.v1"}
 T = TypeVar("T")
 
 
-def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
+def berth(data: Path, *words: str) -> Any:
+    """Run a command in this process: the commands between `up` and `down` start nothing."""
+    done = CliRunner().invoke(app, [*words, "--data", str(data)])
+    assert done.exit_code == 0, (words, done.output, done.exception)
+    return json.loads(done.stdout) if "--json" in words else done.stdout
+
+
+def run_berth(data: Path, *words: str, timeout_s: float = 600) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cli", *words, "--data", str(data)],
         capture_output=True,
@@ -46,16 +55,15 @@ def berth(data: Path, *words: str, timeout_s: float = 300) -> Any:
         check=False,
     )
     assert done.returncode == 0, (words, done.stderr, done.stdout)
-    return json.loads(done.stdout) if "--json" in words else done.stdout
 
 
 @contextmanager
 def stack_up(data: Path) -> Iterator[None]:
-    berth(data, "up", "--broker", "kafka", "--detach")
+    run_berth(data, "up", "--broker", "kafka", "--detach")
     try:
         yield
     finally:
-        berth(data, "down")
+        run_berth(data, "down")
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
