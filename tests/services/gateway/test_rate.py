@@ -25,7 +25,7 @@ from tests.services.gateway.stack import (
     start_broker,
     start_gateway,
 )
-from tests.services.gateway.test_ingress import wish
+from tests.services.gateway.test_ingress import record_body
 
 PER_S, BURST = 2, 30
 FLOOD, OTHERS = 600, 25
@@ -108,9 +108,9 @@ async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None
         ledgers = await fill_access(kafka)
         await ready(http)
         alone = Stack(kafka, http, "", tmp_path, ledgers, broker)
-        flood = [wish(f"b{n}", {"name": "b", "pool": "main"}) for n in range(RECORDS)]
+        flood = [record_body(f"b{n}", {"name": "b", "pool": "main"}) for n in range(RECORDS)]
         await alone.put("submissions.bob", 0, *flood)
-        await alone.put("submissions.ada", 0, wish("a", {"name": "a"}))
+        await alone.put("submissions.ada", 0, record_body("a", {"name": "a"}))
         async with asyncio.timeout(120):
             while len(entries := await alone.read("commands", 1)) < RECORDS + 1:
                 await asyncio.sleep(0.5)
