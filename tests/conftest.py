@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from infra.postgres import server as postgres
 from tests.selection import (
@@ -26,6 +27,10 @@ __all__ = [
     "pytest_runtest_protocol",
     "pytest_xdist_make_scheduler",
 ]
+# How long an example takes depends on the load of the machine.
+settings.register_profile("berth", deadline=None)
+settings.load_profile("berth")
+
 SLOW_NODE = "a100-0"
 """The node of the shared stack whose gangs are slow."""
 

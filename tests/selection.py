@@ -18,21 +18,16 @@ GROUPS = {
     "tests/e2e/test_browser.py": "shared stack",
     "tests/e2e/test_observed.py": "shared stack",
     "tests/infra/compose/test_tilt.py": "shared stack",
-    **dict.fromkeys(
-        (
-            f"tests/services/gateway/test_{name}.py"
-            for name in ("ingress", "orders", "reads", "roles", "streams", "submit", "tenants")
-        ),
-        "gateway",
-    ),
 }
-"""Files whose tests use one session fixture that is dear to start; any other file is a group of
-its own."""
+"""Files whose tests use one session fixture that is dear to start."""
+GATEWAY = "tests/services/gateway/test_"
+"""Files that share one gateway."""
 
 
 def group_of(node_id: str) -> str:
+    """Return the group of a test; most files are a group of their own."""
     path, _, _ = node_id.partition("::")
-    return GROUPS.get(path, path)
+    return "gateway" if path.startswith(GATEWAY) else GROUPS.get(path, path)
 
 
 def starts_processes(item: pytest.Item) -> bool:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("benchmarks", "cli", "infra", "services", "shared", "simulator", "training")
 BROKEN = [

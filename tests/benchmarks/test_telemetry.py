@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -11,6 +12,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from benchmarks.telemetry import NAMES, TelemetryBenchOptions, make_span, parse_by_sdk, run
 from shared.telemetry.otlp_encode import Encoder
 from shared.telemetry.trace_ids import parse
+
+pytestmark = pytest.mark.process
 
 
 async def test_every_comparison_has_a_ratio_within_its_range() -> None:

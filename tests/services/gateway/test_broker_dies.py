@@ -22,6 +22,7 @@ from shared.telemetry.metrics import Metrics
 from tests.patience import all_hung_up
 
 pytestmark = [
+    pytest.mark.process,
     pytest.mark.parts,
     pytest.mark.kafka,
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),

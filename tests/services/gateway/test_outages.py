@@ -8,10 +8,14 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from shared.contracts.identity import derive_command_id
 from shared.ledger import cloudevents
 from tests.patience import LOADED
 from tests.services.gateway.stack import Stack, fill_access, ready, start_broker, start_gateway
+
+pytestmark = pytest.mark.process
 
 JOB = {"name": "train"}
 

@@ -27,6 +27,8 @@ from tests.services.gateway.stack import (
 )
 from tests.services.gateway.test_ingress import record_body
 
+pytestmark = pytest.mark.process
+
 PER_S, BURST = 2, 30
 FLOOD, OTHERS = 600, 25
 RECORDS = 300

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from shared.projections.database import connect
 from shared.projections.migrate import migrate
 
@@ -33,6 +35,7 @@ async def test_a_migration_gives_way_to_transactions_that_use_the_tables(databas
     await watch.close()
 
 
+@pytest.mark.process
 async def test_a_migration_without_a_server_ends_with_a_message(tmp_path: Path) -> None:
     environment = os.environ | {"BERTH_POSTGRES": f"postgresql://berth@/berth?host={tmp_path}"}
     program = [sys.executable, "-m", "shared.projections.migrate"]

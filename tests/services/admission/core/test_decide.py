@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from shared.contracts.jobs import CommandAccepted, RejectSubmission
 from shared.contracts.nodes import CordonNode
 from shared.contracts.rejected import InputRejected
@@ -36,6 +38,7 @@ def test_a_command_of_another_service_is_ignored() -> None:
     assert when(pool(), command(CordonNode(node_id="n1"))) == []
 
 
+@pytest.mark.process
 def test_two_hash_seeds_give_the_same_decisions() -> None:
     first, second = printed_under_two_hash_seeds(SCRIPT)
     assert first == second
