@@ -1,4 +1,4 @@
-"""A tenant that asks too often, over real HTTP: it is told so, and nobody else notices."""
+"""A tenant over its rate limit, over real HTTP: only its own requests are refused."""
 
 from __future__ import annotations
 
@@ -57,48 +57,48 @@ def url(stack: Stack, metrics_port: int, tmp_path_factory: pytest.TempPathFactor
 
 
 @asynccontextmanager
-async def client_of(url: str, who: Name) -> AsyncIterator[aiohttp.ClientSession]:
-    headers = {"Authorization": f"Bearer {KEYS[who]}"}
+async def client_of(url: str, tenant: Name) -> AsyncIterator[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {KEYS[tenant]}"}
     async with aiohttp.ClientSession(url, headers=headers) as session:
         yield session
 
 
-async def asked(client: aiohttp.ClientSession, times: int) -> Counter[int]:
+async def request_times(client: aiohttp.ClientSession, times: int) -> Counter[int]:
     async def once() -> int:
-        async with client.get("/v1/jobs") as answer:
-            await answer.read()
-            return answer.status
+        async with client.get("/v1/jobs") as response:
+            await response.read()
+            return response.status
 
     return Counter(await asyncio.gather(*(once() for _ in range(times))))
 
 
-async def test_a_flood_of_one_tenant_is_cut_and_another_hears_nothing_of_it(
+async def test_a_flood_of_one_tenant_is_limited_and_another_tenant_is_not(
     url: str, metrics_port: int
 ) -> None:
     async with client_of(url, "bob") as bob, client_of(url, "ada") as ada:
-        began_s = time.monotonic()
-        flood, others = await asyncio.gather(asked(bob, FLOOD), asked(ada, OTHERS))
-        passed_s = time.monotonic() - began_s
+        start_s = time.monotonic()
+        flood, others = await asyncio.gather(request_times(bob, FLOOD), request_times(ada, OTHERS))
+        elapsed_s = time.monotonic() - start_s
     assert others == {200: OTHERS}
     assert flood.keys() == {200, 429}
-    assert BURST <= flood[200] <= BURST + PER_S * passed_s + 1
+    assert BURST <= flood[200] <= BURST + PER_S * elapsed_s + 1
     scraped = scrape("gateway", f"127.0.0.1:{metrics_port}")
     assert scraped.series("berth_requests_limited_total") == [({"tenant": "bob"}, flood[429])]
 
 
-async def test_who_asked_too_often_hears_the_limit_and_when_there_is_room(url: str) -> None:
+async def test_a_refused_request_names_the_limit_and_when_to_retry(url: str) -> None:
     """All keys of a tenant share its bucket."""
     async with client_of(url, "ada") as ada, client_of(url, "ada-view") as viewer:
-        await asked(ada, 3 * BURST)
-        await asked(viewer, BURST)
-        while (answer := await viewer.get("/v1/jobs")).status == 200:
-            await answer.read()
-        problem = await answer.json()
-        assert (answer.status, problem["reason"]) == (429, "rate_limited")
+        await request_times(ada, 3 * BURST)
+        await request_times(viewer, BURST)
+        while (response := await viewer.get("/v1/jobs")).status == 200:
+            await response.read()
+        problem = await response.json()
+        assert (response.status, problem["reason"]) == (429, "rate_limited")
         assert problem["errors"] == [{"field": "requests", "rule": LIMIT}]
         assert "ada" in problem["detail"] and "retry in 0." in problem["detail"]
-        await asyncio.sleep(int(answer.headers["Retry-After"]))
-        assert await asked(ada, 1) == {200: 1}
+        await asyncio.sleep(int(response.headers["Retry-After"]))
+        assert await request_times(ada, 1) == {200: 1}
 
 
 async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None
         async with asyncio.timeout(120):
             while len(entries := await alone.read("commands", 1)) < RECORDS + 1:
                 await asyncio.sleep(0.5)
-        tenants = [json.loads(each.value or b"")["tenant"] for each in entries]
+        tenants = [json.loads(entry.value or b"")["tenant"] for entry in entries]
         assert Counter(tenants) == {"bob": RECORDS, "ada": 1}
         assert tenants.index("ada") < RECORDS / 2
         scraped = scrape("gateway", f"127.0.0.1:{port}").series(
@@ -130,4 +130,4 @@ async def test_a_flood_of_records_waits_in_its_own_topic(tmp_path: Path) -> None
 
 async def test_an_operator_has_no_limit(url: str) -> None:
     async with client_of(url, "op") as op:
-        assert await asked(op, 3 * BURST) == {200: 3 * BURST}
+        assert await request_times(op, 3 * BURST) == {200: 3 * BURST}

@@ -1,4 +1,4 @@
-"""Compiled lines against those of the live services."""
+"""The compiled kernel against the code of the live services."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from services.priority.core import learned as live
 from services.priority.core.features import compute_features
 from services.priority.core.queue_view import QueueView
 from simulator.kernel import board, forecast, learned, ranking, state
+from simulator.kernel.codes import INPUTS, PER_HIDDEN
 from simulator.kernel.initial import initial_state
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import POLICIES, Rules, pack_rules
-from simulator.kernel.weights import INPUTS, PER_HIDDEN
 from simulator.kernel.work import build_work
 from simulator.workload.jobs import columns_from
 from tests.simulator.kernel.workloads import mixed
