@@ -1,20 +1,13 @@
-"""What placement says, in few words, and what an executor is heard to answer."""
+"""Short builders of the ledger's events, and a lane that reacts to them."""
 
 from __future__ import annotations
 
 from itertools import count
 
-from services.executor.core.effects import (
-    Effect,
-    Prepared,
-    SendReport,
-    WorkerEnded,
-    WorkerOutcome,
-    WorkerSpec,
-)
+from services.executor.core import outcomes
+from services.executor.core.effects import Effect, Prepared, SendReport, WorkerOutcome, WorkerSpec
 from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import take_over
-from services.executor.core.outcomes import on_outcome
 from services.executor.core.react import react
 from services.executor.core.state import ExecutorState
 from shared.contracts.base import Event, Model
@@ -97,20 +90,20 @@ def joined(node: InventoryNode, incarnation: str) -> NodeJoined:
 
 
 class Script:
-    """A lane and the ledger it reads: each fact lies in a record of its own."""
+    """A lane and its ledger, in which each fact is a record of its own."""
 
     def __init__(self, lane: ExecutorState) -> None:
         self.lane = lane
         self._seq = count(1)
 
     def given(self, *events: Event) -> Script:
-        """History: nobody acts on it."""
+        """Fold events of the past; their effects are dropped."""
         for event in events:
             self.when(event)
         return self
 
     def at_work(self, base: str = "boot") -> Script:
-        """The executor took over and its nodes have joined."""
+        """Take over the lane and let its nodes join."""
         take_over(self.lane, base, {})
         for name, incarnation in self.lane.mine.items():
             self.when(joined(self.lane.nodes[name], incarnation))
@@ -119,21 +112,21 @@ class Script:
     def when(self, event: Event, at: int = AT) -> list[Effect]:
         return react(self.lane, Fact(event, "placement", 0, next(self._seq), 0, at))
 
-    def hear(self, outcome: WorkerOutcome) -> list[Effect]:
-        return on_outcome(self.lane, outcome)
+    def on_outcome(self, outcome: WorkerOutcome) -> list[Effect]:
+        return outcomes.on_outcome(self.lane, outcome)
 
     def running(self, job: str, *on: tuple[str, int], spec: JobSpec | None = None) -> list[str]:
-        """Allocation ids of a job that runs."""
+        """Run a job, and return its allocation ids."""
         self.when(enqueued(job, spec))
         self.when(placed(job, *on))
         ids = list(self.lane.of_job[job])
         for allocation_id in ids:
-            self.hear(Prepared(allocation_id))
+            self.on_outcome(Prepared(allocation_id))
         self.when(started(job))
         return ids
 
 
-def said(effects: list[Effect]) -> list[Model]:
+def sent_reports(effects: list[Effect]) -> list[Model]:
     return [effect.report for effect in effects if isinstance(effect, SendReport)]
 
 
@@ -161,7 +154,3 @@ def worker_spec(
         "job_spec": spec or a_spec(),
     }
     return WorkerSpec(**{**values, **more})  # type: ignore[arg-type]
-
-
-def ended(outcomes: list[WorkerOutcome]) -> list[WorkerEnded]:
-    return [outcome for outcome in outcomes if isinstance(outcome, WorkerEnded)]

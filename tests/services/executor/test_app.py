@@ -40,16 +40,16 @@ def shell(script: str, grace_s: float = 5.0) -> JobSpec:
 
 
 async def run_job(twin: Twin, job: str, spec: JobSpec, *on: tuple[str, int]) -> str:
-    """Placement's part, up to the go; the place of the job."""
+    """Write placement's events up to the start, and return the id prefix of the allocations."""
     ready = len(twin.reports(WorkerReady))
     twin.write(enqueued(job, spec))
-    place = twin.write(placed(job, *on))
-    await twin.heard(WorkerReady, ready + len(on))
+    prefix = twin.write(placed(job, *on))
+    await twin.wait_for(WorkerReady, ready + len(on))
     twin.write(started(job))
-    return place
+    return prefix
 
 
-async def test_how_far_it_is_behind_its_ledgers_is_told(
+async def test_the_lag_behind_each_ledger_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "LOOK_EVERY_S", 0.001)
@@ -57,15 +57,15 @@ async def test_how_far_it_is_behind_its_ledgers_is_told(
     await twin.serving()
     assert twin.executor is not None
 
-    def told(topic: str) -> float | None:
+    def lag(topic: str) -> float | None:
         labels = {"topic": topic, "partition": "0"}
         return twin.metrics.registry.get_sample_value("berth_consumer_lag_records", labels)
 
-    await twin.until(lambda: told("placement") == told("access") == 0)
+    await twin.until(lambda: lag("placement") == lag("access") == 0)
     unread = (await twin.executor.behind())[TP("placement", 0)]
     twin.write(enqueued("j1", a_spec(30)))
     assert (await twin.executor.behind())[TP("placement", 0)] == unread + 1
-    await twin.until(lambda: told("placement") == 0)
+    await twin.until(lambda: lag("placement") == 0)
     await twin.leave()
     assert await twin.executor.behind() == {}
 
@@ -73,9 +73,9 @@ async def test_how_far_it_is_behind_its_ledgers_is_told(
 async def test_a_virtual_job_goes_from_its_place_to_its_exit(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL, time_scale=1000)
     await twin.serving()
-    place = await run_job(twin, "j1", a_spec(30), ("n1", 0), ("n1", 1))
-    exits = await twin.heard(WorkerExited, 2)
-    assert [e.allocation_id for e in exits] == [f"{place}/0", f"{place}/1"]
+    prefix = await run_job(twin, "j1", a_spec(30), ("n1", 0), ("n1", 1))
+    exits = await twin.wait_for(WorkerExited, 2)
+    assert [e.allocation_id for e in exits] == [f"{prefix}/0", f"{prefix}/1"]
     assert all(e.exit_code == 0 and e.ran_ms == 30 for e in exits)
     await twin.leave()
     assert [r.node_id for r in twin.reports(NodeLeaving)] == ["n1"]
@@ -87,13 +87,13 @@ async def test_reports_of_one_moment_lie_in_one_record(tmp_path: Path) -> None:
     before = len(twin.records())
     for job in range(8):
         twin.write(enqueued(f"j{job}"), placed(f"j{job}", ("n1", job)))
-    await twin.heard(WorkerReady, 8)
+    await twin.wait_for(WorkerReady, 8)
     assert len(twin.records()) - before <= 2
     await twin.leave()
 
 
 class ShakyLog(MemoryLog):
-    """Of the first two appends to a topic one is lost, and of the other the answer."""
+    """Loses the first append, and the acknowledgement of the second."""
 
     async def append(
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
@@ -116,7 +116,7 @@ async def test_a_report_is_sent_again_until_it_is_acknowledged(tmp_path: Path) -
     assert first.value == second.value
     twin.admit(twin.reports(NodeRegistered)[:1])
     await run_job(twin, "j1", a_spec(0), ("n1", 0))
-    assert len(await twin.heard(WorkerExited)) == 1
+    assert len(await twin.wait_for(WorkerExited)) == 1
     await twin.leave()
 
 
@@ -129,16 +129,16 @@ async def test_unaccepted_records_start_nothing(tmp_path: Path) -> None:
     twin.placement.scribble(accepted)
     twin.placement.scribble(b"rubbish")
     twin.write(placed())
-    assert len(await twin.heard(WorkerReady)) == 1
+    assert len(await twin.wait_for(WorkerReady)) == 1
     await twin.leave()
 
 
 async def test_heartbeats_name_the_nodes_and_their_incarnation(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()
-    await twin.until(lambda: bool(twin.said("heartbeats", Heartbeats)))
+    await twin.until(lambda: bool(twin.messages("heartbeats", Heartbeats)))
     (registered,) = twin.reports(NodeRegistered)
-    assert twin.said("heartbeats", Heartbeats)[0].nodes == {"n1": registered.incarnation}
+    assert twin.messages("heartbeats", Heartbeats)[0].nodes == {"n1": registered.incarnation}
     await twin.leave()
 
 
@@ -147,8 +147,8 @@ async def test_a_slow_node_shows_in_the_telemetry_of_its_gang(tmp_path: Path) ->
     twin = Twin(tmp_path, VIRTUAL, other, time_scale=100)
     await twin.serving(slow="n2:3.5")
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0), ("n2", 0))
-    await twin.until(lambda: bool(twin.said("telemetry", TelemetryReported)))
-    times = twin.said("telemetry", TelemetryReported)[0].times
+    await twin.until(lambda: bool(twin.messages("telemetry", TelemetryReported)))
+    times = twin.messages("telemetry", TelemetryReported)[0].times
     by_node = {t.node_id: t.iteration_s[0] for t in times}
     assert by_node["n2"] / by_node["n1"] > 3
     await twin.leave()
@@ -159,10 +159,10 @@ async def test_a_real_job_runs_prints_and_exits(tmp_path: Path) -> None:
     twin = Twin(tmp_path, PROCESS, backends=BOTH)
     await twin.serving()
     await run_job(twin, "j1", shell("echo gpu $CUDA_VISIBLE_DEVICES; exit 5"), ("p1", 1))
-    (end,) = await twin.heard(WorkerExited)
+    (end,) = await twin.wait_for(WorkerExited)
     assert end.exit_code == 5
-    await twin.until(lambda: bool(twin.said("logs", LogLines)))
-    (lines,) = twin.said("logs", LogLines)
+    await twin.until(lambda: bool(twin.messages("logs", LogLines)))
+    (lines,) = twin.messages("logs", LogLines)
     assert (lines.job_id, lines.tenant, lines.lines) == ("j1", "ada", ("gpu 1",))
     await twin.leave()
 
@@ -173,12 +173,12 @@ async def test_a_preempted_real_job_is_stopped_and_reported(tmp_path: Path) -> N
     await twin.serving()
     await run_job(twin, "j1", shell("sleep 600"), ("p1", 0))
     twin.write(JobPreempted(job_id="j1", tenant="ada", attempt=1, reason="higher_class"))
-    (stopped,) = await twin.heard(WorkerStopped)
+    (stopped,) = await twin.wait_for(WorkerStopped)
     assert stopped.exit_code == 143
     await twin.leave()
 
 
-async def test_processes_are_refused_until_the_pool_asks_for_them(tmp_path: Path) -> None:
+async def test_nodes_of_processes_wait_until_the_pool_allows_that_backend(tmp_path: Path) -> None:
     twin = Twin(tmp_path, PROCESS)
     twin.access.write([twin.pool])
     twin.start()
@@ -187,7 +187,7 @@ async def test_processes_are_refused_until_the_pool_asks_for_them(tmp_path: Path
     await twin.until(lambda: "does not allow" in str(executor.health().get("reason")))
     assert twin.reports(NodeRegistered) == []
     twin.access.write([twin.pool.model_copy(update={"backends": BOTH})])
-    twin.admit(await twin.heard(NodeRegistered))
+    twin.admit(await twin.wait_for(NodeRegistered))
     await twin.until(lambda: executor.health() == {"ready": True})
     await twin.leave()
 
@@ -197,13 +197,13 @@ async def test_a_busy_gpu_is_refused(tmp_path: Path) -> None:
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
     twin.write(enqueued("j2"), placed("j2", ("n1", 0)))
-    (refused,) = await twin.heard(WorkerRefused)
+    (refused,) = await twin.wait_for(WorkerRefused)
     assert refused.job_id == "j2" and refused.reason.startswith("gpu_busy")
     await twin.leave()
 
 
 @pytest.mark.process
-async def test_a_clean_stop_says_goodbye_then_tells_each_end(tmp_path: Path) -> None:
+async def test_a_clean_stop_reports_leaving_and_then_each_end(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
@@ -215,18 +215,20 @@ async def test_a_clean_stop_says_goodbye_then_tells_each_end(tmp_path: Path) -> 
 
 
 @pytest.mark.process
-async def test_after_a_crash_the_next_one_tells_what_was_left(tmp_path: Path) -> None:
+async def test_after_a_crash_the_next_executor_reports_the_workers_that_were_left(
+    tmp_path: Path,
+) -> None:
     twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
     await twin.serving()
     virtual = await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
     real = await run_job(twin, "j2", shell("sleep 600"), ("p1", 0))
     await twin.crash()
     await twin.serving()
-    stopped = await twin.heard(WorkerStopped, 2)
+    stopped = await twin.wait_for(WorkerStopped, 2)
     assert {s.allocation_id for s in stopped} == {f"{virtual}/0", f"{real}/0"}
     assert len({r.incarnation for r in twin.reports(NodeRegistered)}) == 2
     await run_job(twin, "j3", shell("exit 0"), ("p1", 0))
-    assert (await twin.heard(WorkerExited))[-1].job_id == "j3"
+    assert (await twin.wait_for(WorkerExited))[-1].job_id == "j3"
     await twin.leave()
 
 
@@ -237,11 +239,11 @@ async def test_a_restart_goes_on_from_its_snapshot_and_an_older_ledger_is_not_re
     monkeypatch.setattr("services.executor.lane.SNAPSHOT_RECORDS", 3)
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()
-    place = await run_job(twin, "j1", a_spec(0), ("n1", 0))
-    await twin.heard(WorkerExited)
+    prefix = await run_job(twin, "j1", a_spec(0), ("n1", 0))
+    await twin.wait_for(WorkerExited)
     twin.write(
         AllocationReleased(
-            job_id="j1", attempt=1, allocation_id=f"{place}/0", node_id="n1", reason="exited"
+            job_id="j1", attempt=1, allocation_id=f"{prefix}/0", node_id="n1", reason="exited"
         )
     )
     twin.write(enqueued("j2", a_spec(0)))
@@ -250,44 +252,44 @@ async def test_a_restart_goes_on_from_its_snapshot_and_an_older_ledger_is_not_re
     await twin.serving()
     await twin.until(lambda: twin.executor is not None and twin.executor.health()["ready"] is True)
     twin.write(placed("j2", ("n1", 0)))
-    ready = await twin.heard(WorkerReady, 2)
+    ready = await twin.wait_for(WorkerReady, 2)
     assert ready[-1].job_id == "j2"
     assert twin.reports(WorkerStopped) == []
     await twin.leave()
 
 
-class DeafLog(MemoryLog):
-    """A broker that answers no question while it is `deaf`."""
+class UnansweredLog(MemoryLog):
+    """A log whose requests for ends fail while `unanswered` is set."""
 
-    deaf = False
+    unanswered = False
 
     async def end(self, tp: TP) -> int:
-        if type(self).deaf:
+        if type(self).unanswered:
             raise OutcomeUnknown("no answer")
         return await super().end(tp)
 
 
-async def test_who_cannot_read_the_ledger_for_half_a_lease_stops_its_workers(
+async def test_an_executor_that_cannot_read_the_ledger_for_half_a_lease_stops_its_workers(
     tmp_path: Path,
 ) -> None:
-    class Deaf(DeafLog):
+    class Unanswered(UnansweredLog):
         pass
 
     twin = Twin(tmp_path, VIRTUAL, lease_s=2.0)
-    twin.connect = lambda: Deaf(twin.broker)
+    twin.connect = lambda: Unanswered(twin.broker)
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
     await asyncio.sleep(2.2)
     assert len(twin.reports(NodeRegistered)) == 1
-    Deaf.deaf = True
+    Unanswered.unanswered = True
     executor = twin.executor
     assert executor is not None
     await twin.until(lambda: "cannot be read" in str(executor.health().get("reason")))
-    first, second = await twin.heard(NodeRegistered, 2)
+    first, second = await twin.wait_for(NodeRegistered, 2)
     (lane,) = executor._lanes.values()
     assert lane.agent.state.living_workers() == []
     assert first.incarnation != second.incarnation
-    Deaf.deaf = False
+    Unanswered.unanswered = False
     twin.admit([second])
     await twin.until(lambda: executor.health() == {"ready": True})
     assert len(twin.reports(NodeRegistered)) == 2
@@ -300,12 +302,12 @@ async def test_a_node_that_was_declared_lost_joins_anew(tmp_path: Path) -> None:
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
     (registered,) = twin.reports(NodeRegistered)
     twin.write(NodeLost(node_id="n1", incarnation=registered.incarnation, reason="silent"))
-    first, second = await twin.heard(NodeRegistered, 2)
+    first, second = await twin.wait_for(NodeRegistered, 2)
     assert first.incarnation != second.incarnation
     await twin.leave()
 
 
-async def test_it_waits_for_its_pool_and_can_be_stopped_while_it_waits(tmp_path: Path) -> None:
+async def test_an_executor_waits_for_its_pool_and_can_be_stopped_meanwhile(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL)
     twin.start()
     await twin.until(

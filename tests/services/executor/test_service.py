@@ -88,15 +88,15 @@ class Stage:
         await self._log.append(TP(ledger, 0), encode(record))
         self._chain[ledger] = (seq + 1, record.id)
 
-    async def heard(self, kind: type[Report], count: int) -> Report:
-        """The count-th report of this kind."""
+    async def wait_for(self, kind: type[Report], count: int) -> Report:
+        """Wait for the report number `count` of this kind, and return it."""
         async with asyncio.timeout(PATIENCE_S):
-            while len(found := [r for r in self.reports if isinstance(r, kind)]) < count:
+            while len(reports := [r for r in self.reports if isinstance(r, kind)]) < count:
                 for entries in (await self._tail.poll(0.2)).values():
                     for entry in entries:
                         body = cloudevents.decode(entry.value).body
                         self.reports += ExecutorReported.model_validate_json(body).reports
-        return found[count - 1]
+        return reports[count - 1]
 
     async def admit(self, registered: Report) -> None:
         assert isinstance(registered, NodeRegistered)
@@ -117,13 +117,13 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     broker = tansu.start(tmp_path, port)
-    found = Stage(tmp_path, f"127.0.0.1:{port}")
+    made = Stage(tmp_path, f"127.0.0.1:{port}")
     try:
-        await asyncio.to_thread(topics.create, Connection(found.kafka, idempotent=False), 1, False)
-        await found.open()
-        yield found
+        await asyncio.to_thread(topics.create, Connection(made.kafka, idempotent=False), 1, False)
+        await made.open()
+        yield made
     finally:
-        await found.close()
+        await made.close()
         broker.stop()
 
 
@@ -135,12 +135,14 @@ async def _pid_of(stage: Stage, job: str) -> int:
     return int(path.read_text())
 
 
-async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(stage: Stage) -> None:
+async def test_a_killed_executor_loses_no_job_and_a_stopped_one_reports_leaving(
+    stage: Stage,
+) -> None:
     first = stage.start()
-    await stage.admit(await stage.heard(NodeRegistered, 1))
+    await stage.admit(await stage.wait_for(NodeRegistered, 1))
     spec = JobSpec(name="t", command=("/bin/sh", "-c", "echo $$; exec sleep 600"))
     await stage.write("placement", enqueued("j1", spec), placed("j1", ("p1", 0)))
-    ready = await stage.heard(WorkerReady, 1)
+    ready = await stage.wait_for(WorkerReady, 1)
     await stage.write("placement", started("j1"))
     worker = await _pid_of(stage, "j1")
 
@@ -149,8 +151,8 @@ async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(sta
     assert status(worker) is not None
 
     second = stage.start()
-    await stage.admit(await stage.heard(NodeRegistered, 2))
-    stopped = await stage.heard(WorkerStopped, 1)
+    await stage.admit(await stage.wait_for(NodeRegistered, 2))
+    stopped = await stage.wait_for(WorkerStopped, 1)
     assert isinstance(ready, WorkerReady) and isinstance(stopped, WorkerStopped)
     assert stopped.allocation_id == ready.allocation_id
     left = status(worker)
@@ -158,11 +160,11 @@ async def test_a_killed_executor_loses_no_job_and_a_stopped_one_says_goodbye(sta
 
     spec = JobSpec(name="t", command=("/bin/sh", "-c", "exit 3"))
     await stage.write("placement", enqueued("j2", spec), placed("j2", ("p1", 0)))
-    await stage.heard(WorkerReady, 2)
+    await stage.wait_for(WorkerReady, 2)
     await stage.write("placement", started("j2"))
-    end = await stage.heard(WorkerExited, 1)
+    end = await stage.wait_for(WorkerExited, 1)
     assert isinstance(end, WorkerExited) and end.exit_code == 3
 
     second.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(second.wait, 20) == 0
-    await stage.heard(NodeLeaving, 1)
+    await stage.wait_for(NodeLeaving, 1)

@@ -25,7 +25,7 @@ PATIENCE_S = 90.0
 
 
 class Twin:
-    """The broker, the pens, and whatever executors the test starts on it."""
+    """The broker, the writers of its ledgers, and the executor that the test starts on it."""
 
     def __init__(self, folder: Path, *nodes: InventoryNode, **pool: object) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class Twin:
         self._running = asyncio.create_task(self.executor.run(self.stop))
 
     async def serving(self, **more: object) -> None:
-        """Start, and let placement answer the registrations."""
+        """Start the executor, and let its nodes join."""
         self.access.write([self.pool])
         seen = len(self.reports(NodeRegistered))
         self.start(**more)
@@ -84,7 +84,7 @@ class Twin:
             await self._running
 
     async def crash(self) -> None:
-        """As far as a task can: nothing is told any more."""
+        """Cancel the executor: it reports nothing more."""
         assert self._running is not None
         self._running.cancel()
         await asyncio.wait([self._running])
@@ -93,9 +93,9 @@ class Twin:
         return [r for record in self.records() for r in record.reports if isinstance(r, kind)]
 
     def records(self) -> list[ExecutorReported]:
-        return self.said("reports", ExecutorReported)
+        return self.messages("reports", ExecutorReported)
 
-    def said(self, topic: str, kind: type[M]) -> list[M]:
+    def messages(self, topic: str, kind: type[M]) -> list[M]:
         entries = self.broker.entries(TP(topic, 0))
         bodies = [cloudevents.decode(entry.value).body for entry in entries]
         return [kind.model_validate_json(body) for body in bodies]
@@ -106,7 +106,7 @@ class Twin:
                 assert self._running is None or not self._running.done() or self.stop.is_set()
                 await asyncio.sleep(0.005)
 
-    async def heard(self, kind: type[M], count: int = 1) -> list[M]:
-        """The reports of this kind, once there are so many."""
+    async def wait_for(self, kind: type[M], count: int = 1) -> list[M]:
+        """Wait for that many reports of this kind, and return them all."""
         await self.until(lambda: len(self.reports(kind)) >= count)
         return self.reports(kind)

@@ -25,7 +25,7 @@ from tests.services.executor.facts import (
     enqueued,
     joined,
     placed,
-    said,
+    sent_reports,
     started,
 )
 
@@ -40,23 +40,23 @@ def lost(node: str, incarnation: str, reason: str = "silent") -> NodeLost:
     return NodeLost.model_validate({"node_id": node, "incarnation": incarnation, "reason": reason})
 
 
-def test_what_an_earlier_incarnation_held_is_told_after_the_nodes_join_anew() -> None:
+def test_workers_of_an_earlier_incarnation_are_reported_stopped_after_the_registration() -> None:
     script = Script(a_lane()).given(
         joined(a_node(), "old"), enqueued(), placed("j1", ("n1", 0)), started()
     )
-    reports = said(take_over(script.lane, "boot", {}))
+    reports = sent_reports(take_over(script.lane, "boot", {}))
     assert [type(r) for r in reports] == [NodeRegistered, WorkerStopped]
 
 
-def test_an_end_that_was_noted_is_told_before_the_nodes_join_anew() -> None:
+def test_a_noted_end_is_reported_before_the_registration() -> None:
     script = Script(a_lane()).given(enqueued(), placed("j1", ("n1", 0), ("n1", 1)), started())
     first, second = script.lane.of_job["j1"]
-    reports = said(take_over(script.lane, "boot", {first: WorkerEnded(first, 0, 70)}))
+    reports = sent_reports(take_over(script.lane, "boot", {first: WorkerEnded(first, 0, 70)}))
     assert [type(r) for r in reports] == [WorkerExited, NodeRegistered, WorkerStopped]
     assert reports[0] == WorkerExited(allocation_id=first, job_id="j1", exit_code=0, ran_ms=70)
 
 
-def test_what_was_released_after_a_snapshot_is_not_told_again() -> None:
+def test_a_worker_released_after_the_snapshot_is_not_reported_again() -> None:
     script = Script(a_lane()).at_work()
     first, second = script.running("j1", ("n1", 0), ("n1", 1))
     script.when(released("j1", second))
@@ -64,13 +64,13 @@ def test_what_was_released_after_a_snapshot_is_not_told_again() -> None:
     resume(again, a_lane())
     assert list(again.workers) == [first]
     Script(again).when(released("j1", first))
-    assert [type(r) for r in said(take_over(again, "boot", {}))] == [NodeRegistered]
+    assert [type(r) for r in sent_reports(take_over(again, "boot", {}))] == [NodeRegistered]
 
 
-def test_what_was_placed_for_an_earlier_incarnation_is_not_run() -> None:
+def test_a_worker_placed_on_an_earlier_incarnation_is_not_run() -> None:
     script = Script(a_lane()).given(joined(a_node(), "old"), enqueued())
     take_over(script.lane, "boot", {})
-    (report,) = said(script.when(placed()))
+    (report,) = sent_reports(script.when(placed()))
     assert isinstance(report, WorkerStopped)
     script.when(joined(a_node(), "boot.0"))
     script.when(enqueued("j2"))
@@ -80,9 +80,9 @@ def test_what_was_placed_for_an_earlier_incarnation_is_not_run() -> None:
 def test_a_node_joins_only_where_the_pool_allows_its_backend() -> None:
     lane = a_lane(a_node("n1"), a_node("p1", backend="process"))
     configure(lane, PoolConfigured(partition=0, pool="demo", time_scale=60))
-    assert [getattr(r, "node_id", "") for r in said(take_over(lane, "boot", {}))] == ["n1"]
+    assert [getattr(r, "node_id", "") for r in sent_reports(take_over(lane, "boot", {}))] == ["n1"]
     more = PoolConfigured(partition=0, pool="demo", backends=("virtual", "process"))
-    assert [getattr(r, "node_id", "") for r in said(configure(lane, more))] == ["p1"]
+    assert [getattr(r, "node_id", "") for r in sent_reports(configure(lane, more))] == ["p1"]
 
 
 def test_a_lost_lease_stops_the_workers_and_joins_anew_once_they_are_gone() -> None:
@@ -90,10 +90,10 @@ def test_a_lost_lease_stops_the_workers_and_joins_anew_once_they_are_gone() -> N
     (allocation_id,) = script.running("j1", ("n1", 0))
     effects = rejoin(script.lane, 2.0)
     assert effects[0] == StopWorker(allocation_id, 2.0)
-    assert [getattr(r, "node_id", "") for r in said(effects)] == ["n2"]
+    assert [getattr(r, "node_id", "") for r in sent_reports(effects)] == ["n2"]
     script.when(enqueued("j2"))
     assert script.when(placed("j2", ("n1", 1))) == []
-    (registered,) = said(script.hear(WorkerEnded(allocation_id, 143)))
+    (registered,) = sent_reports(script.on_outcome(WorkerEnded(allocation_id, 143)))
     assert isinstance(registered, NodeRegistered) and registered.node_id == "n1"
     assert registered.incarnation not in ("boot.0", "")
     assert rejoin(a_lane(), 2.0) == []
@@ -104,24 +104,28 @@ def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
     (one,) = script.running("j1", ("n1", 0))
     script.running("j2", ("n2", 0))
     assert script.when(lost("n1", "boot.0")) == [StopWorker(one, 5.0)]
-    assert [getattr(r, "node_id", "") for r in said(script.hear(WorkerEnded(one, 0)))] == ["n1"]
+    assert [
+        getattr(r, "node_id", "") for r in sent_reports(script.on_outcome(WorkerEnded(one, 0)))
+    ] == ["n1"]
     assert "n2" in script.lane.mine
 
 
-def test_leaving_while_a_node_joins_anew_says_goodbye_for_it_too() -> None:
+def test_leaving_is_reported_for_a_node_that_joins_anew_too() -> None:
     script = Script(a_lane()).at_work()
     script.running("j1", ("n1", 0))
     rejoin(script.lane, 2.0)
-    assert said(leave(script.lane, 1.0)) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
+    assert sent_reports(leave(script.lane, 1.0)) == [
+        NodeLeaving(node_id="n1", incarnation="boot.0")
+    ]
 
 
-def test_the_loss_of_an_older_incarnation_is_no_news() -> None:
+def test_the_loss_of_an_older_incarnation_has_no_effect() -> None:
     script = Script(a_lane()).at_work()
     script.running("j1", ("n1", 0))
     assert script.when(lost("n1", "older")) == []
 
 
-def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
+def test_a_node_that_another_executor_took_over_is_given_up() -> None:
     script = Script(a_lane()).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
     assert script.when(lost("n1", "boot.0", "replaced")) == [StopWorker(allocation_id, 0.0)]
@@ -132,27 +136,28 @@ def test_two_executors_of_one_node_do_not_fight_for_it() -> None:
     assert script.when(placed("j2", ("n1", 1))) == []
 
 
-def test_a_node_whose_new_owner_is_gone_is_taken_again() -> None:
+def test_a_node_is_registered_again_when_the_executor_that_took_it_is_lost() -> None:
     script = Script(a_lane()).at_work()
     script.when(lost("n1", "boot.0", "replaced"))
     script.when(joined(a_node(), "ghost"))
-    assert [each.node_id for each in said(script.when(lost("n1", "ghost")))] == ["n1"]
+    reports = sent_reports(script.when(lost("n1", "ghost")))
+    assert [getattr(r, "node_id", "") for r in reports] == ["n1"]
     assert script.lane.usurped == set()
 
 
-def test_leaving_is_said_before_the_workers_stop() -> None:
+def test_leaving_is_reported_before_the_workers_stop() -> None:
     script = Script(a_lane()).at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
     effects = leave(script.lane, 1.0)
-    assert said(effects) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
+    assert sent_reports(effects) == [NodeLeaving(node_id="n1", incarnation="boot.0")]
     assert effects[-1] == StopWorker(allocation_id, 1.0)
     assert configure(script.lane, PoolConfigured(partition=0, pool="demo")) == []
 
 
-def test_a_join_that_the_ledger_does_not_show_is_asked_for_again() -> None:
+def test_a_registration_is_repeated_until_the_ledger_shows_the_join() -> None:
     lane = a_lane()
     script = Script(lane)
     take_over(lane, "boot", {})
-    assert [type(r) for r in said(register_again(lane))] == [NodeRegistered]
+    assert [type(r) for r in sent_reports(register_again(lane))] == [NodeRegistered]
     script.when(joined(a_node(), "boot.0"))
     assert register_again(lane) == []

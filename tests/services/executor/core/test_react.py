@@ -1,4 +1,4 @@
-"""What an executor does about each fact of its ledger."""
+"""Effects of each fact of the ledger."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.services.executor.facts import (
     a_spec,
     enqueued,
     placed,
-    said,
+    sent_reports,
     started,
 )
 
@@ -70,21 +70,21 @@ def test_a_placed_job_is_prepared_on_own_nodes_only() -> None:
     assert specs[0].master_address == "10.0.0.1"
 
 
-def test_the_go_starts_what_is_ready_and_nothing_twice() -> None:
+def test_job_started_starts_ready_workers_once() -> None:
     script = at_work()
     script.when(enqueued())
     (prepare,) = script.when(placed())
     assert isinstance(prepare, PrepareWorker)
     allocation_id = prepare.spec.allocation_id
-    assert said(script.hear(Prepared(allocation_id))) == [
+    assert sent_reports(script.on_outcome(Prepared(allocation_id))) == [
         WorkerReady(allocation_id=allocation_id, job_id="j1")
     ]
-    assert script.hear(Prepared(allocation_id)) == []
+    assert script.on_outcome(Prepared(allocation_id)) == []
     assert script.when(started()) == [StartWorker(allocation_id)]
     assert script.when(started()) == []
 
 
-def test_the_same_placement_heard_twice_is_prepared_once() -> None:
+def test_a_repeated_placement_is_prepared_once() -> None:
     from services.executor.core.react import react
     from shared.ledger.decider import Fact
 
@@ -95,28 +95,28 @@ def test_the_same_placement_heard_twice_is_prepared_once() -> None:
     assert react(script.lane, fact) == []
 
 
-def test_a_go_for_another_attempt_starts_nothing() -> None:
+def test_the_start_of_another_attempt_starts_nothing() -> None:
     script = at_work()
     script.when(enqueued())
     script.when(placed("j1", ("n1", 0), attempt=2))
-    script.hear(Prepared(script.lane.of_job["j1"][0]))
+    script.on_outcome(Prepared(script.lane.of_job["j1"][0]))
     assert script.when(started("j1", attempt=1)) == []
 
 
 def test_a_program_that_ends_is_reported_with_its_code() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    assert said(script.hear(WorkerEnded(allocation_id, 3, 1200))) == [
+    assert sent_reports(script.on_outcome(WorkerEnded(allocation_id, 3, 1200))) == [
         WorkerExited(allocation_id=allocation_id, job_id="j1", exit_code=3, ran_ms=1200)
     ]
-    assert script.hear(WorkerEnded(allocation_id, 3, 1200)) == []
+    assert script.on_outcome(WorkerEnded(allocation_id, 3, 1200)) == []
 
 
-def test_a_busy_gpu_is_refused_and_said_so() -> None:
+def test_a_worker_on_a_busy_gpu_is_refused() -> None:
     script = at_work()
     script.running("j1", ("n1", 0))
     script.when(enqueued("j2"))
-    (report,) = said(script.when(placed("j2", ("n1", 0))))
+    (report,) = sent_reports(script.when(placed("j2", ("n1", 0))))
     assert isinstance(report, WorkerRefused) and report.reason.startswith("gpu_busy")
 
 
@@ -132,7 +132,7 @@ def test_fractions_share_a_gpu_until_it_is_full() -> None:
 def test_a_gpu_is_free_again_once_its_worker_is_gone() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    script.hear(WorkerEnded(allocation_id, 0))
+    script.on_outcome(WorkerEnded(allocation_id, 0))
     script.when(enqueued("j2"))
     assert isinstance(script.when(placed("j2", ("n1", 0)))[0], PrepareWorker)
 
@@ -140,7 +140,7 @@ def test_a_gpu_is_free_again_once_its_worker_is_gone() -> None:
 def test_a_gpu_that_the_node_has_not_is_refused() -> None:
     script = at_work()
     script.when(enqueued())
-    (report,) = said(script.when(placed("j1", ("n1", 4))))
+    (report,) = sent_reports(script.when(placed("j1", ("n1", 4))))
     assert isinstance(report, WorkerRefused) and report.reason.startswith("no_such_gpu")
 
 
@@ -148,12 +148,12 @@ def test_a_backend_that_the_pool_does_not_allow_is_refused() -> None:
     script = Script(a_lane(a_node("n1", backend="process"))).at_work()
     script.lane.backends = frozenset({"virtual"})
     script.when(enqueued())
-    (report,) = said(script.when(placed()))
+    (report,) = sent_reports(script.when(placed()))
     assert isinstance(report, WorkerRefused) and report.reason.startswith("backend_not_allowed")
 
 
 @pytest.mark.parametrize("fact", ["preempted", "stop_requested", "start_failed"])
-def test_a_running_worker_gets_its_grace_whoever_stops_it(fact: str) -> None:
+def test_a_running_worker_gets_its_grace_for_every_reason_of_a_stop(fact: str) -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0), spec=a_spec(grace_s=7))
     event = {
@@ -167,7 +167,7 @@ def test_a_running_worker_gets_its_grace_whoever_stops_it(fact: str) -> None:
     }[fact]
     assert script.when(event) == [StopWorker(allocation_id, 7)]
     assert script.when(event) == []
-    assert said(script.hear(WorkerEnded(allocation_id, 143))) == [
+    assert sent_reports(script.on_outcome(WorkerEnded(allocation_id, 143))) == [
         WorkerStopped(allocation_id=allocation_id, job_id="j1", exit_code=143)
     ]
 
@@ -177,18 +177,18 @@ def test_a_prepared_worker_is_stopped_without_grace() -> None:
     script.when(enqueued())
     script.when(placed())
     allocation_id = script.lane.of_job["j1"][0]
-    script.hear(Prepared(allocation_id))
+    script.on_outcome(Prepared(allocation_id))
     assert script.when(preempted("j1")) == [StopWorker(allocation_id, 0)]
-    assert said(script.hear(WorkerEnded(allocation_id, None))) == [
+    assert sent_reports(script.on_outcome(WorkerEnded(allocation_id, None))) == [
         WorkerStopped(allocation_id=allocation_id, job_id="j1")
     ]
 
 
-def test_a_stop_of_what_is_gone_repeats_the_last_word() -> None:
+def test_a_stop_of_an_ended_worker_repeats_its_last_report() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    last = said(script.hear(WorkerEnded(allocation_id, 0, 5)))
-    assert said(script.when(preempted("j1"))) == last
+    last = sent_reports(script.on_outcome(WorkerEnded(allocation_id, 0, 5)))
+    assert sent_reports(script.when(preempted("j1"))) == last
 
 
 def test_a_refusal_of_the_backend_is_reported() -> None:
@@ -196,7 +196,7 @@ def test_a_refusal_of_the_backend_is_reported() -> None:
     script.when(enqueued())
     script.when(placed())
     allocation_id = script.lane.of_job["j1"][0]
-    (report,) = said(script.hear(PrepareFailed(allocation_id, "command_missing: x")))
+    (report,) = sent_reports(script.on_outcome(PrepareFailed(allocation_id, "command_missing: x")))
     assert report == WorkerRefused(
         allocation_id=allocation_id, job_id="j1", reason="command_missing: x"
     )
@@ -205,16 +205,16 @@ def test_a_refusal_of_the_backend_is_reported() -> None:
 def test_a_release_lets_the_worker_be_forgotten() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
-    script.hear(WorkerEnded(allocation_id, 0))
+    script.on_outcome(WorkerEnded(allocation_id, 0))
     assert script.when(released("j1", allocation_id)) == [ForgetWorker(allocation_id)]
     assert script.lane.workers == {} and script.lane.of_job == {}
 
 
-def test_a_release_of_what_still_runs_kills_it_and_says_nothing() -> None:
+def test_the_release_of_a_running_worker_kills_it_without_a_report() -> None:
     script = at_work()
     (allocation_id,) = script.running("j1", ("n1", 0))
     assert script.when(released("j1", allocation_id)) == [StopWorker(allocation_id, 0)]
-    assert script.hear(WorkerEnded(allocation_id, 137)) == [ForgetWorker(allocation_id)]
+    assert script.on_outcome(WorkerEnded(allocation_id, 137)) == [ForgetWorker(allocation_id)]
     assert not any(script.lane.use.values())
 
 
@@ -228,7 +228,7 @@ def test_a_preempted_job_goes_on_from_its_last_checkpoint(
     spec = a_spec(1000).model_copy(update=more)
     (first,) = script.running("j1", ("n1", 0), spec=spec)
     script.when(preempted("j1"), at=AT + 15_000)
-    script.hear(WorkerEnded(first, 143))
+    script.on_outcome(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
     assert isinstance(prepare, PrepareWorker) and prepare.spec.done_s == done_s
 
@@ -269,7 +269,7 @@ def test_a_job_that_moves_or_changes_size_stops_with_its_grace_and_keeps_its_wor
         ),
     }[kind]
     assert script.when(event, at=AT + 65_000) == [StopWorker(first, 7)]
-    script.hear(WorkerEnded(first, 143))
+    script.on_outcome(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
     assert isinstance(prepare, PrepareWorker)
     assert prepare.spec.done_s == 30.0, "one worker of two did half of what 60 s are worth"
@@ -290,7 +290,7 @@ def test_the_state_survives_a_snapshot() -> None:
     assert [w.phase for w in again.living_workers()] == [WorkerPhase.RUNNING]
 
 
-def test_facts_of_no_concern_need_not_be_decoded() -> None:
+def test_events_without_effect_need_not_be_decoded() -> None:
     assert acts_on("job.placed.v1") and acts_on("job.placed.v2")
     assert not acts_on("workers.ready.v1") and not acts_on("job.held.v1")
 
@@ -305,18 +305,18 @@ def test_a_start_after_a_preemption_pays_the_restart_and_its_work_begins_after_i
     )
     (first,) = script.running("j1", ("n1", 0), spec=spec)
     script.when(preempted("j1"), at=AT + 150_000)
-    script.hear(WorkerEnded(first, 143))
+    script.on_outcome(WorkerEnded(first, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=2))
     assert isinstance(prepare, PrepareWorker)
     assert (prepare.spec.done_s, prepare.spec.restart_s) == (120.0, 45.0)
     allocation_id = prepare.spec.allocation_id
-    script.hear(Prepared(allocation_id))
+    script.on_outcome(Prepared(allocation_id))
     script.when(started("j1", attempt=2), at=AT + 200_000)
     script.when(
         JobPreempted(job_id="j1", tenant="ada", attempt=2, reason="outranked"),
         at=AT + 200_000 + 45_000 + 179_000,
     )
-    script.hear(WorkerEnded(allocation_id, 143))
+    script.on_outcome(WorkerEnded(allocation_id, 143))
     (prepare,) = script.when(placed("j1", ("n1", 0), attempt=3))
     assert isinstance(prepare, PrepareWorker) and prepare.spec.done_s == 240.0
 

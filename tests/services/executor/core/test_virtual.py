@@ -1,4 +1,4 @@
-"""Virtual workers on a clock that the test brings."""
+"""Virtual workers on the clock of a test."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_a_stopped_worker_ends_once() -> None:
     assert workers.take_due(100.0) == []
 
 
-def test_a_stopped_worker_that_never_went_has_no_exit_code() -> None:
+def test_a_stopped_worker_that_never_ran_has_no_exit_code() -> None:
     workers = VirtualWorkers({})
     workers.prepare(worker_spec("a"))
     assert workers.stop("a", 2.0) == WorkerEnded("a", None)
-    assert workers.stop("never heard of", 2.0) == WorkerEnded("never heard of", None)
+    assert workers.stop("unknown", 2.0) == WorkerEnded("unknown", None)
 
 
 def test_saved_work_need_not_be_done_again() -> None:
@@ -84,7 +84,7 @@ def test_no_iterations_are_made_during_a_restart() -> None:
     workers.prepare(worker)
     workers.start("a", 0.0, 1.0)
     assert workers.iterations(20.5) == []
-    assert [len(each.iteration_s) for each in workers.iterations(23.5)] == [3]
+    assert [len(times.iteration_s) for times in workers.iterations(23.5)] == [3]
 
 
 def test_a_gang_is_as_slow_as_its_slowest_worker() -> None:

@@ -20,20 +20,20 @@ PATIENCE_S = 90.0
 
 
 class Bench:
-    """A backend, and all that it said."""
+    """A backend with its journal, outcomes and output."""
 
     def __init__(self, folder: Path, place: LaunchSettings) -> None:
         self.place = place
         self.journal = Journal(folder / "journal")
         self.outcomes: list[WorkerOutcome] = []
         self.printed: list[LogLines] = []
-        self._told = asyncio.Event()
+        self._reported = asyncio.Event()
         self.backend = ProcessBackend(
-            place, self.journal, self._tell, lambda _, lines: self.printed.append(lines)
+            place, self.journal, self._report, lambda _, lines: self.printed.append(lines)
         )
 
     def worker_of(self, script: str, allocation_id: str = "0/1/0/0", **more: object) -> WorkerSpec:
-        """Runs a line of shell."""
+        """Return a worker that runs a line of shell."""
         env = more.pop("env", {})
         spec = JobSpec.model_validate(
             {"name": "t", "command": ("/bin/sh", "-c", script), "env": env}
@@ -53,33 +53,33 @@ class Bench:
                 for outcome in self.outcomes:
                     if isinstance(outcome, WorkerEnded) and outcome.allocation_id == allocation_id:
                         return outcome
-                self._told.clear()
-                await self._told.wait()
+                self._reported.clear()
+                await self._reported.wait()
 
     def home(self, worker: WorkerSpec) -> Path:
         return self.place.work / f"{worker.job_id}.{worker.attempt}.{worker.rank}"
 
-    async def line(self, worker: WorkerSpec, wanted: str) -> str:
-        """Waits until the worker printed something that begins so."""
+    async def line(self, worker: WorkerSpec, prefix: str) -> str:
+        """Wait for a line of the worker's output with that prefix, and return it."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 text = (self.home(worker) / "output.log").read_text(errors="replace")
                 for line in text.splitlines():
-                    if line.startswith(wanted):
+                    if line.startswith(prefix):
                         return line
                 await asyncio.sleep(0.01)
 
     def output(self, worker: WorkerSpec) -> str:
         return (self.home(worker) / "output.log").read_text()
 
-    def _tell(self, outcome: WorkerOutcome) -> None:
+    def _report(self, outcome: WorkerOutcome) -> None:
         self.outcomes.append(outcome)
-        self._told.set()
+        self._reported.set()
 
 
 @pytest.fixture
 async def make_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
-    """Each call is a new executor; all are closed at the end."""
+    """Return a function that makes a new executor's backend; all are closed at the end."""
     benches: list[Bench] = []
 
     def make(name: str = "a", **place: object) -> Bench:

@@ -21,11 +21,11 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a wor
 
 
 def lives(pid: int) -> bool:
-    found = status(pid)
-    return found is not None and found.state not in "ZX"
+    process = status(pid)
+    return process is not None and process.state not in "ZX"
 
 
-async def test_nothing_runs_before_the_go(bench: Bench) -> None:
+async def test_nothing_runs_before_the_start(bench: Bench) -> None:
     worker = bench.worker_of("touch ran")
     bench.backend.prepare(worker)
     assert bench.outcomes == [Prepared("0/1/0/0")]
@@ -48,7 +48,7 @@ async def test_a_program_that_a_signal_ends_exits_with_128_and_its_number(bench:
     assert (await bench.end()).exit_code == 128 + signal.SIGSEGV
 
 
-async def test_a_polite_program_ends_itself_within_its_grace(bench: Bench) -> None:
+async def test_a_program_that_handles_sigterm_ends_within_its_grace(bench: Bench) -> None:
     worker = bench.start("trap 'echo saved; exit 9' TERM; echo up; while :; do sleep 0.02; done")
     await bench.line(worker, "up")
     bench.backend.stop("0/1/0/0", 20.0)
@@ -56,13 +56,13 @@ async def test_a_polite_program_ends_itself_within_its_grace(bench: Bench) -> No
     assert "saved" in bench.output(worker)
 
 
-async def test_a_program_that_will_not_end_is_killed_after_its_grace(bench: Bench) -> None:
-    worker = bench.start("trap 'echo heard' TERM; echo up; while :; do sleep 0.02; done")
+async def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(bench: Bench) -> None:
+    worker = bench.start("trap 'echo caught' TERM; echo up; while :; do sleep 0.02; done")
     await bench.line(worker, "up")
     bench.backend.stop("0/1/0/0", 0.2)
     end = await bench.end()
     assert end.exit_code == 128 + signal.SIGKILL
-    assert "heard" in bench.output(worker) and end.ran_ms >= 200
+    assert "caught" in bench.output(worker) and end.ran_ms >= 200
 
 
 async def test_grandchildren_are_killed_with_their_group(bench: Bench) -> None:
@@ -73,7 +73,7 @@ async def test_grandchildren_are_killed_with_their_group(bench: Bench) -> None:
     assert not lives(child)
 
 
-async def test_a_grandchild_in_a_session_of_its_own_is_found_too(bench: Bench) -> None:
+async def test_a_grandchild_in_a_session_of_its_own_is_killed_too(bench: Bench) -> None:
     worker = bench.start("setsid sh -c 'echo child $$; exec sleep 600' & sleep 0.3")
     child = int((await bench.line(worker, "child")).split()[1])
     assert (await bench.end()).exit_code == 0
@@ -237,7 +237,9 @@ async def test_without_a_free_uid_a_worker_is_refused(make_bench: Callable[..., 
     assert isinstance(refused, PrepareFailed) and refused.reason.startswith("no_uid")
 
 
-async def test_stopping_what_never_went_or_was_never_known_says_so(bench: Bench) -> None:
+async def test_a_stop_of_a_worker_that_never_ran_or_is_unknown_reports_an_end_without_code(
+    bench: Bench,
+) -> None:
     worker = bench.worker_of("true")
     bench.backend.prepare(worker)
     bench.backend.stop("0/1/0/0", 5.0)

@@ -1,4 +1,4 @@
-"""The journal: what was set going, whatever happened since."""
+"""The journal of started workers across restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.executor.process import journal as module
 from services.executor.process.journal import Journal, JournalBusy, JournalDamaged, JournalEntry
 
 
-def test_a_restart_knows_the_last_word_on_each_worker(tmp_path: Path) -> None:
+def test_a_restart_reads_the_last_entry_of_each_worker(tmp_path: Path) -> None:
     first = Journal(tmp_path / "journal")
     first.write(JournalEntry("0/1/0/0", "starting", "t1"))
     first.write(JournalEntry("0/1/0/0", "running", "t1", 42, 7))
@@ -52,7 +52,9 @@ def test_two_executors_of_one_name_do_not_share_a_machine(tmp_path: Path) -> Non
     Journal(tmp_path / "journal").close()
 
 
-def test_what_is_forgotten_takes_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgotten_entries_are_compacted_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "COMPACT_LINES", 10)
     journal = Journal(tmp_path / "journal")
     journal.write(JournalEntry("kept", "running", "t"))

@@ -1,4 +1,4 @@
-"""A worker's lines on their way from its file."""
+"""Lines read from the file of a worker's output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def tail_of(path: Path) -> LineTail:
     return LineTail(path.open("rb"))
 
 
-def test_only_whole_lines_are_handed_out_until_the_end(tmp_path: Path) -> None:
+def test_only_whole_lines_are_returned_until_the_end(tmp_path: Path) -> None:
     path = tmp_path / "out"
     tail = tail_of(path)
     path.write_bytes(b"one\ntwo\nthr")

@@ -1,4 +1,4 @@
-"""An executor was killed: what it left running is ended, and what it knew is told."""
+"""Workers of a killed executor: the running are killed, and noted ends are returned."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ asyncio.run(main())
 """
 
 
-def bearing(token: str) -> list[int]:
-    found = []
+def pids_with(token: str) -> list[int]:
+    pids = []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         try:
             environ = Path("/proc", pid, "environ").read_bytes()
@@ -66,11 +66,11 @@ def bearing(token: str) -> list[int]:
             continue
         state = status(int(pid))
         if f"{TOKEN}={token}".encode() in environ and state and state.state not in "ZX":
-            found.append(int(pid))
-    return found
+            pids.append(int(pid))
+    return pids
 
 
-async def test_a_killed_executors_workers_are_reaped_and_known_ends_are_told(
+async def test_workers_of_a_killed_executor_are_reaped_and_noted_ends_are_returned(
     tmp_path: Path,
 ) -> None:
     program = [sys.executable, "-c", LEAVE_BEHIND, str(tmp_path)]
@@ -78,9 +78,9 @@ async def test_a_killed_executors_workers_are_reaped_and_known_ends_are_told(
     assert done.returncode == 137
     journal = Journal(tmp_path / "journal")
     (left,) = [entry for entry in journal.entries if entry.state == "running"]
-    assert len(bearing(left.token)) >= 2
+    assert len(pids_with(left.token)) >= 2
     ends = await asyncio.to_thread(reap, journal)
-    assert bearing(left.token) == []
+    assert pids_with(left.token) == []
     assert [(e.allocation_id, e.exit_code) for e in ends.values()] == [("0/2/0/0", 4)]
     assert [entry.allocation_id for entry in journal.entries] == ["0/2/0/0"]
     journal.close()
@@ -100,7 +100,7 @@ async def test_a_worker_that_was_being_started_is_found_by_its_token(tmp_path: P
         journal.close()
 
 
-async def test_a_number_that_has_a_new_owner_is_left_alone(tmp_path: Path) -> None:
+async def test_a_process_that_reuses_a_pid_is_left_alone(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
         journal = Journal(tmp_path / "journal")
@@ -113,7 +113,7 @@ async def test_a_number_that_has_a_new_owner_is_left_alone(tmp_path: Path) -> No
         other.wait()
 
 
-async def test_the_end_of_a_stopped_worker_is_not_told_as_its_programs(
+async def test_the_end_of_a_stopped_worker_is_not_returned_as_an_exit(
     make_bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
     bench = make_bench("a")
