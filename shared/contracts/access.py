@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -32,8 +33,11 @@ RuntimeSource = Literal["user", "history", "oracle"]
 """Source of the run times that a policy uses; `oracle` reads the simulated duration."""
 QueueMode = Literal["strict", "skip", "easy"]
 Preemption = Literal["class", "ranked"]
+Solver = Literal["greedy", "cpsat"]
 NEVER_S = 1e9
 """The longest time that a pool accepts, in cluster seconds: it switches the feature off."""
+LOG_SCORE_MARGIN = 0.7
+"""A `preempt_margin` where scores are logarithms: a factor of two between the keys."""
 Shadow = Annotated[
     str, Field(max_length=71, pattern=r"^(learned:)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")
 ]
@@ -41,7 +45,10 @@ Shadow = Annotated[
 
 
 class PoolSettings(Command):
-    """The settings of one pool; `PoolConfigured` repeats them as a fact."""
+    """The one declaration of the settings of a pool: name, type, default, bounds and meaning.
+
+    `PoolConfigured` records each of them; flags and simulators read their defaults by `default_of`.
+    """
 
     TYPE: ClassVar[str] = ""
     OWNER: ClassVar[str] = "access"
@@ -113,7 +120,7 @@ class PoolSettings(Command):
     settle_ms: int = Field(
         0, ge=0, le=60000, description="wall ms between a change and its round, for ranks to arrive"
     )
-    solver: Literal["greedy", "cpsat"] = Field(
+    solver: Solver = Field(
         "cpsat", description="solver of contended rounds; greedy is always the fallback"
     )
     solver_ms: int = Field(
@@ -128,6 +135,27 @@ class PoolSettings(Command):
     spot_gpus: float | None = Field(
         None, ge=0, description="static spot quota, GPUs; absent: unlimited"
     )
+
+
+def default_of(setting: str) -> Any:
+    """Return the default of a pool setting. Raises KeyError for an unknown one."""
+    return PoolSettings.model_fields[setting].default
+
+
+LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
+    "large_gang_share": 1.0,
+    "defragment_after_s": NEVER_S,
+    "solver": "greedy",
+}
+"""Settings whose value in an event that lacks them is not the declared default: pools behaved like
+this before the setting existed. When a declared default changes, its old value goes here."""
+
+
+def recorded(setting: str, description: str | None = None) -> Any:
+    """Return the field of an event for a setting, without bounds: old values stay readable."""
+    declared = PoolSettings.model_fields[setting]
+    default = LEGACY_DEFAULTS.get(setting, declared.default)
+    return Field(default, description=description or declared.description)
 
 
 @command
@@ -239,34 +267,34 @@ class PoolConfigured(Event):
     SUBJECT: ClassVar[str] = "pool"
     partition: int = Field(ge=0, description="lane of the pool")
     pool: Name = Field(description="the pool")
-    time_scale: float = Field(1.0, description="cluster seconds per wall second")
-    backends: tuple[Backend, ...] = Field(("virtual",), description="backends its nodes may use")
-    lease_s: float = Field(30.0, description="wall s without a heartbeat until NodeLost")
-    round_ms: int = Field(100, description="shortest interval between placement rounds, wall ms")
-    start_timeout_s: float = Field(60.0, description="wall s from JobPlaced until all are ready")
-    base_policy: BasePolicy = Field("fair_share", description="base policy that orders the queue")
-    learned: str | None = Field(None, description="learned policy that re-ranks the base policy")
-    runtime: RuntimeSource = Field("history", description="source of run times")
-    shadows: tuple[str, ...] = Field((), description="policies that rank without effect")
-    queue_mode: QueueMode = Field(
-        "skip", description="treatment of jobs behind one that does not fit"
+    time_scale: float = recorded("time_scale", "cluster seconds per wall second")
+    backends: tuple[Backend, ...] = recorded("backends", "backends its nodes may use")
+    lease_s: float = recorded("lease_s")
+    round_ms: int = recorded("round_ms")
+    start_timeout_s: float = recorded(
+        "start_timeout_s", "wall s from JobPlaced until all are ready"
     )
-    preemption: Preemption = Field("class", description="by class alone, or also by rank")
-    min_residency_s: float = Field(300.0, description="cluster s before a preemption by rank")
-    preempt_margin: float = Field(0.0, description="score by which a job must exceed its victim's")
-    large_gang_share: float = Field(
-        1.0, description="share of the pool above which a gang is large"
+    base_policy: BasePolicy = recorded("base_policy")
+    learned: str | None = recorded("learned", "learned policy that re-ranks the base policy")
+    runtime: RuntimeSource = recorded("runtime", "source of run times")
+    shadows: tuple[str, ...] = recorded("shadows", "policies that rank without effect")
+    queue_mode: QueueMode = recorded("queue_mode", "treatment of jobs behind one that does not fit")
+    preemption: Preemption = recorded("preemption", "by class alone, or also by rank")
+    min_residency_s: float = recorded("min_residency_s", "cluster s before a preemption by rank")
+    preempt_margin: float = recorded("preempt_margin")
+    large_gang_share: float = recorded(
+        "large_gang_share", "share of the pool above which a gang is large"
     )
-    defragment_after_s: float = Field(
-        NEVER_S, description="cluster s until defragmentation may migrate a job"
+    defragment_after_s: float = recorded(
+        "defragment_after_s", "cluster s until defragmentation may migrate a job"
     )
-    reserve_after_s: float | None = Field(None, description="cluster s until GPUs are reserved")
-    rank_ms: int = Field(1000, description="shortest interval between rankings, wall ms")
-    settle_ms: int = Field(0, description="wall ms between a change and its round")
-    solver: Literal["greedy", "cpsat"] = Field("greedy", description="solver of contended rounds")
-    solver_ms: int = Field(500, description="time limit of the solver, wall ms")
-    half_life_s: float = Field(604800.0, description="half-life of past usage, cluster s")
-    spot_gpus: float | None = Field(None, description="static spot quota, GPUs")
+    reserve_after_s: float | None = recorded("reserve_after_s", "cluster s until GPUs are reserved")
+    rank_ms: int = recorded("rank_ms")
+    settle_ms: int = recorded("settle_ms", "wall ms between a change and its round")
+    solver: Solver = recorded("solver", "solver of contended rounds")
+    solver_ms: int = recorded("solver_ms", "time limit of the solver, wall ms")
+    half_life_s: float = recorded("half_life_s", "half-life of past usage, cluster s")
+    spot_gpus: float | None = recorded("spot_gpus", "static spot quota, GPUs")
 
 
 @event

@@ -10,10 +10,11 @@ from services.priority.core.history import History
 from services.priority.core.order_cache import OrderCache
 from services.priority.core.queue_view import Clock, QueueView, view_of
 from services.priority.core.table import JobTable
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.ranking import QueueEntry
 
 JobPhase = Literal["waiting", "running", "parked"]
+HALF_LIFE_S: float = default_of("half_life_s")
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Queue:
     @property
     def half_life_wall_s(self) -> float:
         """The half-life in wall s, as use is counted; the setting is in cluster seconds."""
-        return self.pool.half_life_s / self.pool.time_scale if self.pool else 604800.0
+        return self.pool.half_life_s / self.pool.time_scale if self.pool else HALF_LIFE_S
 
     @property
     def time_scale(self) -> float:

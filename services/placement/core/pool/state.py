@@ -12,15 +12,15 @@ from services.placement.core.pool.board import Board
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.shape import Shape, Slot
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import PoolConfigured, default_of
 from shared.ledger.answers import AnsweredCommands
 
 LARGE_MOST = 0.1
 """Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
 LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
-LEASE_S = 30.0
-START_TIMEOUT_S = 60.0
+LEASE_S: float = default_of("lease_s")
+START_TIMEOUT_S: float = default_of("start_timeout_s")
 
 
 @dataclass(slots=True)

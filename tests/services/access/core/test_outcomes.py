@@ -10,6 +10,7 @@ from shared.contracts.access import (
     EndpointConfigured,
     KeyCreated,
     NoteAttempts,
+    PoolConfigured,
     RegisterTenant,
 )
 from shared.contracts.jobs import CancelJob
@@ -33,6 +34,25 @@ def test_a_command_that_access_does_not_support_is_denied() -> None:
 def test_a_denial_for_want_of_a_lane_names_the_limit() -> None:
     outcome = decide_outcome(AccessView(), 0, ConfigurePool(pool="main"))
     assert outcome == Denial("main", "no_lane_left", "pool: 'main': pool limit (0) reached")
+
+
+def test_every_setting_of_the_command_is_recorded() -> None:
+    command = ConfigurePool(
+        pool="main", learned="berth", shadows=("las",), solver="greedy", spot_gpus=8, rank_ms=5
+    )
+    outcome = decide_outcome(AccessView(), 4, command)
+    assert isinstance(outcome, Grant) and outcome.event is not None
+    assert outcome.event.model_dump(exclude={"partition"}) == command.model_dump()
+
+
+def test_settings_that_a_command_does_not_name_return_to_their_defaults() -> None:
+    """A command states the whole pool: a client that changes one setting repeats the others."""
+    view = AccessView()
+    view.apply(PoolConfigured(partition=2, pool="main", solver="greedy", round_ms=5, spot_gpus=8))
+    outcome = decide_outcome(view, 4, ConfigurePool(pool="main", rank_ms=77))
+    assert isinstance(outcome, Grant) and outcome.event is not None
+    defaults = ConfigurePool(pool="main").model_dump()
+    assert outcome.event.model_dump() == defaults | {"partition": 2, "rank_ms": 77}
 
 
 def test_a_changed_endpoint_keeps_its_lane() -> None:
