@@ -42,7 +42,7 @@ async def run(options: AblationOptions, say: Say) -> Json:
     cpu_s: dict[str, float] = {}
     for name, words in SIDES.items():
         say(name)
-        wanted = Simulated(policy="fair_share", load=options.load, checkpoint_s=60.0, **words)  # type: ignore[arg-type]
+        wanted = Simulated(base_policy="fair_share", load=options.load, checkpoint_s=60.0, **words)  # type: ignore[arg-type]
         scenario, sizing = build_scenario(jobs, wanted)
         found = simulate(scenario)
         outcomes[name], cpu_s[name] = found.outcome, found.cpu_s

@@ -165,7 +165,7 @@ def look_closer(judged: Judged) -> None:
 
 
 def key(named: Named) -> str:
-    return f"{named.name}/{named.knows}/{named.rules.mode}/{named.rules.preemption}"
+    return f"{named.name}/{named.knows}/{named.rules.queue_mode}/{named.rules.preemption}"
 
 
 def continuous_cells(judged: Judged) -> list[Cell]:
@@ -179,7 +179,7 @@ def continuous_cells(judged: Judged) -> list[Cell]:
             "trace": judged.name,
             "protocol": "continuous",
             "load": round(reached(judged), 3),
-            "mode": base.rules.mode,
+            "mode": base.rules.queue_mode,
             "base": base.name,
             "knows": base.knows,
             "policy": judged.ours.name,

@@ -22,12 +22,11 @@ from services.priority.core.feature_cache import FeatureCache
 from services.priority.core.features import compute_features
 from services.priority.core.learned import LearnedModel
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.ranking import Finished, NodeGpus, QueueChanged, QueueEntry, Running, Started
 from shared.ledger.decider import Fact
 from simulator.engine.models import FOLDER, load_models
-from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.weights import split
 from simulator.workload.rows import make_gang
@@ -160,7 +159,7 @@ def crowded(options: RankingOptions) -> Queue:
         base_policy="fair_share",
         learned=options.model,
         preemption="ranked",
-        preempt_margin=MARGIN,
+        preempt_margin=LOG_SCORE_MARGIN,
         rank_ms=0,
     )
     nodes = tuple(NodeGpus(node_id=f"n{n:04d}", gpus=NODE_GPUS) for n in range(NODES))

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from benchmarks.parts.command import serve
 from benchmarks.parts.floors import fold_per_s, heap_per_s
+from shared.contracts.access import QueueMode
 from simulator.engine.options import SimulationOptions as Setup
 from simulator.engine.options import build_scenario
 from simulator.engine.run import simulate
@@ -29,7 +30,7 @@ from simulator.workload.source import load
 
 Say = Callable[[str], None]
 Json = dict[str, object]
-MODES = ("strict", "skip", "easy")
+QUEUE_MODES = get_args(QueueMode)
 LOAD = 0.9
 COMPILED_RUNS = 9
 
@@ -72,14 +73,13 @@ async def run(options: SimulatorBenchOptions, say: Say) -> Json:
 
 
 def setups() -> dict[str, Setup]:
-    found = {mode: Setup(mode=mode, walltime="oracle", load=LOAD) for mode in MODES}
-    return found | {"preemption": Setup(policy="srsf", preemption="ranked", load=LOAD)}
+    found = {mode: Setup(queue_mode=mode, walltime="oracle", load=LOAD) for mode in QUEUE_MODES}
+    return found | {"preemption": Setup(base_policy="srsf", preemption="ranked", load=LOAD)}
 
 
 def rule_sets() -> dict[str, kernel.Rules]:
     found = {
-        mode: kernel.Rules(policy="fcfs", mode=mode, runtime="oracle")  # type: ignore[arg-type]
-        for mode in MODES
+        mode: kernel.Rules(policy="fcfs", queue_mode=mode, runtime="oracle") for mode in QUEUE_MODES
     }
     srsf = kernel.Rules(policy="srsf", preemption=True, large_gang_share=1.0)
     learned = kernel.Rules(policy="learned", preemption=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from shared.contracts.access import ConfigurePool
+from shared.contracts.access import LOG_SCORE_MARGIN, ConfigurePool, default_of
 
 LEARNED = "berth"
-MARGIN = 0.7
-"""Margin of ln-scores: a job preempts only if its score leads by a factor of two."""
-LEAST_RESIDENCY_S = 300.0
 LEAST_RESIDENCY_WALL_S = 2.0
 """Least wall seconds between starts and stops in a pool with scaled time."""
 
@@ -20,6 +17,6 @@ def cluster_pool(pool: str, time_scale: float) -> ConfigurePool:
         base_policy="fair_share",
         learned=LEARNED,
         preemption="ranked",
-        preempt_margin=MARGIN,
-        min_residency_s=max(LEAST_RESIDENCY_S, LEAST_RESIDENCY_WALL_S * time_scale),
+        preempt_margin=LOG_SCORE_MARGIN,
+        min_residency_s=max(default_of("min_residency_s"), LEAST_RESIDENCY_WALL_S * time_scale),
     )

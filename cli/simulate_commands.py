@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,58 +25,131 @@ SHOWN = 50
 Progress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class OptionDefault:
+    """The default of a flag: that of a field of `SimulationOptions`, imported only when needed."""
+
+    field: str
+
+    def __call__(self) -> Any:
+        from simulator.engine.options import SimulationOptions
+
+        return SimulationOptions.__dataclass_fields__[self.field].default
+
+    def __str__(self) -> str:
+        """Return the default as help shows it."""
+        value = self()
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def simulate(
+    *,
     trace: Annotated[
         str, typer.Option(help="Trace file, name of a shared trace, or `synthetic`.")
     ] = "synthetic",
     jobs: Annotated[int | None, typer.Option(min=2, help="Number of jobs, from the first.")] = None,
     skip: Annotated[int, typer.Option(min=0, help="Number of jobs to skip.")] = 0,
-    policy: Annotated[str, typer.Option(help="Base order: fcfs, saf, wfp3, las, ...")] = "fcfs",
-    runtime: Annotated[str, typer.Option(help="user, history or oracle.")] = "history",
-    mode: Annotated[str, typer.Option(help="strict, skip or easy.")] = "skip",
-    preemption: Annotated[str, typer.Option(help="class or ranked.")] = "class",
+    policy: Annotated[
+        str,
+        typer.Option(
+            default_factory=OptionDefault("base_policy"),
+            help="Base order: fcfs, saf, wfp3, las, ...",
+        ),
+    ],
+    runtime: Annotated[
+        str, typer.Option(default_factory=OptionDefault("runtime"), help="user, history or oracle.")
+    ],
+    mode: Annotated[
+        str, typer.Option(default_factory=OptionDefault("queue_mode"), help="strict, skip or easy.")
+    ],
+    preemption: Annotated[
+        str, typer.Option(default_factory=OptionDefault("preemption"), help="class or ranked.")
+    ],
     learned: Annotated[str | None, typer.Option(help="Learned policy over the base.")] = None,
-    solver: Annotated[str, typer.Option(help="greedy or cpsat.")] = "greedy",
+    solver: Annotated[
+        str, typer.Option(default_factory=OptionDefault("solver"), help="greedy or cpsat.")
+    ],
     nodes: Annotated[
         int | None,
         typer.Option(min=1, help="Number of nodes; defaults to the number that gives the load."),
     ] = None,
-    gpus_per_node: Annotated[int, typer.Option(min=1, max=64)] = 8,
+    gpus_per_node: Annotated[
+        int, typer.Option(default_factory=OptionDefault("gpus_per_node"), min=1, max=64)
+    ],
     load: Annotated[
         float | None,
         typer.Option(min=0.01, max=10, help="Offered load; with --nodes arrival times are scaled."),
     ] = None,
     last_share: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="Share of the time that is evaluated.")
-    ] = 0.4,
+        float,
+        typer.Option(
+            default_factory=OptionDefault("last_share"),
+            min=0.01,
+            max=1.0,
+            help="Share of the time that is evaluated.",
+        ),
+    ],
     time_scale: Annotated[
         float,
-        typer.Option(min=0.001, max=1e6, help="Cluster seconds per second of the pool's clock."),
-    ] = 60.0,
+        typer.Option(
+            default_factory=OptionDefault("time_scale"),
+            min=0.001,
+            max=1e6,
+            help="Cluster seconds per second of the pool's clock.",
+        ),
+    ],
     restart: Annotated[
-        float, typer.Option(min=0, help="Restart cost after a preemption, in cluster seconds.")
-    ] = 60,
+        float,
+        typer.Option(
+            default_factory=OptionDefault("restart_s"),
+            min=0,
+            help="Restart cost after a preemption, in cluster seconds.",
+        ),
+    ],
     checkpoint: Annotated[
-        float, typer.Option(min=0, help="Checkpoint interval in cluster seconds; 0 for none.")
-    ] = 300,
+        float,
+        typer.Option(
+            default_factory=OptionDefault("checkpoint_s"),
+            min=0,
+            help="Checkpoint interval in cluster seconds; 0 for none.",
+        ),
+    ],
     residency: Annotated[
-        float, typer.Option(min=0, help="Cluster seconds before a running job may be outranked.")
-    ] = 300,
+        float,
+        typer.Option(
+            default_factory=OptionDefault("min_residency_s"),
+            min=0,
+            help="Cluster seconds before a running job may be outranked.",
+        ),
+    ],
     margin: Annotated[
         float | None, typer.Option(min=0, help="Score margin required for a preemption by rank.")
     ] = None,
     large_gang_share: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Share of the pool that makes a gang large.")
-    ] = 0.25,
+        float,
+        typer.Option(
+            default_factory=OptionDefault("large_gang_share"),
+            min=0.01,
+            max=1,
+            help="Share of the pool that makes a gang large.",
+        ),
+    ],
     defragment_after: Annotated[
         float,
         typer.Option(
-            min=0, max=1e9, help="Cluster seconds before defragmentation may migrate a job."
+            default_factory=OptionDefault("defragment_after_s"),
+            min=0,
+            max=1e9,
+            help="Cluster seconds before defragmentation may migrate a job.",
         ),
-    ] = 1800,
+    ],
     walltime: Annotated[
-        str, typer.Option(help="Requested run times: none, trace or oracle.")
-    ] = "none",
+        str,
+        typer.Option(
+            default_factory=OptionDefault("walltime"),
+            help="Requested run times: none, trace or oracle.",
+        ),
+    ],
     failures: Annotated[bool, typer.Option("--failures", help="Simulate node failures.")] = False,
     faults: Annotated[str | None, typer.Option(help="File of node failures to replay.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic workload and the failures.")] = 0,
@@ -90,9 +164,9 @@ def simulate(
 
     options = _checked(
         lambda: SimulationOptions(
-            policy=policy,
+            base_policy=policy,
             runtime=runtime,
-            mode=mode,
+            queue_mode=mode,
             preemption=preemption,
             learned=learned,
             solver=solver,

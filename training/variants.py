@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.engine.options import MARGIN
+from shared.contracts.access import LOG_SCORE_MARGIN
 from simulator.kernel.run import Rules
 from simulator.kernel.weights import Floats
 
@@ -36,7 +36,7 @@ class Variant:
             band=self.band,
             preemption=self.preemption,
             runtime="history" if self.history else "none",
-            preempt_margin=MARGIN,
+            preempt_margin=LOG_SCORE_MARGIN,
             large_at_start=0.0,
             theta=theta,
             defragment_after_s=None,

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shared.contracts.access import LOG_SCORE_MARGIN
 from simulator.engine.models import model_path
-from simulator.engine.options import MARGIN
 from simulator.kernel.network import theta_of
 from simulator.kernel.run import Rules
 
@@ -43,7 +43,9 @@ SRSF_ORACLE = Named(
     "srsf", "oracle", Rules("srsf", runtime="oracle", preemption=True, large_gang_share=1.0)
 )
 LAS = Named("las", "blind", Rules("las", preemption=True, large_gang_share=1.0))
-GITTINS = Named("gittins", "history", Rules("gittins", preemption=True, preempt_margin=MARGIN))
+GITTINS = Named(
+    "gittins", "history", Rules("gittins", preemption=True, preempt_margin=LOG_SCORE_MARGIN)
+)
 
 
 QUEUES = (False, True), (True, False), (False, False)
@@ -61,7 +63,7 @@ def network(name: str, preemption: bool, history: bool) -> Named:
     rules = Rules(
         "learned",
         preemption=preemption,
-        preempt_margin=MARGIN,
+        preempt_margin=LOG_SCORE_MARGIN,
         runtime="history" if history else "none",
         band=json.loads(path.with_suffix(".json").read_bytes()).get("band", 0.0),
         theta=theta_of(path.read_bytes()),

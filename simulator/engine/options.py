@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured, default_of
 from simulator.engine.failures import Failure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
 from simulator.engine.sizing import (
@@ -17,7 +17,6 @@ from simulator.engine.sizing import (
     stretch_arrivals,
     window_of,
 )
-from simulator.pool_settings import default_of
 from simulator.workload.rows import NODE_GPUS, WorkloadJob
 
 TIME_SCALE = 60.0
@@ -30,9 +29,9 @@ class SimulationOptions:
     together stretch the arrivals.
     """
 
-    policy: str = "fcfs"
+    base_policy: str = "fcfs"
     runtime: str = default_of("runtime")
-    mode: str = default_of("queue_mode")
+    queue_mode: str = default_of("queue_mode")
     preemption: str = default_of("preemption")
     learned: str | None = None
     solver: str = "greedy"
@@ -45,7 +44,7 @@ class SimulationOptions:
     checkpoint_s: float | None = 300.0
     min_residency_s: float = default_of("min_residency_s")
     preempt_margin: float | None = None
-    """None: `MARGIN` where scores are logarithms, else 0."""
+    """None: `LOG_SCORE_MARGIN` where scores are logarithms, else the default of pools."""
     large_gang_share: float = default_of("large_gang_share")
     defragment_after_s: float = default_of("defragment_after_s")
     walltime: Walltime = "none"
@@ -56,8 +55,6 @@ class SimulationOptions:
 
 
 DEFAULT_LOAD = 0.9
-MARGIN = 0.7
-"""A factor of two between logarithmic scores: a smaller lead stops no job."""
 RATIOS = frozenset({"gittins", "srsf"})
 """Policies whose scores are logarithms."""
 
@@ -86,9 +83,9 @@ def configure_pool(options: SimulationOptions) -> PoolConfigured:
     """Return the pool's settings. Raises pydantic's ValidationError for invalid values."""
     return simulated_pool(
         time_scale=options.time_scale,
-        base_policy=options.policy,
+        base_policy=options.base_policy,
         runtime=options.runtime,
-        queue_mode=options.mode,
+        queue_mode=options.queue_mode,
         preemption=options.preemption,
         learned=options.learned,
         solver=options.solver,
@@ -103,7 +100,8 @@ def margin_of(options: SimulationOptions) -> float:
     """Return the preemption margin, by default that of the policy."""
     if options.preempt_margin is not None:
         return options.preempt_margin
-    return MARGIN if options.learned or options.policy in RATIOS else 0.0
+    default: float = default_of("preempt_margin")
+    return LOG_SCORE_MARGIN if options.learned or options.base_policy in RATIOS else default
 
 
 def size_pool(

@@ -23,9 +23,9 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
     measures = measure(simulation.outcome)
     jobs = len(simulation.outcome)
     return {
-        "policy": options.policy,
+        "policy": options.base_policy,
         "knows": runtime_knowledge(options),
-        "mode": options.mode,
+        "mode": options.queue_mode,
         "preemption": options.preemption,
         "learned": options.learned,
         "solver": options.solver,
@@ -46,8 +46,8 @@ def report(simulation: Simulation, sizing: Sizing, options: SimulationOptions) -
 
 def runtime_knowledge(options: SimulationOptions) -> str:
     """Return `oracle` wherever a true run time could decide; else `history`, `user` or `blind`."""
-    uses_runtime = options.policy in NEEDS_RUNTIME or options.learned is not None
-    easy = options.mode == "easy" and options.walltime == "oracle"
+    uses_runtime = options.base_policy in NEEDS_RUNTIME or options.learned is not None
+    easy = options.queue_mode == "easy" and options.walltime == "oracle"
     if easy or (uses_runtime and options.runtime == "oracle"):
         return "oracle"
     if uses_runtime:

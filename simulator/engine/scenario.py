@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import PoolConfigured
+from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from simulator.engine.failures import Failure
 from simulator.engine.lane import LANE
@@ -17,8 +17,8 @@ from simulator.workload.rows import WorkloadJob
 POOL = "simulated"
 FIRST_MS = 10_000
 """Time of the first job: after the nodes have joined, so that jobs that never fit are rejected."""
-LEASE_S = 30.0
-START_TIMEOUT_S = 60.0
+LEASE_S: float = default_of("lease_s")
+START_TIMEOUT_S: float = default_of("start_timeout_s")
 
 Walltime = Literal["none", "trace", "oracle"]
 

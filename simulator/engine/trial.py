@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from services.priority.core.learned import uses_history
-from shared.contracts.access import ConfigurePool, PoolConfigured
-from simulator.engine.options import MARGIN
+from shared.contracts.access import LOG_SCORE_MARGIN, ConfigurePool, PoolConfigured
 from simulator.engine.run import simulate
 from simulator.engine.scenario import Scenario
 from simulator.metrics.measures import utilisation
@@ -48,7 +47,7 @@ class TrialResult:
 
 def candidates(pool: PoolConfigured, family: str = FAMILY) -> list[Candidate]:
     """Return candidates, the best on other pools first; the pool's base alone is the last."""
-    ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": MARGIN}
+    ranked: dict[str, object] = {"preemption": "ranked", "preempt_margin": LOG_SCORE_MARGIN}
     calm: dict[str, object] = {"preemption": "class", "preempt_margin": 0.0}
     blind: dict[str, object] = {"base_policy": "las", **ranked, "preempt_margin": 0.0}
     rank = {"base_policy": "gittins", **ranked} if uses_history(pool) else blind

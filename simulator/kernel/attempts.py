@@ -32,8 +32,10 @@ def begin_attempt(sim: Sim, j: int, now: int) -> None:
     slot.job = j
     slot.until_ms = 0
     slot.started_ms = now
-    slot.migratable_ms = now + max(sim.rules.residency_ms, job.debt_ms, sim.rules.migrate_after_ms)
-    slot.safe_ms = now + max(sim.rules.residency_ms, job.debt_ms)
+    slot.migratable_ms = now + max(
+        sim.rules.min_residency_ms, job.debt_ms, sim.rules.defragment_after_ms
+    )
+    slot.safe_ms = now + max(sim.rules.min_residency_ms, job.debt_ms)
     job.running_at = pool.running
     end_heap.add(sim.ends, sim.jobs, pool.running, job.ends_ms, j)
     pool.running += 1

@@ -95,6 +95,6 @@ def admit(sim: Sim, j: int, now: int) -> None:
         job.run_s = forecast.forecast_of(sim, j, 0.0).left_s
     if rules.policy == LEARNED:
         learned.set_job_features(job, p, rules.capacity)
-    is_large = 1.0 if job.gang > rules.large_share * rules.capacity else 0.0
+    is_large = 1.0 if job.gang > rules.large_gang_share * rules.capacity else 0.0
     pool.large += (is_large - pool.large) / LARGE_RECENT
     queue.enqueue(sim, j, now)

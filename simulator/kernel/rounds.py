@@ -51,7 +51,7 @@ def reset_scan(sim: Sim) -> None:
     for s in range(len(sim.shapes)):
         sim.shapes[s].no_room = False
         sim.shapes[s].no_victims = not sim.rules.preempts_by_rank
-        sim.shapes[s].no_migrations = sim.rules.migrate_after_ms == NEVER
+        sim.shapes[s].no_migrations = sim.rules.defragment_after_ms == NEVER
 
 
 @compiled
@@ -88,9 +88,9 @@ def try_start(sim: Sim, j: int, now: int) -> bool:
     mark_no_room(scan, shape)
     stops_others = not shape.no_victims and victims.find_victims(sim, j, now)
     stops_others = stops_others or defragment.defragment(sim, j, now)
-    if sim.rules.mode == EASY:
+    if sim.rules.queue_mode == EASY:
         easy.set_head(sim, j, now, stops_others)
-    return sim.rules.mode != STRICT
+    return sim.rules.queue_mode != STRICT
 
 
 @compiled

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from services.priority.core.history import BINS
+from shared.contracts.access import QueueMode, default_of
 from simulator.kernel import codes, state
 from simulator.kernel.codes import NEVER
 from simulator.kernel.initial import initial_state
@@ -16,7 +17,6 @@ from simulator.kernel.state import Bools, Floats, Ints, Sim
 from simulator.kernel.weights import untrained
 from simulator.kernel.work import Work
 from simulator.metrics.outcome import ScheduleOutcome
-from simulator.pool_settings import default_of
 
 POLICIES = {
     "fcfs": codes.FCFS,
@@ -34,7 +34,7 @@ POLICIES = {
     "gittins": codes.GITTINS,
     "learned": codes.LEARNED,
 }
-MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
+QUEUE_MODES = {"strict": codes.STRICT, "skip": codes.SKIP, "easy": codes.EASY}
 USES_HISTORY = frozenset({"qssf", "gittins"})
 
 MAX_NODE_GPUS = 62
@@ -46,7 +46,7 @@ class Rules:
     """Settings of the simulated pool under the names of `PoolConfigured`. Times in s."""
 
     policy: str = "fcfs"
-    mode: Literal["strict", "skip", "easy"] = default_of("queue_mode")
+    queue_mode: QueueMode = default_of("queue_mode")
     runtime: Literal["oracle", "history", "none"] = default_of("runtime")
     """`none` is for learned policies: they see shapes and served time alone."""
     preemption: bool = False
@@ -124,12 +124,12 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
         "policy": POLICIES[rules.policy],
         "base": POLICIES[rules.base],
         "band": rules.band,
-        "mode": MODES[rules.mode],
+        "queue_mode": QUEUE_MODES[rules.queue_mode],
         "by_history": rules.policy in USES_HISTORY or rules.runtime == "history",
         "preempts_by_rank": rules.preemption,
-        "margin": rules.preempt_margin,
-        "residency_ms": ms(rules.min_residency_s),
-        "large_share": rules.large_gang_share,
+        "preempt_margin": rules.preempt_margin,
+        "min_residency_ms": ms(rules.min_residency_s),
+        "large_gang_share": rules.large_gang_share,
         "refresh_ms": ms(rules.refresh_s),
         "restart_ms": ms(rules.restart_s),
         "checkpoint_ms": ms(rules.checkpoint_s),
@@ -140,7 +140,7 @@ def pack_rules(rules: Rules, window_ms: tuple[int, int], epoch_ms: int, gpus: in
     }
     own["has_distributions"] = own["by_history"]
     after_s = rules.defragment_after_s
-    own["migrate_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
+    own["defragment_after_ms"] = ms(after_s) if rules.preemption and after_s is not None else NEVER
     for name, value in own.items():
         record[name] = value
     return record
@@ -186,4 +186,4 @@ def seconds_or_nan(at_ms: Ints) -> Floats:
     return np.where(at_ms >= 0, at_ms / 1000.0, np.nan)
 
 
-__all__ = ["MODES", "POLICIES", "KernelRun", "Rules", "simulate"]
+__all__ = ["QUEUE_MODES", "POLICIES", "KernelRun", "Rules", "simulate"]

@@ -27,16 +27,16 @@ class PackedRules(Protocol):
     """Policy that a learned one re-ranks."""
     band: float
     """Score within which the learned policy leaves the order to its base; 0: none."""
-    mode: int
+    queue_mode: int
     by_history: bool
     has_distributions: bool
     """Whether each job has a distribution of run times."""
     preempts_by_rank: bool
-    margin: float
-    residency_ms: int
-    migrate_after_ms: int
+    preempt_margin: float
+    min_residency_ms: int
+    defragment_after_ms: int
     """Run time before a migration; NEVER: no migrations."""
-    large_share: float
+    large_gang_share: float
     refresh_ms: int
     restart_ms: int
     checkpoint_ms: int

@@ -59,9 +59,9 @@ def largest_victim(sim: Sim) -> float:
     12).
     """
     rules = sim.rules
-    if rules.large_share >= 1.0 or sim.pool.large < LARGE_THRESHOLD:
+    if rules.large_gang_share >= 1.0 or sim.pool.large < LARGE_THRESHOLD:
         return math.inf
-    return rules.large_share * rules.capacity
+    return rules.large_gang_share * rules.capacity
 
 
 @compiled
@@ -71,7 +71,7 @@ def list_victims(sim: Sim, score: float, now: int) -> None:
     Later jobs of the queue have lower scores, except those that were out of turn.
     """
     scan, rows, ranked_at = sim.scan, sim.sorting, sim.pool.ranked_at_ms
-    margin = sim.rules.margin
+    margin = sim.rules.preempt_margin
     largest = largest_victim(sim)
     scan.protected = 0
     count = 0
@@ -128,7 +128,7 @@ def release_victims(sim: Sim, job: JobRow, score: float) -> int:
 @compiled
 def leads(victim: VictimRow, rules: PackedRules, score: float) -> bool:
     """Return whether the score exceeds the victim's by more than the margin."""
-    return victim.score + rules.margin < score
+    return victim.score + rules.preempt_margin < score
 
 
 @compiled
@@ -222,5 +222,5 @@ def wait_for_protected(sim: Sim, score: float) -> None:
     scan = sim.scan
     for k in range(scan.protected):
         protected = sim.protected[k]
-        if protected.score + sim.rules.margin < score:
+        if protected.score + sim.rules.preempt_margin < score:
             scan.residency_ms = min(scan.residency_ms, protected.until_ms)

@@ -120,7 +120,7 @@ def compiled(
     work = build_work(columns_from(jobs))
     rules = kernel.Rules(
         policy=policy,
-        mode=mode,
+        queue_mode=mode,
         runtime=runtime,
         preemption=ranked,  # type: ignore[arg-type]
         min_residency_s=RESIDENCY_S,

@@ -5,25 +5,33 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from shared.contracts.access import PoolSettings
-from simulator.engine.options import MARGIN, SimulationOptions, configure_pool, margin_of
+from shared.contracts.access import LOG_SCORE_MARGIN, default_of
+from simulator.engine.options import SimulationOptions, configure_pool, margin_of
 
-SHARED = ("min_residency_s", "large_gang_share", "defragment_after_s", "preemption", "runtime")
+SHARED = (
+    "runtime",
+    "queue_mode",
+    "preemption",
+    "min_residency_s",
+    "preempt_margin",
+    "large_gang_share",
+    "defragment_after_s",
+)
 
 
 @pytest.mark.parametrize("setting", SHARED)
 def test_a_simulated_pool_has_the_defaults_of_the_contract(setting: str) -> None:
     pool = configure_pool(SimulationOptions())
-    assert getattr(pool, setting) == PoolSettings.model_fields[setting].default
+    assert getattr(pool, setting) == default_of(setting)
 
 
 @pytest.mark.parametrize(
     ("options", "margin"),
     [
         (SimulationOptions("fcfs"), 0.0),
-        (SimulationOptions("gittins"), MARGIN),
-        (SimulationOptions("srsf"), MARGIN),
-        (SimulationOptions("fcfs", learned="berth"), MARGIN),
+        (SimulationOptions("gittins"), LOG_SCORE_MARGIN),
+        (SimulationOptions("srsf"), LOG_SCORE_MARGIN),
+        (SimulationOptions("fcfs", learned="berth"), LOG_SCORE_MARGIN),
         (SimulationOptions("gittins", preempt_margin=0.1), 0.1),
     ],
 )

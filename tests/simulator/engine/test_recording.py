@@ -31,7 +31,7 @@ CUT = "placement-0.jsonl"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs that wait for each other and are stopped."""
     options = SimulationOptions(
-        policy="srsf", preemption="ranked", nodes=2, load=1.2, last_share=1, large_gang_share=1
+        base_policy="srsf", preemption="ranked", nodes=2, load=1.2, last_share=1, large_gang_share=1
     )
     scenario, sizing = build_scenario(generate(40, seed=0), options)
     done = simulate(scenario, ledgers=True)

@@ -18,8 +18,8 @@ from tests.simulator.metrics.test_measures import outcome
         (SimulationOptions("sjf"), "history"),
         (SimulationOptions("srsf", runtime="oracle"), "oracle"),
         (SimulationOptions("fcfs", learned="berth"), "history"),
-        (SimulationOptions("fcfs", mode="easy", walltime="oracle"), "oracle"),
-        (SimulationOptions("fcfs", mode="skip", walltime="oracle"), "blind"),
+        (SimulationOptions("fcfs", queue_mode="easy", walltime="oracle"), "oracle"),
+        (SimulationOptions("fcfs", queue_mode="skip", walltime="oracle"), "blind"),
     ],
 )
 def test_a_report_names_the_source_of_run_times(options: SimulationOptions, knowledge: str) -> None:
