@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,7 @@ ID_BYTES = 16
 DIGEST_CHARS = 10
 ENTRY_BYTES = ID_BYTES + DIGEST_CHARS // 2 + 3
 NO_DIGEST = "0" * DIGEST_CHARS
+HEX_DIGEST = re.compile(f"[0-9a-fA-F]{{{DIGEST_CHARS}}}")
 
 
 class EndedJob(NamedTuple):
@@ -40,7 +42,7 @@ class EndedJobs:
         entry = b"".join(
             (
                 key,
-                bytes.fromhex(job.digest[:DIGEST_CHARS] or NO_DIGEST),
+                pack_digest(job.digest),
                 OUTCOMES.index(job.outcome).to_bytes(1, "big"),
                 self._number(job.tenant).to_bytes(2, "big"),
             )
@@ -68,6 +70,15 @@ class EndedJobs:
             number = self.tenant_numbers[tenant] = len(self.tenant_names)
             self.tenant_names.append(tenant)
         return number
+
+
+def pack_digest(digest: str) -> bytes:
+    """Return the beginning of a digest as `DIGEST_CHARS // 2` bytes, zeros if it is not hex.
+
+    The contract allows any string; an entry of another width would shift those after it.
+    """
+    head = digest[:DIGEST_CHARS]
+    return bytes.fromhex(head if HEX_DIGEST.fullmatch(head) else NO_DIGEST)
 
 
 def hash_id(job_id: str) -> bytes:
