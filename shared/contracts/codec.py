@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shared.contracts import (
     access,
     bookkeeping,
@@ -19,6 +21,11 @@ from shared.contracts.upcast import upcast
 
 MODULES = (access, bookkeeping, faults, jobs, llm, nodes, placement, ranking, rejected, reports)
 """Importing them fills the registries."""
+
+
+def event_classes() -> Mapping[str, type[Event]]:
+    """Return the class of every event of the contracts by wire name."""
+    return EVENTS
 
 
 def decode_event(type_: str, data: bytes) -> Event:

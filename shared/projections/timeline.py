@@ -7,12 +7,12 @@ from typing import NamedTuple
 import msgspec
 from asyncpg import Connection
 
-from shared.contracts.base import EVENTS
+from shared.contracts.codec import event_classes
 from shared.projections.ledger_events import LedgerEvent
 
 JOB_TYPES = frozenset(
     name
-    for name, cls in EVENTS.items()
+    for name, cls in event_classes().items()
     if cls.PUBLIC and (cls.SUBJECT == "job_id" or "job_id" in cls.model_fields)
 )
 DROPPED = ("spec", "principal")

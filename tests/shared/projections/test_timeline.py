@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+
+import pytest
 
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobSpec
 from shared.contracts.placement import JobStarted
@@ -12,6 +16,13 @@ from tests.shared.ledger_events import AT, ledger_event
 
 def test_public_events_of_jobs_are_in_the_history() -> None:
     assert {"job.admitted.v1", "job.held.v1", "fault.suspected.v1"} <= JOB_TYPES
+
+
+@pytest.mark.process
+def test_a_process_that_imports_nothing_else_has_the_same_history() -> None:
+    program = "from shared.projections.timeline import JOB_TYPES; print(*sorted(JOB_TYPES))"
+    output = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert output.split() == sorted(JOB_TYPES)
 
 
 def test_internal_events_and_events_without_a_job_are_not() -> None:
