@@ -38,11 +38,11 @@ def public(key: Key, kid: str, **more: object) -> dict[str, object]:
 
 @dataclass
 class Provider:
-    """`keys` are private and sign; `shown` is what the server tells."""
+    """`keys` are private and sign; `shown` are the public keys that the server returns."""
 
     keys: dict[str, Key] = field(default_factory=dict)
     shown: list[dict[str, object]] = field(default_factory=list)
-    asked: int = 0
+    requests: int = 0
     status: int = 200
     url: str = ""
 
@@ -53,7 +53,7 @@ class Provider:
     def token(
         self, kid: str = "r1", headers: dict[str, object] | None = None, **claims: Any
     ) -> str:
-        """A good one, but for what is said otherwise; a claim that is None is left out."""
+        """Return a valid token but for the given claims; a claim that is None is left out."""
         now = int(time.time())
         plain = {
             "iss": ISSUER,
@@ -74,7 +74,7 @@ class Provider:
 @contextmanager
 def provider(folder: Path) -> Iterator[Provider]:
     """Over TLS, with certificates of a CA of its own in `folder`, in a thread: a server in the
-    test's own event loop may end with that before its clients have said goodbye."""
+    test's own event loop may end with that before its clients have closed."""
     certificates.make(folder)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "api.crt", folder / "api.key")
@@ -84,7 +84,7 @@ def provider(folder: Path) -> Iterator[Provider]:
 
     class Keys(Quiet):
         def do_GET(self) -> None:
-            made.asked += 1
+            made.requests += 1
             self.answer(made.status, json.dumps({"keys": made.shown}).encode())
 
     server = HTTPServer(("127.0.0.1", 0), Keys)

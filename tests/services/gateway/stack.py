@@ -35,6 +35,7 @@ from shared.contracts.topics import TOPICS, submissions
 from shared.ledger.partition import TP
 from shared.projections.ledger_events import LedgerEvent
 from shared.projections.project import write_rows
+from shared.projections.rebuild import TABLE_NAMES
 from tests.services.publisher.ledgers import Ledgers
 
 LANES = 4
@@ -173,6 +174,12 @@ class Stack:
             )
         async with conn.transaction():
             await write_rows(conn, lines)
+        await conn.close()
+
+    async def clear_rows(self) -> None:
+        """Empty the read models of what other modules projected."""
+        conn = await asyncpg.connect(self.dsn, server_settings={"search_path": "berth"})
+        await conn.execute(f"TRUNCATE {', '.join(TABLE_NAMES)}")
         await conn.close()
 
 

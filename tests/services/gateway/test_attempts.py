@@ -16,7 +16,7 @@ from tests.services.gateway.stack import Stack
 
 
 class Box:
-    """An outbox that fails as often as it is told."""
+    """An outbox whose first `failures` appends fail."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures

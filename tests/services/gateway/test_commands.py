@@ -1,4 +1,4 @@
-"""Commands other than submissions: who may give them, and where they go."""
+"""Commands other than submissions: the rights they need, and the topics they go to."""
 
 from __future__ import annotations
 

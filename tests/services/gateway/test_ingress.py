@@ -81,7 +81,7 @@ async def test_an_invalid_record_is_rejected_and_blocks_no_other(stack: Stack) -
         assert data["sha256"] == hashlib.sha256(raw).hexdigest()
 
 
-async def test_a_tenant_that_comes_later_is_heard_within_seconds(stack: Stack) -> None:
+async def test_the_topic_of_a_new_tenant_is_read_within_seconds(stack: Stack) -> None:
     specs = (submissions("late"),)
     await asyncio.to_thread(
         topics.create, Connection(stack.kafka, idempotent=False), LANES, False, specs

@@ -46,10 +46,10 @@ async def test_unknown_keys_have_the_set_fetched_at_a_bounded_rate(
     for _ in range(3):
         await asyncio.gather(*(refusal(token, keys) for token in tokens))
         at[0] += 1
-    assert idp.asked == 1
+    assert idp.requests == 1
     at[0] += RETRY_S
     await asyncio.gather(*(refusal(token, keys) for token in tokens))
-    assert idp.asked == 2
+    assert idp.requests == 2
 
 
 async def test_known_keys_outlast_an_outage_for_a_day_and_are_refreshed_behind_it(
@@ -85,7 +85,7 @@ async def test_a_provider_that_cannot_prove_who_it_is_has_no_keys(
         await verify_token(
             idp.token(), RULES, KeySet("https://127.0.0.1:9/keys", tmp_path / "ca.crt")
         )
-    assert idp.asked == 0
+    assert idp.requests == 0
 
 
 async def test_keys_are_read_from_a_file_too(idp: Provider, tmp_path: Path) -> None:

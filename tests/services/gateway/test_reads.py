@@ -25,6 +25,7 @@ def rows(stack: Stack) -> Stack:
 
 
 async def fill(stack: Stack) -> None:
+    await stack.clear_rows()
     await stack.project(
         "access",
         0,

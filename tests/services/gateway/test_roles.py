@@ -11,7 +11,7 @@ from shared.contracts.keys import hash_secret
 from shared.contracts.registry import RANK
 from tests.services.gateway.stack import KEYS, Stack
 
-OPEN = "anybody"
+OPEN = "open"
 LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/health"): OPEN,
     ("GET", "/ready"): OPEN,
@@ -76,7 +76,7 @@ async def test_every_route_has_a_row_here(stack: Stack) -> None:
 
 
 async def status_of(stack: Stack, method: str, path: str, key: str, authorization: str = "") -> int:
-    """Of a request whose body fits no command: no right depends on it, and nothing is done."""
+    """Return the status of a request with an invalid body: rights are checked before it."""
     for name, value in VALUES.items():
         path = path.replace(name, value)
     raw = b'{"no such field": 1}' if method == "POST" else None
@@ -91,7 +91,7 @@ async def status_of(stack: Stack, method: str, path: str, key: str, authorizatio
 
 
 @pytest.mark.parametrize(("method", "path"), LEAST, ids=lambda part: part)
-async def test_each_role_may_what_its_row_says_and_no_more(
+async def test_each_role_may_do_what_its_row_allows_and_no_more(
     stack: Stack, method: str, path: str
 ) -> None:
     least = LEAST[method, path]

@@ -56,7 +56,7 @@ def subjects(frames: list[Frame]) -> list[str]:
     return [json.loads(frame["data"])["subject"] for frame in frames]
 
 
-async def test_a_tenant_hears_its_own_events_as_they_happen(stack: Stack) -> None:
+async def test_a_tenant_receives_its_own_events_as_they_happen(stack: Stack) -> None:
     async with stack.client("ada") as client, client.get("/v1/events") as answer:
         assert answer.status == 200 and answer.content_type == "text/event-stream"
         await asyncio.sleep(0.2)
@@ -67,7 +67,7 @@ async def test_a_tenant_hears_its_own_events_as_they_happen(stack: Stack) -> Non
     assert frames[0]["event"] == "job.held.v1"
 
 
-async def test_an_operator_hears_all_and_may_choose(stack: Stack) -> None:
+async def test_an_operator_receives_all_events_and_may_filter_them(stack: Stack) -> None:
     query = "/v1/events?types=node.joined.v1"
     async with stack.client("op") as client, client.get(query) as answer:
         await asyncio.sleep(0.2)
@@ -75,9 +75,7 @@ async def test_an_operator_hears_all_and_may_choose(stack: Stack) -> None:
         assert subjects(await take(answer, 1)) == ["node"]
 
 
-async def test_a_client_that_comes_back_misses_nothing_and_hears_nothing_twice(
-    stack: Stack,
-) -> None:
+async def test_a_client_that_resumes_misses_no_event_and_receives_none_twice(stack: Stack) -> None:
     names = [f"r{n}" for n in range(30)]
     subjects_seen: list[str] = []
     last = ""
@@ -98,7 +96,7 @@ async def test_a_client_that_comes_back_misses_nothing_and_hears_nothing_twice(
     assert sorted(subjects_seen) == sorted(names)
 
 
-async def test_an_id_that_is_none_is_refused(stack: Stack) -> None:
+async def test_an_invalid_event_id_is_refused(stack: Stack) -> None:
     for bad in ("x", "1.2", "1.2.3.-4", "1.2.3.4.5"):
         status, content, _ = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": bad})
         assert (status, content["reason"]) == (422, "invalid")
@@ -135,8 +133,8 @@ async def test_a_slow_client_receives_the_end_and_others_continue() -> None:
     assert content[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
     assert b"".join(content).count(b"id: ") == 5
     assert b"".join(subjects_seen).count(b"id: ") == 20
-    for each in (task, reader):
-        each.cancel()
+    task.cancel()
+    reader.cancel()
     await asyncio.gather(task, reader, return_exceptions=True)
 
 
@@ -151,7 +149,7 @@ def hub_place() -> Any:
     return TP("events", 0)
 
 
-async def answered(stack: Stack, path: str) -> dict[str, Any]:
+async def wait_for_rows(stack: Stack, path: str) -> dict[str, Any]:
     """A read is refused while Postgres is too busy to answer in time."""
     async with asyncio.timeout(60):
         while (answer := await stack.call("GET", path))[0] == 503:
@@ -166,7 +164,7 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
         "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
     )
     await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
-    content = await answered(stack, "/v1/jobs/log1/logs")
+    content = await wait_for_rows(stack, "/v1/jobs/log1/logs")
     assert [line["text"] for line in content["lines"]] == ["one", "two"]
     path = "/v1/jobs/log1/logs?follow=true"
     async with stack.client("ada") as client, client.get(path) as answer:

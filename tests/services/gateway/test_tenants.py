@@ -1,4 +1,4 @@
-"""Random pairs of tenants, every route that reads: nobody is ever told of another's things."""
+"""Every route that reads, for random pairs of tenants: no response names another tenant's data."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ UNFILTERED: dict[str, tuple[object, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def peopled(stack: Stack) -> Stack:
-    asyncio.run(people(stack))
+def filled(stack: Stack) -> Stack:
+    asyncio.run(fill(stack))
     return stack
 
 
-async def people(stack: Stack) -> None:
+async def fill(stack: Stack) -> None:
     for number, name in enumerate(NAMES):
         KEYS[name] = f"{name}-key.s"
         await stack.append(
@@ -154,7 +154,7 @@ async def reading_routes(stack: Stack) -> list[str]:
 
 
 async def read_text(stack: Stack, path: str, key: str) -> tuple[int, str]:
-    """A stream is heard for a moment."""
+    """Return status and text of a response; a stream is read for half a second."""
     async with stack.client(key) as client, client.get(path) as answer:
         if answer.content_type != "text/event-stream":
             return answer.status, await answer.text()
@@ -165,25 +165,25 @@ async def read_text(stack: Stack, path: str, key: str) -> tuple[int, str]:
             return answer.status, ""
 
 
-async def test_no_answer_ever_names_another_tenants_things(peopled: Stack) -> None:
+async def test_no_response_names_another_tenants_data(filled: Stack) -> None:
     rng = random.Random(7)
-    routes = await reading_routes(peopled)
+    routes = await reading_routes(filled)
     assert len(routes) >= 18
     for own, other in (rng.sample(NAMES, 2) for _ in range(PAIRS)):
         for route in routes:
             path = at(route, own)
-            status, text = await read_text(peopled, path, own)
+            status, text = await read_text(filled, path, own)
             assert status in (200, 403, 404), path
             assert not foreign(text, own), path
             if "{" in route:
-                status, text = await read_text(peopled, at(route, other), own)
+                status, text = await read_text(filled, at(route, other), own)
                 assert status == 404 and not foreign(text, own), route
         for query in QUERIES:
-            status, text = await read_text(peopled, query.format(name=other), own)
+            status, text = await read_text(filled, query.format(name=other), own)
             assert status in (200, 404) and not foreign(text, own), query
 
 
-async def test_a_tenants_own_things_are_shown(peopled: Stack) -> None:
+async def test_a_tenants_own_data_is_shown(filled: Stack) -> None:
     """Else the test above could not fail."""
     for path in (
         "/v1/jobs",
@@ -194,23 +194,23 @@ async def test_a_tenants_own_things_are_shown(peopled: Stack) -> None:
         "/v1/allocations?released=true",
         "/v1/tenants",
     ):
-        assert "qa-red" in (await read_text(peopled, path, "qa-red"))[1], path
+        assert "qa-red" in (await read_text(filled, path, "qa-red"))[1], path
         more = f"{path}{'&' if '?' in path else '?'}limit=1000"
-        everything = (await read_text(peopled, more, "op"))[1]
+        everything = (await read_text(filled, more, "op"))[1]
         assert all(name in everything for name in NAMES), path
 
 
-async def test_a_foreign_job_cannot_be_cancelled_or_submitted_for(peopled: Stack) -> None:
+async def test_a_foreign_job_cannot_be_cancelled_or_submitted_for(filled: Stack) -> None:
     for verb, path in (("DELETE", "/v1/jobs/{}-waits"), ("POST", "/v1/jobs/{}-waits/cancel")):
-        status, _, _ = await peopled.call(verb, path.format("qb-green"), {}, key="qa-red")
+        status, _, _ = await filled.call(verb, path.format("qb-green"), {}, key="qa-red")
         assert status == 404
     body = {"name": "t", "tenant": "qb-green"}
-    assert (await peopled.call("POST", "/v1/jobs", body, key="qa-red"))[0] == 403
+    assert (await filled.call("POST", "/v1/jobs", body, key="qa-red"))[0] == 403
 
 
-async def test_a_query_without_its_where_shows_no_more_through_the_gateway(peopled: Stack) -> None:
+async def test_a_query_without_its_where_shows_no_more_through_the_gateway(filled: Stack) -> None:
     """The same connection and the same queries, their conditions on the tenant cut out."""
-    reads = database.Database(as_gateway(peopled.dsn))
+    reads = database.Database(as_gateway(filled.dsn))
     bearer = Bearer("k", "viewer", "qa-red")
     for name, values in UNFILTERED.items():
         sql = getattr(queries, name)

@@ -30,7 +30,7 @@ async def test_a_token_of_either_algorithm_says_who_asks(idp: Provider, keys: Ke
         bearer = await verify_token(token, RULES, keys)
         assert (bearer.key_id, bearer.role, bearer.tenant) == ("grace", "submitter", "ada")
         assert bearer.principal == "oidc:grace" and bearer.expires_s
-    assert idp.asked == 1
+    assert idp.requests == 1
 
 
 DAY_S = 86_400
@@ -74,7 +74,7 @@ async def test_an_unsigned_token_is_rejected(idp: Provider, keys: KeySet) -> Non
         header = _part({"alg": algorithm, "kid": "r1", "typ": "JWT"})
         for signature in ("", idp.token().split(".")[2]):
             await refusal(f"{header}.{body}.{signature}", keys)
-    assert idp.asked == 0
+    assert idp.requests == 0
 
 
 async def test_a_public_key_is_no_secret_of_hs256(idp: Provider, keys: KeySet) -> None:
@@ -127,7 +127,7 @@ async def test_a_header_that_could_lead_elsewhere_is_refused(
     own = new_rsa()
     idp.keys["r1"] = own
     await refusal(idp.token(headers=header), keys)
-    assert idp.asked == 0
+    assert idp.requests == 0
 
 
 async def test_a_key_in_the_token_itself_is_not_taken(idp: Provider, keys: KeySet) -> None:
@@ -151,7 +151,7 @@ async def test_a_changed_or_foreign_signature_is_refused(idp: Provider, keys: Ke
 
 async def test_a_token_that_is_too_long_is_not_even_read(idp: Provider, keys: KeySet) -> None:
     assert "longer than 8192" in await refusal(idp.token(more="x" * 9000), keys)
-    assert idp.asked == 0
+    assert idp.requests == 0
 
 
 def test_a_half_configured_provider_ends_the_start() -> None:
