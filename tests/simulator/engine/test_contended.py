@@ -1,4 +1,4 @@
-"""A simulation whose pool asks its solver: at the same instant, and the same planner_seen time."""
+"""A simulated pool with a solver: rounds are solved in the instant they open, and repeatably."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SHAPES = ((1, 1), (1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (2, 4), (3, 2), (NODES
 JOBS = 30
 RESIDENCY_S, RESTART_S, CHECKPOINT_S = 20.0, 5.0, 10.0
 REFRESH_S = 5.0
-"""As the live decider ranks an unchanged line again."""
+"""Period after which the live decider ranks an unchanged queue again."""
 LEARNED, MODEL = "learned", "berth-preempt"
 BAND = json.loads((FOLDER / f"{MODEL}.json").read_bytes()).get("band", 0.0)
 
@@ -199,7 +199,7 @@ def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["gittins", LEARNED])
 def test_preemption_by_rank_of_history_agrees(policy: str, mode: str) -> None:
-    """For some hours, so that the network is told anew of the pool."""
+    """Over some hours, so that the network's context is computed again."""
     stops = 0
     for seed in (1, 2):
         jobs = slowed(workload(seed, tenants=3), 10)

@@ -148,7 +148,7 @@ def test_successive_durations_are_as_alike_as_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_runs_of_a_name_are_more_alike_than_those_of_others(name: str) -> None:
-    """So a predictor that knows a user's names knows most of the variance, and a new name some."""
+    """The variance within a name is under 40 % of that of all jobs: history predicts the rest."""
     jobs, _ = made(name)
     by_name: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for job in jobs:
