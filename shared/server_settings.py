@@ -1,4 +1,4 @@
-"""Where a service listens to people and their programs, and by which certificate."""
+"""Address and certificate of a service that serves HTTP."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from shared.settings import BadSettings, Settings
 
 
 class ServerSettings(Settings):
-    """`BERTH_` variables of a service that is asked over HTTP, with keys in the requests."""
+    """`BERTH_` variables of a service that serves HTTP, with keys in the requests."""
 
-    host: str = Field(default="127.0.0.1", description="Where it listens; loopback by default")
-    port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 = any free one")
+    host: str = Field(default="127.0.0.1", description="Listen address; loopback by default")
+    port: int = Field(default=0, ge=0, le=65535, description="Port; 0 = any free one")
     plain_http: Literal["loopback", "anywhere"] = Field(
-        default="loopback", description="Where it may listen without TLS"
+        default="loopback", description="Addresses on which it may listen without TLS"
     )
-    tls_key: Path | None = Field(default=None, description="The certificate's key, PEM")
+    tls_key: Path | None = Field(default=None, description="Key of the certificate, PEM")
     tls_cert: Path | None = Field(
         default=None,
         validate_default=True,
-        description="Its certificate with its chain, PEM; absent: plain HTTP",
+        description="Certificate with its chain, PEM; plain HTTP if not given",
     )
 
     @field_validator("tls_cert")
     @classmethod
     def _is_safe(cls, cert: Path | None, info: ValidationInfo) -> Path | None:
         if (cert is None) != (info.data.get("tls_key") is None):
-            raise ValueError("tls_cert and tls_key are given together, or neither of them")
+            raise ValueError("tls_cert and tls_key must be set together")
         plain_host = info.data.get("host", "") if cert is None else ""
         if info.data.get("plain_http") == "loopback" and not is_loopback(plain_host):
             raise ValueError(
-                "keys and tokens would cross the network in the clear: give tls_cert and tls_key, "
-                "or say plain_http=anywhere where something in front of it speaks TLS"
+                "keys and tokens would cross the network in the clear: set tls_cert and tls_key, "
+                "or plain_http=anywhere behind a proxy that terminates TLS"
             )
         return cert
 
 
 def is_loopback(host: str) -> bool:
-    """A name other than localhost may be any address; no host at all is none."""
+    """Return whether the host is this machine; a name but localhost may be any address."""
     if host in ("", "localhost"):
         return True
     try:
@@ -53,9 +53,9 @@ def is_loopback(host: str) -> bool:
 
 
 def server_tls(settings: ServerSettings) -> ssl.SSLContext | None:
-    """TLS 1.2 or later by the service's certificate; None where plain HTTP is spoken.
+    """Return a context for TLS 1.2 or later; None for plain HTTP.
 
-    Raises BadSettings: a file that cannot be read, or holds no certificate with its key.
+    Raises BadSettings for a file that cannot be read, or without a certificate and its key.
     """
     if settings.tls_cert is None or settings.tls_key is None:
         return None
@@ -76,5 +76,5 @@ _NO_PAIR = (ssl.SSLError, ValueError)
 
 
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal, and a service without one would wait for ever."""
+    """Return no password: OpenSSL would prompt at the terminal, and block without one."""
     return ""

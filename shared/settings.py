@@ -16,11 +16,11 @@ FILE = "_FILE"
 
 
 class BadSettings(SystemExit):
-    """The environment does not fit; the process ends with this one line on stderr."""
+    """Invalid environment; ends the process with one line on stderr."""
 
 
 class Settings(BaseModel):
-    """The fields that every service has; a service adds its own by inheriting."""
+    """Fields of every service; a service adds its own by inheriting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -31,19 +31,21 @@ class Settings(BaseModel):
     kafka_user: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._-]{0,255}$",
-        description="Who this service is to the broker; empty = a plain embedded broker",
+        description="User of this service at the broker; empty = a plain embedded broker",
     )
-    kafka_password: SecretStr = Field(default=SecretStr(""), description="From a file, please")
+    kafka_password: SecretStr = Field(
+        default=SecretStr(""), description="Password of that user; better from a file"
+    )
     kafka_ca: Path | None = Field(
-        default=None, validate_default=True, description="Whose certificate the broker must have"
+        default=None, validate_default=True, description="CA of the broker's certificate, PEM"
     )
     partitions: int = Field(default=4, ge=1, le=1024, description="Lanes; fixed at creation")
-    data: Path = Field(description="Folder for what is only a cache: snapshots, journals")
+    data: Path = Field(description="Folder of snapshots and journals, which are only caches")
     otlp: str = Field(
         default="", pattern=r"^(https?://.+)?$", description="OTLP/HTTP base address; empty = off"
     )
     otlp_ca: Path | None = Field(
-        default=None, description="Whose certificate that address has; absent: the system's"
+        default=None, description="CA of that address, PEM; the system's if not given"
     )
     trace_sample: float = Field(
         default=1.0,
@@ -56,7 +58,7 @@ class Settings(BaseModel):
         default=0, ge=0, le=65535, description="Port of /metrics and /health; 0 = none"
     )
     metrics_host: str = Field(
-        default="127.0.0.1", description="Where /metrics listens; whoever reaches it may read it"
+        default="127.0.0.1", description="Listen address of /metrics, which needs no key"
     )
     instance: str = Field(default="", description="Static member id; empty = a dynamic member")
     idempotent: bool = Field(
@@ -68,10 +70,10 @@ class Settings(BaseModel):
         description="Lanes to hold without a consumer group, like 0,1,2,3; empty = by group",
     )
     failpoint: str = Field(
-        default="", pattern=r"^[a-z_]*(:[0-9]+)?$", description="Where a test has the process die"
+        default="", pattern=r"^[a-z_]*(:[0-9]+)?$", description="Failpoint, for tests"
     )
     window_ms: int = Field(
-        default=20, ge=0, le=10_000, description="How long inputs are gathered, in milliseconds"
+        default=20, ge=0, le=10_000, description="Window in which inputs are gathered, ms"
     )
 
     @field_validator("kafka_ca")
@@ -84,7 +86,7 @@ class Settings(BaseModel):
 
     @property
     def connection(self) -> Connection:
-        """How this service reaches the broker."""
+        """Address and credentials of the broker."""
         return Connection(
             self.kafka,
             self.idempotent,
@@ -98,10 +100,10 @@ S = TypeVar("S", bound=BaseModel)
 
 
 def read_settings(model: type[S], environ: Mapping[str, str]) -> S:
-    """The model from this service's variables; one that is wrong or unknown ends the start.
+    """Return the model from the `BERTH_` variables; BadSettings for a wrong or unknown one.
 
-    `BERTH_X_FILE` names a file that holds the value of `BERTH_X`, so that no secret has to stand
-    in an environment.
+    `BERTH_X_FILE` names a file that holds the value of `BERTH_X`, so that no secret has to be in
+    an environment.
     """
     values: dict[str, str] = {}
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
@@ -129,6 +131,8 @@ def _field(model: type[BaseModel], variable: str, value: str) -> tuple[str, str]
 
 
 def _line(error: ValidationError) -> str:
-    """Name and reason of each wrong value, never the value: it may be a secret."""
-    wrong = (f"{PREFIX}{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-    return "; ".join(wrong)
+    """Return the name and reason of each wrong value; never the value, it may be a secret."""
+    problems = (
+        f"{PREFIX}{str(detail['loc'][0]).upper()}: {detail['msg']}" for detail in error.errors()
+    )
+    return "; ".join(problems)

@@ -18,33 +18,35 @@ from shared.ledger.reader import Accepted
 
 RETRY_S = 1.0
 CATCH_UP_S = 2.0
-"""At most so long somebody waits to hear that nobody knows them."""
+"""Longest wait of a request with an unknown key, tenant or pool."""
 
 log = logging.getLogger(__name__)
 
 
 class AccessFollower:
-    """`view` changes only by accepted events, and stays good while the ledger cannot be read; a
-    revoked key opens nothing from that moment on."""
+    """Keeps a view of keys, tenants and pools up to date with the `access` ledger.
+
+    `view` changes only by accepted events, and stays valid while the ledger cannot be read.
+    """
 
     def __init__(self, open_log: Callable[[], Log]) -> None:
         self.view = AccessView()
         self.next = 0
-        """The next offset of the ledger that is not in `view` yet."""
+        """Next offset of the ledger, the first that is not in `view`."""
         self.caught_up = asyncio.Event()
-        """Set once `view` has what was there at the start."""
+        """Set once `view` holds the ledger as it was at the start."""
         self._open_log = open_log
         self._tail: LedgerTail | None = None
-        self._using = asyncio.Lock()
+        self._tail_lock = asyncio.Lock()
         self._moved = asyncio.Event()
 
     async def run(self) -> None:
-        """Follows the ledger until it is cancelled."""
+        """Follow the ledger until cancelled."""
         while True:
             try:
                 await self._follow()
             except (KafkaError, OSError, OutcomeUnknown) as error:
-                log.warning("access is not read", extra={"reason": type(error).__name__})
+                log.warning("cannot read access, retrying", extra={"reason": type(error).__name__})
             await asyncio.sleep(RETRY_S)
 
     def fold(self, accepted: Accepted) -> None:
@@ -52,26 +54,30 @@ class AccessFollower:
             self.view.apply(fact.event)
 
     async def authenticate(self, key: str) -> Bearer | None:
-        """Return the bearer of a key, be it made a moment ago; None for one that opens nothing."""
+        """Return the bearer of a key, also of one created a moment ago; None if it is not valid."""
         if self.view.is_unknown_key(key):
             await self.catch_up()
         return self.view.authenticate(key)
 
     async def catch_up(self) -> None:
-        """Returns once `view` has all that was there when it was asked, or not in time. To be
-        called before somebody is turned away as unknown: each reader hears of them at its own
-        pace. The broker is asked by one at a time, however many are strangers."""
+        """Wait until `view` holds the ledger as it is now, for `CATCH_UP_S` at most.
+
+        Call it before an unknown name is refused: each reader of `access` has its own lag. One
+        caller at a time queries the broker, so that many unknown keys cost it little.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_S):
-                async with self._using:
+                async with self._tail_lock:
                     end = await self._tail.end(*ACCESS) if self._tail is not None else 0
                 while self.next < end:
                     self._moved.clear()
                     await self._moved.wait()
 
     async def _follow(self) -> None:
-        """From the beginning each time: it is short, and applying an event again changes nothing
-        that its successors do not set right."""
+        """Read the ledger from the beginning each time.
+
+        It is short, and applying an event again changes nothing that its successors do not restore.
+        """
         tail = LedgerTail(self._open_log(), {ACCESS.topic: [ACCESS.partition]})
         try:
             await tail.start()
@@ -84,6 +90,6 @@ class AccessFollower:
                 self.next = max(self.next, tail.cursor(*ACCESS).next)
                 self._moved.set()
         finally:
-            async with self._using:
+            async with self._tail_lock:
                 self._tail = None
                 await tail.stop()

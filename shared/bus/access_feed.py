@@ -1,4 +1,4 @@
-"""One read of `access` for all lanes of a process: each gets every record once, in order, first."""
+"""One reader of `access` for all lanes of a process; each lane gets every record once, in order."""
 
 from __future__ import annotations
 

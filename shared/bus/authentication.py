@@ -1,4 +1,7 @@
-"""Tells a broker that refuses us from one that is away: aiokafka says the same of both."""
+"""Distinguishes a broker that refuses the credentials from one that is away.
+
+aiokafka raises the same error for both.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +35,26 @@ NOT_LET_IN = (
     SaslAuthenticationFailed,
     ssl.SSLCertVerificationError,
 )
-"""A wrong password or user, or a certificate, ours or theirs, that is not good."""
+"""A wrong user or password, or a certificate of either side that is not valid."""
 
 
 async def check_authentication(connection: Connection) -> None:
-    """Raises Forbidden where a server of a guarded broker refuses us; else says nothing."""
+    """Raise Forbidden if a server of a secured broker refuses the credentials."""
     if connection.ca is None:
         return
-    how = connection.aiokafka()
-    for server in how.pop("bootstrap_servers").split(","):
-        await _check(connection, server, how)
+    arguments = connection.aiokafka()
+    for server in arguments.pop("bootstrap_servers").split(","):
+        await _check(connection, server, arguments)
 
 
-async def _check(connection: Connection, server: str, how: dict[str, object]) -> None:
+async def _check(connection: Connection, server: str, arguments: dict[str, object]) -> None:
     host, _, port = server.rpartition(":")
     try:
         async with asyncio.timeout(WITHIN_S):
-            conn = await create_conn(host, int(port), **how)
+            conn = await create_conn(host, int(port), **arguments)
     except NOT_LET_IN as error:
-        who = connection.user or "this certificate"
-        raise Forbidden(f"{server} does not let {who} in: {error}") from None
+        user = connection.user or "this certificate"
+        raise Forbidden(f"{server} refuses {user}: {error}") from None
     except (KafkaError, OSError, TimeoutError):
         return
     conn.close()

@@ -1,4 +1,4 @@
-"""Whether a log still reaches as far as it was read."""
+"""Checks that a log still reaches as far as it was read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLL_S = 0.5
 async def check_reaches(client: Log, tp: TP, offset: int) -> None:
     """Raise TailLost where the log ends before `offset`.
 
-    The embedded broker may report an end before the true one; only a read can tell.
+    The embedded broker may report an end before the true one; only a read shows it.
     """
     feed = await client.feed({tp: offset})
     try:

@@ -1,4 +1,4 @@
-"""When a lane stores snapshots and marks: so that a start folds little, and notices a lost tail."""
+"""When a lane stores snapshots and marks: a start folds little, and detects a lost tail."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ class Checkpoints(Generic[S]):
         self._marked_at_s = 0.0
 
     def marked(self) -> Cursor:
-        """Return how far the ledger was known on this machine."""
+        """Return the last cursor that this machine has stored."""
         return self._snapshots.marked() if self._snapshots is not None else Cursor()
 
     def mark_if_due(self, cursor: Cursor) -> None:
+        """Store the cursor, once per `MARK_EVERY_S`."""
         if self._snapshots is None:
             return
         now_s = self._clock.monotonic_s()
@@ -46,6 +47,7 @@ class Checkpoints(Generic[S]):
             self._marked_at_s = now_s
 
     async def store_if_due(self, replica: Replica[S]) -> None:
+        """Store a snapshot if enough records and time have passed."""
         if self._snapshots is None or replica.records < self._every:
             return
         if self._clock.monotonic_s() - self._stored_at_s >= self._pause_s:

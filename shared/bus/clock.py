@@ -1,4 +1,4 @@
-"""The only clocks of the shells; cores see the `at` of records instead."""
+"""The clocks of the shells; cores get the `at` of records instead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LedgerClock:
         self._read_at_s = time.monotonic()
 
     def note_read(self) -> None:
-        """The ledger has just been read, or appended to."""
+        """Note that the ledger has just been read, or appended to."""
         self._read_at_s = time.monotonic()
 
     def now_ms(self, last_at: int) -> int:

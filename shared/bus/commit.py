@@ -1,4 +1,4 @@
-"""The last stage of a lane: append a record, and believe only the log about its outcome."""
+"""The last stage of a lane: append a record, and take its outcome from the log alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def send(client: Log, tp: TP, value: bytes, failpoints: Failpoints) -> int
 
 
 class Committer(Generic[S]):
-    """Keeps the replica and the inbox of a lane true to its ledger.
+    """Keeps the replica and the inbox of a lane equal to its ledger.
 
     `on_own` is called with each record of this lane that turns out to be accepted although its
     append seemed lost.
@@ -69,7 +69,7 @@ class Committer(Generic[S]):
         self._on_own = on_own
 
     def accept(self, offset: int, record: Record) -> None:
-        """The log acknowledged our record where it was due; raises NotAccepted against the rule."""
+        """Take our record, acknowledged where it was due; NotAccepted if the rule refuses it."""
         reader = self.replica.reader
         if reader.offer_record(offset, record) is None:
             lane = TP(reader.ledger, reader.partition).key
@@ -79,7 +79,7 @@ class Committer(Generic[S]):
         self._clock.note_read()
 
     async def learn(self, record: Record) -> None:
-        """A rival, a duplicate or a lost answer: only a fold can tell whose record counts."""
+        """Fold after a rival, a duplicate or a lost answer: only the log shows which counts."""
         self.lost_appends += 1
         if await self.refold(record.id):
             self.losses = 0
@@ -89,7 +89,7 @@ class Committer(Generic[S]):
             await asyncio.sleep(BACK_OFF_S)
 
     async def refold(self, record_id: str = "") -> bool:
-        """Take the log's state; return whether the record of this id is newly in it."""
+        """Fold the log anew; return whether it has accepted this record since the last fold."""
         won = False
 
         def see(accepted: Accepted) -> None:

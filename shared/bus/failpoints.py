@@ -1,7 +1,7 @@
-"""Named places at which a test may have the process die, as a power cut would.
+"""Named places at which a test can end the process as a power cut would.
 
-There is one on each side of every commit: of an append, of a transaction, of what is published,
-of a journal, of a snapshot.
+There is one on each side of every commit: of an append, a transaction, a publication, a journal
+entry and a snapshot.
 """
 
 from __future__ import annotations
@@ -48,21 +48,23 @@ class Failpoints:
         return cls(os.environ.get(VARIABLE, ""))
 
     def due(self, place: Place) -> bool:
+        """Count a pass; return whether the process has to end here."""
         if place != self._name:
             return False
         self._left -= 1
         return self._left == 0
 
     def hit(self, place: Place) -> None:
+        """Count a pass; end the process if it is due."""
         if self.due(place):
             self.die()
 
     def die(self) -> None:
-        """One line, so that a test can tell this death from others."""
+        """Write one line, by which a test recognizes this exit, and end the process."""
         sys.stderr.write(f"failpoint {self._name}\n")
         sys.stderr.flush()
         os._exit(DIED)
 
 
 FAILPOINTS = Failpoints.from_environment()
-"""Those of this process, for parts that are not handed their own."""
+"""Failpoints of this process, for code that does not get its own."""

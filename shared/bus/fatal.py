@@ -1,4 +1,4 @@
-"""The end of a process that must not go on: the supervisor starts it again, the log knows where."""
+"""The end of a process that must not go on: the supervisor restarts it from the log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from shared.ledger.errors import BusError, ProtocolViolation
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71
-"""A start would end in the same way: supervisors do not try it again."""
+"""A restart would end in the same way: supervisors do not try it."""
 
 log = logging.getLogger(__name__)
 
 
 class Died(BusError):
-    """A part of a library ended without a word."""
+    """A task of a library ended without an error."""
 
 
 def die(error: BaseException, where: str) -> NoReturn:
-    """One line of why, then out: no clean-up that could hang or write."""
+    """Log the error in one line and exit at once, without clean-up that could hang or write."""
     error = _first(error)
     if isinstance(error, ProtocolViolation):
         see = f"; see {error.runbook}" if error.runbook else ""
@@ -36,7 +36,7 @@ def die(error: BaseException, where: str) -> NoReturn:
 
 
 def run_to_end(work: Coroutine[Any, Any, None], where: str) -> None:
-    """`asyncio.run`; a broken ledger ends the process as it ends a decider."""
+    """Run `work` to its end; a ProtocolViolation ends the process as it ends a decider."""
     try:
         asyncio.run(work)
     except* ProtocolViolation as broken:
@@ -50,16 +50,16 @@ def _first(error: BaseException) -> BaseException:
 
 
 def supervise(work: Coroutine[Any, Any, None], where: str) -> asyncio.Task[None]:
-    """Run it in the background; whatever it raises ends the process.
+    """Run `work` in the background; whatever it raises ends the process.
 
-    A CancelledError that nobody asked for counts too: aiokafka raises it where one of its own
-    tasks has died, and work that ends so would be missed by nobody.
+    A CancelledError without a request to cancel counts too: aiokafka raises it where one of its
+    own tasks has died, and the work would end unnoticed.
     """
 
     def ended(task: asyncio.Task[None]) -> None:
         if task.cancelled():
             if not task.cancelling():
-                die(Died("something that it waited for was cancelled"), where)
+                die(Died("a task that it awaited was cancelled"), where)
         elif (error := task.exception()) is not None:
             die(error, where)
 

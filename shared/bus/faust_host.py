@@ -17,7 +17,7 @@ from faust.tables.manager import TableManager
 
 from shared.bus.fatal import die, supervise
 from shared.bus.faust_connection import faust_arguments
-from shared.bus.faust_transport import Desk, transport
+from shared.bus.faust_transport import HostBinding, transport
 from shared.bus.lanes import Lanes
 from shared.ledger.partition import TP
 from shared.settings import Settings
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class FaustHost:
-    """One Faust app with one agent, which only hands records over."""
+    """One Faust app with one agent, which only delivers records to the lanes."""
 
     def __init__(
         self,
@@ -43,93 +43,94 @@ class FaustHost:
     ) -> None:
         self._lanes = lanes
         self._background = background
-        self._sought: dict[TP, float] = {}
+        self._sought_at_s: dict[TP, float] = {}
         self._started = False
         self._ready_file = Path(settings.data) / f"{service}.{READY}"
         self.app = _app(service, settings, partitions)
         fixed = tuple(int(lane) for lane in settings.lanes.split(",") if lane)
         self.app.transport = transport(
             self.app,
-            Desk(
-                self.own,
-                self.take,
+            HostBinding(
+                self.assign,
+                self.deliver,
                 lanes.is_open,
                 fixed,
                 not settings.idempotent,
                 settings.window_ms,
             ),
         )
-        self._listen(topics)
+        self._subscribe(topics)
 
     def run(self) -> None:
         self._ready_file.parent.mkdir(parents=True, exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
-        # A Faust worker that meets no broker at its start ends at once.
+        # A Faust worker that reaches no broker at its start ends at once.
         asyncio.run(self._lanes.reach())
         worker = faust.Worker(self.app, loglevel="WARN", override_logging=False, quiet=True)
-        # It writes to the log for terminals, between our lines, and once for each of them.
+        # The spinner is for terminals and would write into the log.
         worker.spinner = None
         worker.execute_from_commandline()
 
-    async def own(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
-        """Called whenever Faust is about to seek: who is ours, and where do they go on?
+    async def assign(self, assigned: Iterable[TP]) -> Mapping[TP, int]:
+        """Hold the lanes of these partitions; return the next offset of every input.
 
-        Faust cancels it when the next rebalance comes; a fold that has begun is finished first.
+        Called whenever Faust is about to seek. Faust cancels it at the next rebalance; a fold that
+        has begun is finished first.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._own({tp[1] for tp in assigned})))
+        return await asyncio.shield(asyncio.ensure_future(self._assign({tp[1] for tp in assigned})))
 
-    async def _own(self, lanes: set[int]) -> Mapping[TP, int]:
+    async def _assign(self, lanes: set[int]) -> Mapping[TP, int]:
         try:
             if not self._started:
                 self._started = True
                 await self._start()
             return await self._lanes.assign(lanes)
         except Exception as error:
-            die(error, "taking over lanes")
+            die(error, "assignment of lanes")
 
-    def _listen(self, topics: tuple[str, ...]) -> None:
-        """Faust subscribes for the agent; the records come to `take` before they would reach it."""
+    def _subscribe(self, topics: tuple[str, ...]) -> None:
+        """Declare an agent, so that Faust subscribes; `deliver` gets the records before it."""
         source = self.app.topic(*topics, value_type=bytes, value_serializer="raw")
 
         @self.app.agent(source, concurrency=1)  # type: ignore[untyped-decorator]
         async def on_input(stream: Any) -> None:
             async for event in stream.events():
-                await self.take(event.message)
+                await self.deliver(event.message)
 
         self.app.on_partitions_assigned.connect(self._stand_by)
         self.app.on_before_shutdown.connect(self._stop)
 
     async def _stand_by(self, app: Any, assigned: Any, **_: Any) -> None:
-        """Faust does not seek where it was given nothing: what we held is another's from now on."""
+        """Release all lanes when nothing is assigned, since Faust does not seek then."""
         if not assigned:
-            await self.own(())
+            await self.assign(())
 
-    async def take(self, message: Any) -> None:
-        """Nothing may escape: Faust would acknowledge the record all the same."""
+    async def deliver(self, message: Any) -> None:
+        """Deliver one record; an error ends the process, or Faust would acknowledge it."""
         try:
             tp = TP(message.topic, message.partition)
             delivery = await self._lanes.deliver(tp, message.offset, message.value)
             if delivery == "gap":
                 await self._seek_back(tp, message.tp)
         except Exception as error:
-            die(error, "feeding a lane")
+            die(error, "delivery to a lane")
 
     async def _seek_back(self, tp: TP, faust_tp: Any) -> None:
-        now = time.monotonic()
-        if now - self._sought.get(tp, 0.0) < SEEK_BACK_EVERY_S:
+        now_s = time.monotonic()
+        if now_s - self._sought_at_s.get(tp, 0.0) < SEEK_BACK_EVERY_S:
             return
-        self._sought[tp] = now
-        want = self._lanes.next_offsets().get(tp)
-        if want is not None:
-            await self.app.consumer.seek(faust_tp, want)
+        self._sought_at_s[tp] = now_s
+        offset = self._lanes.next_offsets().get(tp)
+        if offset is not None:
+            await self.app.consumer.seek(faust_tp, offset)
 
     async def _start(self) -> None:
         await self._lanes.start()
-        supervise(self._tell_ready(), "readiness")
+        supervise(self._report_ready(), "readiness")
         if self._background is not None:
             supervise(self._background(self._lanes), "background")
 
-    async def _tell_ready(self) -> None:
+    async def _report_ready(self) -> None:
         await self._lanes.ready.wait()
         self._ready_file.touch()
 
@@ -140,7 +141,7 @@ class FaustHost:
 
 
 class NoTables(TableManager):  # type: ignore[misc]
-    """Faust waits a second for tables to be declared, before it subscribes; we have none."""
+    """Skips the second that Faust waits for declared tables before it subscribes."""
 
     async def on_start(self) -> None:
         await self._update_channels()

@@ -1,4 +1,4 @@
-"""A lane's state out of its ledger: at the start, and whenever an append did not win."""
+"""Folds a lane's ledger into its state: at the start, and after a lost append."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Fold(Generic[S]):
     async def run(self, known: Cursor, on_record: OnRecord | None = None) -> Replica[S]:
         """Return the replica at the end of the log.
 
-        `known` is how far this process has read before: that must still be there, else TailLost.
+        `known` is the cursor of an earlier read: its record must still be there, else TailLost.
         `on_record` is called with every accepted record behind it.
         """
         snapshot = self._snapshots.load() if self._snapshots else None

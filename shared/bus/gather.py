@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Gatherer:
-    """Batches decide the cost of a lane: each round is a record, and each record an append."""
+    """Collects the inputs of a round. Each round is one append, so batches set the cost."""
 
     def __init__(self, inbox: Inbox, locals_: LocalInputs, window_s: float) -> None:
         self._inbox = inbox
@@ -50,7 +50,7 @@ class Gatherer:
         self._max_inputs = MAX_INPUTS
 
     def notify(self) -> None:
-        """An input has arrived, or the lane is closed."""
+        """Note that an input has arrived, or the lane is closed."""
         self._arrived.set()
         if self._inbox.pending_inputs + len(self._locals) >= self._max_inputs:
             self._full.set()
@@ -98,7 +98,7 @@ class Gatherer:
         self._last_round_s = now_s
 
     def note_silent(self, batch: Batch) -> None:
-        """A round led to no event."""
+        """Note that a round led to no event."""
         self._idle = not (batch.locals or batch.records)
 
     def halve(self, batch: Batch) -> bool:

@@ -1,4 +1,4 @@
-"""Runs a decider as a service: what every `services/<name>/app.py` calls."""
+"""Runs a decider as a service; every `services/<name>/app.py` calls it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def make_lanes(
     follows_access = decider.ledger != ACCESS.topic
     client = f"berth-{decider.ledger}"
     decoder = InputDecoder(decider.ledger, decode, decider.consumed_events)
-    # A busy reader's fetch has gathered for `window_ms` already: see `Pace`.
+    # The fetch of a busy reader has gathered for `window_ms` already: see `Pace`.
     lane_settings = LaneSettings(
         window_ms=settings.window_ms // 4, failpoints=Failpoints.from_environment()
     )
@@ -82,11 +82,14 @@ def make_lanes(
             on_accepted=on_accepted,
         )
 
-    look = KafkaLog(settings.connection, client=client)
-    return Lanes(make, look, on_lane=on_lane, follows_access=follows_access)
+    log = KafkaLog(settings.connection, client=client)
+    return Lanes(make, log, on_lane=on_lane, follows_access=follows_access)
 
 
 def snapshots_of(decider: Decider[S], data: Path, lane: int) -> Snapshots[S]:
-    """Keyed by the state's SCHEMA, which is bumped by hand when its shape changes."""
+    """Return the snapshots of a lane, keyed by the state's SCHEMA.
+
+    SCHEMA is raised by hand when the shape of the state changes.
+    """
     schema = str(getattr(decider.initial(lane), "SCHEMA", "0"))
     return Snapshots(data / "snapshots", decider.ledger, lane, schema)

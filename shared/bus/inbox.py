@@ -1,4 +1,4 @@
-"""The inputs of one lane that are read and not yet in an accepted record."""
+"""The inputs of one lane that are read, and not yet in an accepted record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shared.ledger.reader import Cursor, Reader
 from shared.ledger.record import Position, next_of
 
 Delivery = Literal["ok", "old", "gap"]
-"""Outcome of handing over a record: taken, read before, or not the next one of its input."""
+"""Outcome of a delivery: accepted, read before, or not the next record of its input."""
 
 ACCESS = TP("access", 0)
 ACCESS_KEY = ACCESS.key
@@ -37,11 +37,11 @@ class PendingRecord:
     inputs: tuple[Input, ...]
     size: int
     access_next: int
-    """How far its writer had read `access`."""
+    """Next offset of `access` when its writer decided."""
 
 
 class Channel:
-    """How far one input has been read, ahead of the decisions."""
+    """The position in one input, ahead of the decisions."""
 
     def __init__(self, tp: TP, decoder: InputDecoder) -> None:
         self.tp = tp
@@ -50,14 +50,14 @@ class Channel:
         self.next = 0
 
     def move_to(self, position: Position) -> None:
-        """Go on behind the records that a rival has used."""
+        """Continue after the records that a rival has used."""
         self.next = next_of(position)
         if self._reader is not None and not isinstance(position, int):
             self._reader.cursor = Cursor(*position)
 
     @property
     def ignored(self) -> int:
-        """Records of it that the reader rule ignored."""
+        """Records of this input that the reader rule ignored."""
         return self._reader.ignored if self._reader is not None else 0
 
     def take(self, offset: int, value: bytes | None) -> PendingRecord:
@@ -77,11 +77,12 @@ class Channel:
 
 
 class Inbox:
-    """Begins exactly at the vector of the last accepted record; bounded, so it pushes back.
+    """The undecided records of all inputs, in order of arrival; bounded, so it pushes back.
 
-    Inputs that led to nothing stay in front, counted as silent, until a record carries them.
-    A record whose writer had read more of `access` than this lane is held back, and those after it
-    too: a user who has learned that a tenant is registered may submit its job at once.
+    It begins exactly at the vector of the last accepted record. Inputs that led to nothing stay in
+    front, counted as silent, until a record carries them. A record whose writer had read more of
+    `access` than this lane is held back, and those after it too: a user may submit a job as soon
+    as its tenant is registered.
     """
 
     def __init__(self, inputs: Iterable[TP], decoder: InputDecoder) -> None:
@@ -121,7 +122,7 @@ class Inbox:
         return self._room.is_set()
 
     async def wait_for_room(self, tp: TP) -> None:
-        """Return once it takes a record of that input, or is closed."""
+        """Return once there is room for a record of that input, or the inbox is closed."""
         await (self._room_for_access if tp == ACCESS else self._room).wait()
 
     def close(self) -> None:
@@ -149,7 +150,7 @@ class Inbox:
         return "ok"
 
     def release_held(self) -> None:
-        """Hold nothing back: `access` ends before it, as after a restore of an older copy."""
+        """Release every record: `access` ends before them, as after a restore of an older copy."""
         self._waiting.extend(self._held)
         self._held.clear()
         self._update_room()
@@ -168,7 +169,7 @@ class Inbox:
         return records
 
     def note_silent(self, records: Iterable[PendingRecord]) -> None:
-        """They were decided and led to nothing; they need no record of their own."""
+        """Count records that were decided without an event; they need no record of their own."""
         for record in records:
             self.silent += 1
             self._inputs -= len(record.inputs)
@@ -187,14 +188,14 @@ class Inbox:
         return vector
 
     def note_used(self, records: Iterable[PendingRecord]) -> None:
-        """The lane's record was accepted: the front of the inbox is in the log now."""
+        """Drop the front of the inbox up to `records`: the log has it now."""
         self.note_silent(records)
         for _ in range(self.silent):
             self._waiting.popleft()
         self.silent = 0
 
     def settle(self, vector: Mapping[str, Position]) -> None:
-        """After a fold: drop what the log has, and be ready to decide the rest again."""
+        """Drop the records that the log has used after a fold; the rest is undecided again."""
         self._waiting = _unused(self._waiting, vector)
         self._held = _unused(self._held, vector)
         self.silent = 0

@@ -36,12 +36,12 @@ HANG_UP_S = 1.0
 
 
 class Pace:
-    """How long a fetch may wait for data, and for how much of it.
+    """Adapts how long a fetch of a consumer may wait for data, and for how much of it.
 
     Kafka answers a waiting fetch when enough data came. Each fetch costs about a millisecond of
-    CPU here, so a reader that is busy lets the broker gather for `gather_ms`; an idle one is told
-    at once. The embedded broker sleeps half of the time that it was given and only then looks
-    again, so it is given little, and less when it is busy.
+    CPU here, so for a busy reader the broker gathers for `gather_ms`, and an idle one gets a record
+    at once. The embedded broker sleeps half of the fetch wait before it checks again, so the wait
+    is short, and shorter for a busy reader.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Pace:
         self._records_at = 0.0
 
     def note(self, has_records: bool) -> None:
-        """To be called after each poll."""
+        """Note the outcome of a poll; call it after each."""
         now = time.monotonic()
         if has_records:
             self._records_at = now
@@ -68,7 +68,7 @@ class Pace:
 
 
 class KafkaFeed:
-    """A consumer without a group: positions are the caller's business."""
+    """A consumer without a group; the caller keeps the positions."""
 
     def __init__(self, consumer: AIOKafkaConsumer, pace: Pace) -> None:
         self._consumer = consumer
@@ -80,7 +80,7 @@ class KafkaFeed:
                 timeout_ms=int(wait_s * 1000), max_records=max_records
             )
         except OffsetOutOfRangeError as error:
-            raise TailLost(f"the log no longer has what is due: {error}") from error
+            raise TailLost(f"offset out of range: {error}") from error
         self._pace.note(bool(records))
         return {
             TP(tp.topic, tp.partition): [
@@ -98,10 +98,10 @@ class KafkaFeed:
 
 
 class KafkaLog:
-    """One producer with one record in flight, and consumers as they are asked for.
+    """One producer with one record in flight, and a consumer per feed.
 
-    `gather_ms` is how long a busy reader lets the broker gather. A broker that is away is waited
-    for, `patience_s` at most; only an append is never tried again by itself.
+    `gather_ms` is the fetch wait of a busy reader. Requests are repeated while the broker is away,
+    for `max_away_s` at most; only an append is never repeated.
     """
 
     def __init__(
@@ -110,24 +110,24 @@ class KafkaLog:
         *,
         client: str = "berth",
         gather_ms: int = GATHER_MS,
-        patience_s: float = math.inf,
+        max_away_s: float = math.inf,
     ) -> None:
         self._gather_ms = gather_ms
-        self._patience_s = patience_s
+        self._max_away_s = max_away_s
         self._connection = connection
         self._client = client
         self._producer: AIOKafkaProducer | None = None
-        self._looker: AIOKafkaConsumer | None = None
+        self._offsets_consumer: AIOKafkaConsumer | None = None
 
     async def start(self) -> None:
-        if self._looker is None:
-            self._looker = await self._consumer("none")
+        if self._offsets_consumer is None:
+            self._offsets_consumer = await self._consumer("none")
 
     async def stop(self) -> None:
         await self._drop_producer()
-        if self._looker is not None:
-            looker, self._looker = self._looker, None
-            await stop_client(looker)
+        if self._offsets_consumer is not None:
+            consumer, self._offsets_consumer = self._offsets_consumer, None
+            await stop_client(consumer)
 
     async def append(
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
@@ -138,7 +138,7 @@ class KafkaLog:
                 tp.topic, value, key=key, partition=tp.partition, headers=list(headers)
             )
         except RecordTooLargeError as error:
-            raise TooLarge(f"{tp.key}: {len(value)} bytes are more than a record holds") from error
+            raise TooLarge(f"{tp.key}: record of {len(value)} bytes is too large") from error
         except NOT_ALLOWED as error:
             await self._drop_producer()
             raise Forbidden(f"{tp.key}: {self._connection.user} may not append") from error
@@ -157,27 +157,27 @@ class KafkaLog:
         return KafkaFeed(consumer, pace)
 
     async def begin(self, tp: TP) -> int:
-        there = TopicPartition(*tp)
+        partition = TopicPartition(*tp)
         offsets = await retry_while_away(
-            lambda: self._look().beginning_offsets([there]), self._patience_s
+            lambda: self._started_consumer().beginning_offsets([partition]), self._max_away_s
         )
-        return int(offsets[there])
+        return int(offsets[partition])
 
     async def end(self, tp: TP) -> int:
-        there = TopicPartition(*tp)
+        partition = TopicPartition(*tp)
         offsets = await retry_while_away(
-            lambda: self._look().end_offsets([there]), self._patience_s
+            lambda: self._started_consumer().end_offsets([partition]), self._max_away_s
         )
-        return int(offsets[there])
+        return int(offsets[partition])
 
-    def _look(self) -> AIOKafkaConsumer:
-        if self._looker is None:
+    def _started_consumer(self) -> AIOKafkaConsumer:
+        if self._offsets_consumer is None:
             raise RuntimeError("the log is not started")
-        return self._looker
+        return self._offsets_consumer
 
     async def _consumer(self, reset: str) -> AIOKafkaConsumer:
-        """A started one."""
-        return await retry_while_away(lambda: self._try_consumer(reset), self._patience_s)
+        """Return a started consumer."""
+        return await retry_while_away(lambda: self._try_consumer(reset), self._max_away_s)
 
     async def _try_consumer(self, reset: str) -> AIOKafkaConsumer:
         consumer = self._new_consumer(reset)
@@ -221,7 +221,7 @@ class KafkaLog:
         return self._producer
 
     async def _drop_producer(self) -> None:
-        """After an error: the outcome is unknown, and so is what this producer still holds."""
+        """Stop the producer after an error: it may hold records of unknown outcome."""
         if self._producer is None:
             return
         producer, self._producer = self._producer, None

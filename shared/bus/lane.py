@@ -36,12 +36,12 @@ MAX_SILENT = 1_000
 log = logging.getLogger(__name__)
 
 OnAccepted = Callable[[list[Fact], list[str], int], None]
-"""Facts, the traceparent of the cause of each, and the beginning of their round in ns."""
+"""Called with facts, the traceparent of each cause, and the start of their round in ns."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneSettings:
-    """How one lane is run; the defaults are those of production."""
+    """Settings of one lane; the defaults are those of production."""
 
     window_ms: int = 20
     snapshot_every: int = 1_000
@@ -51,11 +51,11 @@ class LaneSettings:
 
 
 class Lane(Generic[S]):
-    """One partition owned by one decider: gather inputs, decide, append, for ever.
+    """One partition owned by one decider: it gathers inputs, decides and appends.
 
     `start` folds the ledger, `run` polls until `revoke`, and `stop` comes after `run` has ended.
-    `state` may be read by the shell at any time; between two appends it is never ahead of what
-    the log will confirm or the fold will repair.
+    `state` may be read by the shell at any time; between two appends it is never ahead of the
+    records that the log will confirm, or that a fold will repair.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Lane(Generic[S]):
 
     @property
     def name(self) -> str:
-        """The writer of this lane's records, which no other process shares."""
+        """Id of this writer in its records; no other process has it."""
         return self._committer.writer
 
     @property
@@ -125,11 +125,11 @@ class Lane(Generic[S]):
         return self._committer.replica.records
 
     def next_offsets(self) -> dict[TP, int]:
-        """Return where each input has to be read from."""
+        """Return the next offset of each input."""
         return self.inbox.next_offsets()
 
     def known_offsets(self) -> dict[TP, int]:
-        """As `next_offsets`, and the ledger itself: no log of these may become shorter."""
+        """Return `next_offsets` and that of the ledger: none of these logs may become shorter."""
         return {**self.next_offsets(), self.tp: self.cursor.next}
 
     async def start(self) -> None:
@@ -157,15 +157,15 @@ class Lane(Generic[S]):
         return delivery
 
     def release_held(self) -> None:
-        """Decide the inputs that are held back for `access`, which ends before them."""
-        log.warning("access ends before what an input has seen of it", extra={"lane": self.tp.key})
+        """Release the inputs that are held back for `access`, which ends before them."""
+        log.warning("access ends before an offset that an input names", extra={"lane": self.tp.key})
         self.inbox.release_held()
         self._gatherer.notify()
 
     def offer(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
         """Queue a local input; the future gets the facts it caused, once they are accepted."""
         if self._revoked:
-            raise LaneRevoked(f"{self.tp.key} is closed")
+            raise LaneRevoked(f"{self.tp.key} is revoked")
         facts = self._locals.add(message)
         self._gatherer.notify()
         return facts
@@ -179,7 +179,7 @@ class Lane(Generic[S]):
                 await self.poll()
 
     async def poll(self) -> None:
-        """Run one round: decide the inputs that are there, and commit what follows from them."""
+        """Run one round: decide the pending inputs, and commit the facts."""
         self._in_round = True
         started_ns = self._clock.now_ns()
         batch = self._gatherer.draw()
@@ -237,8 +237,10 @@ class Lane(Generic[S]):
         self._report(draft.facts, draft.parents, started_ns)
 
     async def _cut(self, batch: Batch, size: int) -> bool:
-        """Too much for one record: decide again with half of it; False when nothing is left to
-        halve and the record is still one that a broker takes."""
+        """Halve a batch whose record is too large, to decide it again.
+
+        Return False if it cannot be halved and the record still fits into a broker's message.
+        """
         if self._gatherer.halve(batch):
             await self._committer.refold()
             return True
@@ -250,7 +252,7 @@ class Lane(Generic[S]):
         return await send(self._client, self.tp, value, self._settings.failpoints)
 
     def _settle_own(self, accepted: Accepted) -> None:
-        """An append of ours that seemed lost has won after all."""
+        """Settle the local inputs of our record that was accepted although it seemed lost."""
         facts = accepted.facts(own=True)
         self._locals.resolve_causes(facts)
         self._report(facts, [""] * len(facts), accepted.record.at * 1_000_000)

@@ -1,4 +1,4 @@
-"""The lanes that this process holds now: started when assigned, stopped when revoked."""
+"""The lanes of a process: started when assigned, stopped when revoked."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ class Lanes(Generic[S]):
         self._tasks: list[asyncio.Task[None]] = []
         self._assigned = False
         self.ready = asyncio.Event()
-        """Set once it leads what it was assigned; a process without lanes stands by, and is ready.
-        """
+        """Set once every assigned lane is primed; also in a standby process without lanes."""
 
     @property
     def held(self) -> dict[int, Lane[S]]:
@@ -54,7 +53,7 @@ class Lanes(Generic[S]):
         return {partition: held.lane for partition, held in self._held.items()}
 
     async def reach(self) -> None:
-        """Return once the broker answers; to be called before anything that will not wait."""
+        """Return once the broker answers; call it before code that does not wait for it."""
         await self._client.start()
         await self._client.stop()
 
@@ -66,7 +65,7 @@ class Lanes(Generic[S]):
             self._tasks.append(supervise(self._access.run(), "access"))
 
     async def assign(self, partitions: Collection[int]) -> dict[TP, int]:
-        """Hold exactly these from now on; return where every input has to be read from."""
+        """Hold exactly these lanes from now on; return the next offset of every input."""
         async with self._changing:
             lost = [partition for partition in self._held if partition not in partitions]
             gained = [partition for partition in sorted(partitions) if partition not in self._held]
@@ -101,7 +100,7 @@ class Lanes(Generic[S]):
         return held is None or (held.primed.is_set() and held.lane.inbox.has_room)
 
     async def deliver(self, tp: TP, offset: int, value: bytes | None) -> Delivery:
-        """Blocks while the lane has enough to do, or has not caught up with `access`."""
+        """Take one record of an input; blocks while the lane is full or not primed."""
         held = self._held.get(tp.partition)
         if held is None:
             return "old"
@@ -133,10 +132,10 @@ class Lanes(Generic[S]):
         held = self._held.pop(partition)
         held.primed.set()
         await held.stop()
-        log.info("lane given up", extra={"lane": held.lane.tp.key})
+        log.info("lane revoked", extra={"lane": held.lane.tp.key})
 
     async def _check_inputs(self, lane: Lane[S]) -> None:
-        """An input shorter than what was used of it would be dropped as old, in silence."""
+        """Raise TailLost for an input shorter than its used part: all of it would pass as old."""
         for tp, offset in lane.next_offsets().items():
             if await self._client.end(tp) < offset:
                 await check_reaches(self._client, tp, offset)

@@ -37,17 +37,18 @@ class LocalInputs:
     def add(self, message: Input | Event | Command | Model) -> asyncio.Future[list[Fact]]:
         """Queue a message; raises Busy when too many are queued."""
         if len(self._waiting) >= MAX_LOCALS:
-            raise Busy(f"{self._lane}: {MAX_LOCALS} local inputs wait")
+            raise Busy(f"{self._lane}: {MAX_LOCALS} local inputs pending")
         item = message if isinstance(message, Input) else Input("local", new_id(), message)
         local = LocalInput(item, asyncio.get_running_loop().create_future())
         self._waiting.append(local)
         return local.facts
 
-    def oldest(self, most: int) -> list[LocalInput]:
-        return list(islice(self._waiting, most))
+    def oldest(self, limit: int) -> list[LocalInput]:
+        """Return the oldest inputs, without removing them."""
+        return list(islice(self._waiting, limit))
 
     def resolve(self, decided: Iterable[LocalInput], facts: list[Fact]) -> None:
-        """Remove decided inputs and hand each the facts that it caused."""
+        """Remove decided inputs and resolve each with the facts that it caused."""
         for local in decided:
             self._waiting.remove(local)
             if not local.facts.done():
@@ -59,8 +60,8 @@ class LocalInputs:
         self.resolve([local for local in self._waiting if local.input.id in causes], facts)
 
     def abandon(self) -> None:
-        """Fail what is left: the lane is given up."""
+        """Fail the undecided inputs: the lane is revoked."""
         for local in self._waiting:
             if not local.facts.done():
-                local.facts.set_exception(LaneRevoked(f"{self._lane} was given up"))
+                local.facts.set_exception(LaneRevoked(f"{self._lane} was revoked"))
         self._waiting.clear()

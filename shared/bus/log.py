@@ -25,7 +25,7 @@ class Feed(Protocol):
     """A moving read of some partitions, in offset order within each."""
 
     async def poll(self, wait_s: float, max_records: int = 500) -> dict[TP, list[Entry]]:
-        """Return the records that are there, or after `wait_s` nothing.
+        """Return the available records, or none after `wait_s`.
 
         Raises TailLost when an offset is gone.
         """
@@ -46,7 +46,7 @@ class Log(Protocol):
     async def append(
         self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
     ) -> int:
-        """Offset of the one record sent. Raises OutcomeUnknown; never retries by itself."""
+        """Return the offset of the record. Raises OutcomeUnknown; never retries by itself."""
         ...
 
     async def feed(self, start: Mapping[TP, int], *, lossy: bool = False) -> Feed:
@@ -56,12 +56,12 @@ class Log(Protocol):
     async def begin(self, tp: TP) -> int: ...
 
     async def end(self, tp: TP) -> int:
-        """Next offset. The embedded broker may say less after a batch: a lower bound."""
+        """Return the next offset; on the embedded broker a lower bound after a batch."""
         ...
 
 
 async def fetch(log: Log, tp: TP, offset: int, max_records: int, wait_s: float) -> list[Entry]:
-    """A single look at a place of the log."""
+    """Read once from one offset of a log."""
     feed = await log.feed({tp: offset})
     try:
         return (await feed.poll(wait_s, max_records)).get(tp, [])

@@ -29,11 +29,11 @@ class MemoryBroker:
         return self._partitions[tp]
 
     def cut_tail(self, tp: TP, end: int) -> None:
-        """Forget what was acknowledged, as a broker does that lost its disk's last writes."""
+        """Drop acknowledged records, as a broker does that lost the last writes of its disk."""
         del self._partitions[tp][end:]
 
     def forget(self, tp: TP) -> None:
-        """Hand the partition's memory back; for writers that move it elsewhere."""
+        """Free the memory of a partition that was copied elsewhere."""
         self._partitions[tp] = []
 
     async def moved(self, wait_s: float) -> None:
@@ -61,10 +61,10 @@ class MemoryFeed:
     def _take(self, max_records: int) -> dict[TP, list[Entry]]:
         records: dict[TP, list[Entry]] = {}
         for tp, position in self._next.items():
-            there = self._broker.entries(tp)
-            if position > len(there) and not self._lossy:
+            entries = self._broker.entries(tp)
+            if position > len(entries) and not self._lossy:
                 raise TailLost(f"{tp.key} has no offset {position}")
-            taken = there[position : position + max_records]
+            taken = entries[position : position + max_records]
             if taken:
                 records[tp] = taken
                 self._next[tp] = taken[-1].offset + 1

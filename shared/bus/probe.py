@@ -1,4 +1,4 @@
-"""Beside a decider's lanes: how late the loop is, how far it lags, and what its states say."""
+"""Publishes the figures of a decider's lanes: loop delay, lag of the inputs, and states."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ OfState = Callable[[S, Millis], Iterable[Figure]]
 """A pure function of one lane's state and the time in ms."""
 
 Behind = Callable[[], Awaitable[Mapping[TP, int]]]
-"""Asks the broker how many records of each input are not read yet."""
+"""Returns how many records of each input are not read yet, as the broker counts."""
 
 log = logging.getLogger(__name__)
 
 
 async def probe_lanes(lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
-    """For `run_service(background=...)`: runs until it is cancelled."""
+    """Publish figures until cancelled; for `run_service(background=...)`."""
     async with asyncio.TaskGroup() as group:
         group.create_task(run_upkeep(metrics))
         group.create_task(LaneProbe(lanes, metrics, of_state).run())
 
 
 class LaneProbe:
-    """LaneProbe at the lanes once a second, at the ends of their inputs every five."""
+    """Reads the lanes once a second, and the ends of their inputs every five seconds."""
 
     def __init__(self, lanes: Lanes[Any], metrics: Metrics, of_state: OfState[Any]) -> None:
         self._lanes = lanes
@@ -78,7 +78,7 @@ class LaneProbe:
             return []
 
     def _count(self, lane: Lane[Any]) -> tuple[int, int]:
-        """A lane counts from its own beginning, a counter of this process never goes back."""
+        """Add what a lane counted since the last look: counters of a process never decrease."""
         ignored, lost = lane.inbox.ignored, lane.lost_appends
         ignored_before, lost_before = self._counted.get(lane.name, (0, 0))
         self._metrics.ignored_records.labels("reader_rule").inc(ignored - ignored_before)
@@ -91,14 +91,14 @@ def inbox(lane: Lane[Any]) -> Figure:
 
 
 async def probe_lag(behind: Behind, metrics: Metrics) -> None:
-    """For who reads without lanes, and has no other figures; runs until it is cancelled."""
+    """Publish the lag of a reader without lanes until cancelled."""
     while True:
         metrics.show(await lag(behind))
         await asyncio.sleep(LAG_EVERY_LOOKS * LOOK_EVERY_S)
 
 
 async def lag(behind: Behind) -> list[Figure]:
-    """None while the broker is away: an old lag would look like a true one."""
+    """Return the lags; none while the broker is away, since an old lag would look current."""
     try:
         async with asyncio.timeout(LAG_MOST_S):
             return list(lags(await behind()))
@@ -107,6 +107,6 @@ async def lag(behind: Behind) -> list[Figure]:
 
 
 def lags(behind: Mapping[TP, int]) -> Iterator[Figure]:
-    """By topic and partition; of a topic that several lanes read the one that is behind most."""
+    """Yield the lag of each topic and partition."""
     for (topic, partition), records in sorted(behind.items()):
         yield Figure("berth_consumer_lag_records", records, (topic, str(partition)))

@@ -1,4 +1,4 @@
-"""Writes to plain topics; ledgers are written by `lane` alone."""
+"""Writes to plain topics; only `lane` writes to ledgers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELIVERY_MS = 10_000
 
 
 class TopicProducer:
-    """Batches what is sent within `linger_ms`; acknowledged by all replicas, in order."""
+    """Batches the records sent within `linger_ms`; all replicas acknowledge them, in order."""
 
     def __init__(
         self, connection: Connection, *, linger_ms: int = 5, client: str = "berth"
@@ -62,8 +62,10 @@ class TopicProducer:
         key: bytes | None = None,
         headers: Headers = (),
     ) -> int:
-        """The offset, once all replicas have it. Raises OutcomeUnknown: send it again, if the
-        record carries an id by which its reader knows it."""
+        """Return the offset, once all replicas have the record.
+
+        Raises OutcomeUnknown: send it again if its readers recognize a repeated id.
+        """
         return await (await self.post(topic, partition, value, key=key, headers=headers))
 
     async def post(
@@ -75,7 +77,7 @@ class TopicProducer:
         key: bytes | None = None,
         headers: Headers = (),
     ) -> asyncio.Task[int]:
-        """As `send`, but only queued (blocks when the buffer is full); await the answer later."""
+        """Queue a record (blocks while the buffer is full); the task returns its offset."""
         if topic in LEDGERS:
             raise ValueError(f"{topic} is a ledger: only its decider writes there")
         try:

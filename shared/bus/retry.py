@@ -1,4 +1,4 @@
-"""Waiting for a broker that is away: longer and longer, with one line at its begin and its end."""
+"""Retries while the broker is away, with growing pauses and a log line at each end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Broker:
-    """Whether the broker answers this process, as its clients have noticed."""
+    """The reachability of the broker, as the clients of this process see it."""
 
     def __init__(self) -> None:
         self.away_since_s: float | None = None
@@ -40,18 +40,18 @@ BROKER = Broker()
 
 
 def is_passing(error: BaseException) -> bool:
-    """True for what may go away by itself; a refused password or a missing right does not."""
+    """Return whether the error may pass by itself; a wrong password or a missing right does not."""
     if isinstance(error, KafkaError):
         return isinstance(error, KafkaConnectionError | KafkaTimeoutError) or bool(error.retriable)
     return isinstance(error, OSError | TimeoutError)
 
 
-async def retry_while_away(ask: Callable[[], Awaitable[T]], most_s: float) -> T:
-    """Return the result of `ask`, repeated while the broker is away, for `most_s` at most."""
-    ends_s, pause_s = time.monotonic() + most_s, FIRST_PAUSE_S
+async def retry_while_away(request: Callable[[], Awaitable[T]], max_s: float) -> T:
+    """Return the result of `request`, repeated while the broker is away, for `max_s` at most."""
+    ends_s, pause_s = time.monotonic() + max_s, FIRST_PAUSE_S
     while True:
         try:
-            result = await ask()
+            result = await request()
         except (KafkaError, OSError, TimeoutError) as error:
             if not is_passing(error) or time.monotonic() > ends_s:
                 raise

@@ -32,9 +32,10 @@ class Snapshot(NamedTuple, Generic[S]):
 
 
 class Snapshots(Generic[S]):
-    """The newest two of one lane; missing, corrupt or of another schema means: fold from 0.
+    """The newest two snapshots of one lane; without a usable one the ledger is folded from 0.
 
-    The folder is this service's own: a pickle is code, so nobody else may write there.
+    A snapshot is unusable if it is damaged or of another schema. A pickle is code, so no other
+    user may write to the folder.
     """
 
     def __init__(self, folder: Path, ledger: str, partition: int, schema: str) -> None:
@@ -48,7 +49,7 @@ class Snapshots(Generic[S]):
         return hashlib.sha256(body).digest() + body
 
     def store(self, seq: int, packed: bytes) -> None:
-        """Atomic: a crash leaves the old ones. Blocks; call it from a thread."""
+        """Store a packed snapshot atomically: a crash leaves the old ones. Blocks; use a thread."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{self._prefix}{seq:015d}.snapshot"
         half = path.with_suffix(f".{secrets.token_hex(6)}.half")
@@ -62,20 +63,21 @@ class Snapshots(Generic[S]):
         self._tidy()
 
     def mark(self, cursor: Cursor) -> None:
-        """How far the ledger is known here, at little cost: a start notices when it lacks that."""
+        """Store the cursor alone, at little cost: the next start detects a lost tail by it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         half = self._mark.with_suffix(f".{secrets.token_hex(6)}.half")
         half.write_bytes(cursor.to_json())
         half.replace(self._mark)
 
     def marked(self) -> Cursor:
-        """The last mark; an empty cursor where there is none, or half of one."""
+        """Return the last mark; an empty cursor if there is none, or it is damaged."""
         try:
             return Cursor.from_json(self._mark.read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return Cursor()
 
     def load(self) -> Snapshot[S] | None:
+        """Return the newest usable snapshot."""
         for path in self._paths():
             snapshot = self._read(path)
             if snapshot is not None:
@@ -103,11 +105,11 @@ class Snapshots(Generic[S]):
             return None
         digest, body = packed[:DIGEST_BYTES], packed[DIGEST_BYTES:]
         if hashlib.sha256(body).digest() != digest:
-            log.warning("snapshot is damaged, passed over", extra={"path": path.name})
+            log.warning("damaged snapshot ignored", extra={"path": path.name})
             return None
         try:
             cursor, state = pickle.loads(body)
         except UNREADABLE:
-            log.warning("snapshot is of other code, passed over", extra={"path": path.name})
+            log.warning("snapshot of other code ignored", extra={"path": path.name})
             return None
         return Snapshot(Cursor.from_json(cursor), state)

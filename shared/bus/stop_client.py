@@ -1,4 +1,4 @@
-"""Stops clients of aiokafka, some of which died inside or wait for a broker that is gone."""
+"""Stops aiokafka clients, also one that failed inside or waits for a broker that is gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def stop_client(client: Any, within_s: float = STOP_S) -> None:
     """Stop a consumer or a producer; returns in time, whatever state it is in.
 
     aiokafka 0.14 raises CancelledError out of `stop` when one of its own tasks was cancelled before
-    it ran; left alone that ends the task of whoever calls it, without a word.
+    it ran; that would end the calling task without an error.
     """
     if await _ended(client.stop, within_s):
         return
@@ -27,7 +27,7 @@ async def stop_client(client: Any, within_s: float = STOP_S) -> None:
 
 
 async def _ended(stop: Callable[[], Awaitable[None]], within_s: float) -> bool:
-    """True if it came to a good end. A caller that is cancelled stops to wait."""
+    """Return whether `stop` succeeded in time. A cancelled caller stops waiting."""
     stopping = asyncio.ensure_future(stop())
     await asyncio.wait({stopping}, timeout=within_s)
     if not stopping.done():

@@ -1,4 +1,4 @@
-"""Readers without a group: they keep their own place, and begin where they are told."""
+"""Readers without a consumer group: they keep their own positions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MAX_RECORDS = 1_000
 
 
 class LedgerTail:
-    """Accepted records of some ledgers, each partition from its cursor, for as long as wanted.
+    """Reads accepted records of some ledgers, each partition from its cursor.
 
-    Call `start` once; then `poll`, or iterate, which yields batches (also empty ones, when
-    `WAIT_S` passed without a record, so that a caller may do other things in between).
+    Call `start` once; then `poll`, or iterate, which yields batches, and an empty one when
+    `WAIT_S` passed without a record, so that a caller can do other work in between.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class LedgerTail:
         self._feed: Feed | None = None
 
     async def start(self) -> None:
-        """Raises TailLost when a log no longer reaches to its cursor."""
+        """Open the feed; raises TailLost for a log that ends before its cursor."""
         await self._log.start()
         for tp, reader in self._readers.items():
             self._ends[tp] = await self._log.end(tp)
@@ -55,7 +55,7 @@ class LedgerTail:
         await self._log.stop()
 
     async def behind(self) -> dict[TP, int]:
-        """Records that are not handed out yet; it asks the broker. Nothing unless it is started."""
+        """Return how many records of each log were not returned yet; empty before `start`."""
         if self._feed is None:
             return {}
         return {
@@ -65,11 +65,11 @@ class LedgerTail:
 
     @property
     def caught_up(self) -> bool:
-        """Everything that was there at `start` has been handed out."""
+        """Whether everything that was there at `start` has been returned."""
         return all(self._readers[tp].cursor.next >= end for tp, end in self._ends.items())
 
     def cursor(self, topic: str, partition: int) -> Cursor:
-        """Store it with what came of the records handed out so far."""
+        """Return the cursor; store it together with the effects of the records returned so far."""
         return self._readers[TP(topic, partition)].cursor
 
     @property
@@ -80,7 +80,7 @@ class LedgerTail:
         return await self._log.end(TP(topic, partition))
 
     async def poll(self, wait_s: float = WAIT_S, max_records: int = MAX_RECORDS) -> list[Accepted]:
-        """The next accepted records; in order within a partition, in no order between them."""
+        """Return the next accepted records, in order within each partition."""
         if self._feed is None:
             raise RuntimeError("the tail is not started")
         batch: list[Accepted] = []
@@ -109,9 +109,9 @@ class LedgerTail:
 
 
 class TopicTail:
-    """Records of plain topics, from given offsets, from the oldest, or from the newest.
+    """Reads plain topics, from given offsets, from the oldest record, or from the end.
 
-    `lossy` is for soft topics: what retention took is passed over. Without it a gap raises.
+    `lossy` is for topics with retention: deleted records are skipped. Without it a gap raises.
     """
 
     def __init__(self, log: Log, *, lossy: bool = False) -> None:
@@ -124,7 +124,7 @@ class TopicTail:
         self._feed = await self._log.feed(starts, lossy=self._lossy)
 
     async def start_at_end(self, tps: Iterable[TP]) -> None:
-        """On the embedded broker this may hand out a few records that were there before."""
+        """Start behind the newest record; the embedded broker may return a few older ones."""
         await self._log.start()
         starts = {tp: await self._log.end(tp) for tp in tps}
         self._feed = await self._log.feed(starts, lossy=self._lossy)

@@ -1,4 +1,4 @@
-"""Looks at the logs of the held lanes: for inputs that move on unread, and lost tails."""
+"""Checks the logs of the held lanes for unread inputs and lost tails."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from shared.bus.log import Log
 from shared.ledger.errors import Stalled
 from shared.ledger.partition import TP
 
-LOOK_EVERY_S = 5.0
+CHECK_EVERY_S = 5.0
 STALLED_S = 30.0
 
 
 class Watchdog:
-    """Raises Stalled for an input that goes on unread, since a dead consumer looks alive; and
-    TailLost for a log that became shorter, which an idle lane would not notice before its next
-    append."""
+    """Raises Stalled for an input that grows unread, and TailLost for a log that became shorter.
+
+    A dead consumer looks alive, and an idle lane would not notice a lost tail before its next
+    append.
+    """
 
     def __init__(self, client: Log, lanes: Callable[[], Iterable[Lane[Any]]]) -> None:
         self._client = client
         self._lanes = lanes
         self._unmoved: dict[TP, tuple[int, float]] = {}
-        """Per input, the offset at which it stands and since when, s."""
+        """Per input, its next offset and since when that has not moved, s (monotonic)."""
         self._checked: dict[TP, int] = {}
-        """Offsets that a read has confirmed, although the broker reported an end before them."""
+        """Per log, an offset that a read has confirmed although the broker reported a lower end."""
 
     async def run(self) -> None:
-        looked_s = time.monotonic()
+        checked_s = time.monotonic()
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_EVERY_S)
             now_s = time.monotonic()
-            if now_s - looked_s > 2 * LOOK_EVERY_S:
+            if now_s - checked_s > 2 * CHECK_EVERY_S:
                 self._unmoved.clear()  # the broker was away, or this process slept
-            looked_s = now_s
+            checked_s = now_s
             for lane in list(self._lanes()):
                 for tp, offset in lane.known_offsets().items():
-                    await self._look(lane, tp, offset, now_s)
+                    await self._check(lane, tp, offset, now_s)
 
-    async def _look(self, lane: Lane[Any], tp: TP, offset: int, now_s: float) -> None:
+    async def _check(self, lane: Lane[Any], tp: TP, offset: int, now_s: float) -> None:
         end = await self._client.end(tp)
         if end < offset and self._checked.get(tp) != offset:
             await check_reaches(self._client, tp, offset)
@@ -51,4 +53,4 @@ class Watchdog:
         if end <= offset or tp == lane.tp or unmoved_offset != offset:
             self._unmoved[tp] = (offset, now_s)
         elif now_s - since_s > STALLED_S:
-            raise Stalled(f"{tp.key} goes on, and we stand at {offset}")
+            raise Stalled(f"{tp.key} grows, and is read only up to {offset}")

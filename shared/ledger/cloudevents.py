@@ -8,14 +8,14 @@ import msgspec
 
 LIMIT_BYTES = 1024 * 1024
 LONGEST = 1024
-"""Characters of an attribute: ids and tenants are repeated in item event that follows."""
+"""Characters of an attribute: ids and tenants are repeated in every event that follows."""
 NUL = b"\\u0000"
 """The one character that Postgres cannot keep, as JSON has to write it."""
 CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
 
 
 class Malformed(ValueError):
-    """The bytes are no CloudEvent; the text says why, and quotes nothing of them."""
+    """The bytes are no CloudEvent; the text is the reason, without a quotation of them."""
 
 
 class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):

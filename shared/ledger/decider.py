@@ -25,14 +25,14 @@ class Fact(NamedTuple):
     ledger: str
     partition: int
     seq: int
-    index: int  # type: ignore[assignment]  # hides tuple's method, which nobody wants of a fact
+    index: int  # type: ignore[assignment]  # hides a method of tuple
     at: int
     cause: str = ""
     traceparent: str = ""
 
     @property
     def place(self) -> str:
-        """Allocation ids are made of it: worker r of a placed job holds `place/r`."""
+        """`partition/seq/index`; worker r of a placed job has the allocation `place/r`."""
         return f"{self.partition}/{self.seq}/{self.index}"
 
     @property

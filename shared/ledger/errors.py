@@ -1,19 +1,17 @@
-"""Errors of a log, and which of them must end the process."""
+"""Errors of a log; a ProtocolViolation must end the process."""
 
 from __future__ import annotations
 
 
 class BusError(Exception):
-    """Whatever the bus raises by itself."""
+    """Base of the errors that the bus raises itself."""
 
 
 class ProtocolViolation(BusError):
-    """The log is not what the protocol allows; going on could fork it, so the process must end.
-
-    `runbook` says what people do then.
-    """
+    """The log breaks the protocol; going on could fork it, so the process must end."""
 
     runbook = ""
+    """Document with the steps for an operator; empty if there are none."""
 
 
 class NotDense(ProtocolViolation):
@@ -23,17 +21,17 @@ class NotDense(ProtocolViolation):
 
 
 class TailLost(ProtocolViolation):
-    """The log is shorter than, or other than, what was already read of it."""
+    """The log is shorter than what was already read of it, or holds other records."""
 
     runbook = "docs/operations/lost-broker-disk.md"
 
 
 class VectorWentBack(ProtocolViolation):
-    """An accepted record un-reads an input; no honest writer does that."""
+    """An accepted record puts an input back to an earlier offset; no correct writer does that."""
 
 
 class NotAccepted(ProtocolViolation):
-    """The log acknowledged our record at its place, and yet the reader rule refuses it."""
+    """The log acknowledged our record where it was due, and yet the reader rule refuses it."""
 
 
 class TooLarge(ProtocolViolation):
@@ -43,20 +41,20 @@ class TooLarge(ProtocolViolation):
 
 
 class Forbidden(BusError):
-    """The broker knows who we are and refuses, or does not believe it: trying again is no use."""
+    """The broker refuses the credentials or the operation; trying again is of no use."""
 
 
 class OutcomeUnknown(BusError):
-    """The append may or may not have happened, or may yet happen; only the log can tell."""
+    """The append may have happened, or may yet happen; only a read of the log shows it."""
 
 
 class LaneRevoked(BusError):
-    """The lane was given up before the local input was decided; ask again, maybe elsewhere."""
+    """The lane was revoked before the local input was decided; send it to the new owner."""
 
 
 class Busy(BusError):
-    """Too many local inputs are waiting for a decision."""
+    """Too many local inputs wait for a decision."""
 
 
 class Stalled(BusError):
-    """An input goes on, and this process does not follow it any more."""
+    """An input grows, and this process does not read it any more."""

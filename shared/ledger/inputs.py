@@ -38,7 +38,7 @@ class InputDecoder:
         self._service = service
         self._decode = decode
         self.unknown = 0
-        """Events of other ledgers whose type this installation does not know."""
+        """Events of other ledgers, of a type that this version has no class for."""
 
     def decode_ledger(self, accepted: Accepted) -> list[Input]:
         facts = accepted.facts(consumed=self._consumed)
@@ -57,7 +57,10 @@ class InputDecoder:
         ]
 
     def decode_plain(self, tp: TP, offset: int, value: bytes | None) -> list[Input]:
-        """A command of another service is nothing; bytes of no message go to the custodian."""
+        """Return the inputs of a plain record: none for a command of another service.
+
+        Bytes that are no message are an input of the topic's custodian alone.
+        """
         try:
             envelope = cloudevents.decode_input(value)
             if self._is_for_others(tp.topic, envelope.type):
@@ -103,13 +106,13 @@ class InputDecoder:
 
 
 def refuse_misplaced(topic: str, type_: str, owner: str | None) -> None:
-    """A command whose owner does not read this topic would be lost in silence."""
+    """Raise Malformed for a command on a topic that its owner does not read: it would be lost."""
     if owner is not None and topic not in INPUTS[owner]:
         raise cloudevents.Malformed(f"{type_} is for {owner}, which does not read {topic}")
 
 
 def _reason(error: Exception) -> str:
-    """Says where it is wrong, never what stands there: it may be a secret."""
+    """Return the field and the error, never the value, which may be a secret."""
     match error:
         case ValidationError():
             first = error.errors(include_input=False, include_url=False)[0]

@@ -37,7 +37,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 class RawFact(NamedTuple):
-    """A fact whose event stays bytes, for readers that only move it on."""
+    """A fact with its event as bytes, for readers that only forward it."""
 
     type: str
     subject: str
@@ -70,9 +70,10 @@ class Accepted:
             yield RawFact(e.type, e.subject, bytes(e.data), e.cause, e.traceparent, seq, index, at)
 
     def facts(self, *, own: bool = False, consumed: frozenset[str] | None = None) -> list[Fact]:
-        """The events; of another's ledger, types unknown here are counted and passed over.
+        """Return the decoded events; unknown types of another's ledger are counted and skipped.
 
-        `consumed` names the types that the reader reacts to: decoding is most of its work.
+        With `own` an unknown type raises UnknownType. `consumed` restricts the types: decoding is
+        most of the work of a reader.
         """
         facts: list[Fact] = []
         self.unknown = 0
@@ -115,11 +116,11 @@ class Reader:
 
     @property
     def position(self) -> Position:
-        """This ledger's entry in the input vector of whoever reads it."""
+        """This ledger's entry in the input vector of its reader."""
         return (self.cursor.next, self.cursor.seq, self.cursor.id)
 
     def offer(self, offset: int, value: bytes | None) -> Accepted | None:
-        """The record at `offset`, if it counts; every offset must be offered, in order."""
+        """Return the record at `offset` if it is accepted; offer every offset, in order."""
         return self.offer_record(offset, decode(value))
 
     def offer_record(self, offset: int, record: Record | None) -> Accepted | None:

@@ -53,7 +53,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(value: bytes | None) -> Record | None:
-    """None for what is no envelope: every reader passes it over."""
+    """Return None for bytes that are no envelope: every reader ignores them."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Given facts, when inputs come, then these events: drives a decider as the real shell does."""
+"""Drives a decider in a test as its shell does: given facts, when inputs, then events."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from shared.ledger.decider import Decider, Decision, Fact, Input, Undecodable
 S = TypeVar("S")
 
 AT = 1_700_000_000_000
-"""The moment at which a test's history happened, ms."""
+"""Time of the events of a test's history, ms."""
 
 _ids = count(1)
 
 
 def given(decider: Decider[S], *events: Event, partition: int = 0, at: int = AT) -> S:
-    """The state after this history."""
+    """Return the state after this history."""
     return fold(decider, decider.initial(partition), events, partition=partition, at=at)
 
 
 def fold(
     decider: Decider[S], state: S, events: Iterable[Event], *, partition: int = 0, at: int = AT
 ) -> S:
-    """The same state, with these events folded in, each in a record of its own."""
+    """Fold the events into `state`, each in a record of its own; return it."""
     for event in events:
         decider.evolve(state, Fact(event, decider.ledger, partition, next(_ids), 0, at))
     return state
 
 
 def an_input(message: Model | Undecodable, source: str = "commands", **more: Any) -> Input:
-    """An input with an id that no other has; `more` are further fields of `Input`."""
+    """Return an input with a fresh id; `more` are further fields of `Input`."""
     given_id = more.pop("id", f"input-{next(_ids)}")
     return Input(source, given_id, message, **more)
 
@@ -45,7 +45,7 @@ def run(decider: Decider[S], state: S, inputs: Sequence[Input], now: int = AT) -
 def run_facts(
     decider: Decider[S], state: S, inputs: Sequence[Input], now: int = AT, partition: int = 0
 ) -> list[Fact]:
-    """As `run`, with causes, traces and places: one record holds all the facts."""
+    """Return the decided facts, as those of one record; as `run` otherwise."""
     seq = next(_ids)
     facts: list[Fact] = []
     for decision in decider.decide(state, inputs, now):

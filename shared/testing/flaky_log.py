@@ -1,4 +1,4 @@
-"""A log on which appends meet the accidents of a network, whatever broker is behind it."""
+"""A log with scripted accidents of the network in front of any broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Accident = Literal["none", "lost_request", "lost_ack", "late", "duplicate", "wro
 
 
 class FlakyLog:
-    """Accidents are used up in order; `before_append` may race every append."""
+    """Applies one of `accidents` to each append, in order; `before_append` can race it."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

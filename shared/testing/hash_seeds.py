@@ -1,4 +1,4 @@
-"""No decision may depend on the order of a set: the same script under two hash seeds."""
+"""Runs a script under two hash seeds: no decision may depend on the order of a set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEEDS = ("1", "2")
 
 
 def printed_under_two_hash_seeds(script: str) -> tuple[str, str]:
-    """Return what the Python script prints in a process of its own, once for each seed."""
+    """Return the output of the Python script in a process of its own, for each seed."""
     first, second = (_printed(script, seed) for seed in SEEDS)
     return first, second
 

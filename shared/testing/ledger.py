@@ -1,4 +1,4 @@
-"""A small decider for the tests of the bus: it never answers twice the same, so a fork shows."""
+"""A small decider for the tests of the bus; its answers are random, so that a fork shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shared.ledger.reader import Accepted, Reader
 SILENT = "silent"
 BURST = "burst "
 ALARM = "alarm"
-"""A job of this name wants one wake, a millisecond later."""
+"""A job of this name causes one wake, a millisecond later."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Seats:
     wake_at: int | None = None
 
     def problems(self) -> list[str]:
-        return [f"{who} answered {n} times" for who, n in self.answers.items() if n != 1]
+        return [f"{id} answered {n} times" for id, n in self.answers.items() if n != 1]
 
 
 class SeatDecider:
@@ -73,11 +73,11 @@ class SeatDecider:
 
     def evolve(self, state: Seats, fact: Fact) -> None:
         match fact.event:
-            case CommandAccepted(command_id=who, command_type=seat, of=of):
-                state.answers[who] = state.answers.get(who, 0) + 1
+            case CommandAccepted(command_id=id, command_type=seat, of=of):
+                state.answers[id] = state.answers.get(id, 0) + 1
                 if int(seat) in state.taken:
                     state.answers[f"seat {seat} given twice"] = 2
-                state.taken[int(seat)] = who
+                state.taken[int(seat)] = id
                 if of == ALARM:
                     state.wake_at = fact.at + 1
                 if of == "wake":
@@ -89,18 +89,18 @@ class SeatDecider:
         return state.wake_at
 
 
-def _answer(who: str, of: str, state: Seats) -> CommandAccepted:
-    """Seats are drawn above the highest: free in this state, and maybe not in a rival's."""
+def _answer(id: str, of: str, state: Seats) -> CommandAccepted:
+    """Draw a seat that is free in this state, and perhaps not in a rival's."""
     seat = len(state.taken) + random.randrange(2)
     while seat in state.taken:
         seat += 1
-    return CommandAccepted(command_id=who, command_type=str(seat), of=of)
+    return CommandAccepted(command_id=id, command_type=str(seat), of=of)
 
 
 def command(
     id: str, job_id: str = "job", reason: str = "", traceparent: str = "", access_next: int = 0
 ) -> bytes:
-    """A CloudEvent as it lies on `commands`."""
+    """Return a record of `commands`: a CancelJob as CloudEvent."""
     message = CancelJob(job_id=job_id, reason=reason)
     return cloudevents.encode(
         id=id,

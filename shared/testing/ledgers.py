@@ -1,4 +1,4 @@
-"""Ledgers written by hand: records with a valid chain, from plain events."""
+"""Writes ledgers for tests: records with a valid chain, from plain events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.ledger.record import Position, Record, StoredEvent, encode, pack
 
 
 class LedgerWriter:
-    """Writes one ledger partition; `at` moves on by `step_ms` with each record."""
+    """Writes one ledger partition; `at` grows by `step_ms` with each record."""
 
     def __init__(
         self, broker: MemoryBroker, ledger: str, partition: int = 0, *, step_ms: int = 10
@@ -26,10 +26,10 @@ class LedgerWriter:
         self._step_ms = step_ms
         self.at = 1_700_000_000_000
         self.inputs: dict[str, Position] = {}
-        """The input vector of the records to come."""
+        """Input vector of the next records."""
 
     def write(self, events: Sequence[Event], *, at: int | None = None, trace: str = "") -> str:
-        """Appends one accepted record; the place of its first event is `partition/seq/0`."""
+        """Append an accepted record; return the place of its first event, `partition/seq/0`."""
         self._seq += 1
         self.at = at if at is not None else self.at + self._step_ms
         previous, self._id = self._id, f"{self._tp.key}-{self._seq}"
@@ -46,7 +46,7 @@ class LedgerWriter:
         return f"{self._tp.partition}/{self._seq}/0"
 
     def scribble(self, value: bytes) -> None:
-        """A record that no reader accepts."""
+        """Append a record that no reader accepts."""
         self._broker.append(self._tp, value)
 
 

@@ -112,7 +112,7 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
             raise answers.pop()
         return "here"
 
-    assert await retry_while_away(ask, most_s=60.0) == "here"
+    assert await retry_while_away(ask, max_s=60.0) == "here"
     assert [each.message.partition(":")[0] for each in caplog.records] == [
         "the broker does not answer",
         "the broker answers again",
@@ -122,7 +122,7 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
         raise TopicAuthorizationFailedError
 
     with pytest.raises(TopicAuthorizationFailedError):
-        await retry_while_away(refused, most_s=60.0)
+        await retry_while_away(refused, max_s=60.0)
 
 
 async def test_patience_has_an_end_where_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,5 +133,5 @@ async def test_patience_has_an_end_where_somebody_waits(monkeypatch: pytest.Monk
 
     began = time.monotonic()
     with pytest.raises(KafkaConnectionError):
-        await retry_while_away(away, most_s=0.02)
+        await retry_while_away(away, max_s=0.02)
     assert time.monotonic() - began < 30

@@ -148,7 +148,7 @@ async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> 
 async def test_an_input_that_goes_on_without_us_is_noticed(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.bus.watchdog.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.watchdog.CHECK_EVERY_S", 0.01)
     monkeypatch.setattr("shared.bus.watchdog.STALLED_S", 0.05)
     await shell.lanes.assign({0})
     shell.broker.append(TP("commands", 0), command("c"))
@@ -165,7 +165,7 @@ async def test_an_idle_lane_notices_that_a_log_became_shorter(
     offset = shell.broker.append(TP("commands", 0), command("c"))
     await shell.lanes.deliver(TP("commands", 0), offset, command("c"))
     await shell.until(0, 1)
-    monkeypatch.setattr("shared.bus.watchdog.LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr("shared.bus.watchdog.CHECK_EVERY_S", 0.01)
     monkeypatch.setattr("shared.bus.bounds.POLL_S", 0.01)
     shell.broker.cut_tail(lost, 0)
     with pytest.raises(TailLost, match=lost.topic):
