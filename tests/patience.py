@@ -1,4 +1,4 @@
-"""What a test waits for, and how much longer than promised: timings never decide one."""
+"""Helpers that wait; a test never passes or fails by a timing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import psutil
 
 LOADED = 3
-"""Times what is promised on a quiet machine."""
+"""Factor on the time that is promised on a quiet machine."""
 
 
 async def until(reached: Callable[[], bool], within_s: float = 90.0) -> None:
@@ -20,8 +20,11 @@ async def until(reached: Callable[[], bool], within_s: float = 90.0) -> None:
 
 @asynccontextmanager
 async def all_hung_up() -> AsyncIterator[None]:
-    """Around what speaks TLS in a test's own event loop: `close` leaves a socket open until the
-    other end has said goodbye too, which may be after the loop has ended."""
+    """Wait on exit until the TLS connections made inside are closed.
+
+    `close` leaves a socket open until the other end has closed too, which may be after the event
+    loop of a test has ended.
+    """
     before = _open_sockets()
     try:
         yield
@@ -32,5 +35,5 @@ async def all_hung_up() -> AsyncIterator[None]:
 
 
 def _open_sockets() -> int:
-    found = psutil.Process().net_connections("tcp")
-    return sum(each.status != psutil.CONN_LISTEN for each in found)
+    connections = psutil.Process().net_connections("tcp")
+    return sum(connection.status != psutil.CONN_LISTEN for connection in connections)

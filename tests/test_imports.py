@@ -1,4 +1,4 @@
-"""Who may import whom: the rules hold, and each of them goes red when it is broken."""
+"""The import rules hold, and each of them is reported when it is broken."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ BROKEN = [
 
 
 CIRCLE = ("infra/machine/broken_circle.py", "infra.broker.kafka")
-"""It makes infra's rooms import each other."""
+"""It makes packages of infra import each other."""
 
 
 def _contracts() -> dict[str, str]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    return {each["id"]: each["name"] for each in settings["tool"]["importlinter"]["contracts"]}
+    return {
+        contract["id"]: contract["name"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+    }
 
 
 def _lint(folder: Path) -> str:
@@ -61,8 +64,8 @@ def _lint(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the linter says of a copy in which every rule is broken: contract's id -> its part."""
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Report of a copy in which every rule is broken: id of the contract -> its part."""
     copy = tmp_path_factory.mktemp("copy")
     only_code = shutil.ignore_patterns("__pycache__", "*.json", "*.sql", "*.html")
     for package in PACKAGES:
@@ -78,22 +81,22 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.process
-def test_nobody_breaks_a_rule() -> None:
+def test_no_rule_is_broken() -> None:
     result = _lint(ROOT)
     assert f"{len(_contracts())} kept, 0 broken" in result, result
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(("contract", "path", "module"), BROKEN)
-def test_a_broken_rule_is_caught(
-    said: dict[str, str], contract: str, path: str, module: str
+def test_a_broken_rule_is_reported(
+    report: dict[str, str], contract: str, path: str, module: str
 ) -> None:
     importer = path.removesuffix(".py").replace("/", ".")
-    assert f"{importer} -> {module}" in said.get(contract, ""), said
+    assert f"{importer} -> {module}" in report.get(contract, ""), report
 
 
-def test_a_circle_is_caught(said: dict[str, str]) -> None:
-    assert "No cycles are allowed in infra." in said["acyclic"]
+def test_a_circle_is_reported(report: dict[str, str]) -> None:
+    assert "No cycles are allowed in infra." in report["acyclic"]
 
 
 def test_every_rule_is_broken_once() -> None:

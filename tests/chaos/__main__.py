@@ -9,33 +9,38 @@ import sys
 from dataclasses import replace
 
 from tests.chaos.sabotage import RULES, without
-from tests.chaos.story import Plot, Told, tell
+from tests.chaos.story import Outcome, Plot, tell
 from tests.chaos.test_sabotage import SEEDS, plot
 from tests.chaos.test_simulation import CALM, HARSH
 
 
-def stories(first: int, seeds: int, jobs: int) -> list[Told]:
-    calm, told = tell(replace(CALM, jobs=jobs)).state, []
+def stories(first: int, seeds: int, jobs: int) -> list[Outcome]:
+    calm = tell(replace(CALM, jobs=jobs)).state
+    outcomes: list[Outcome] = []
     for seed in range(first, first + seeds):
-        story = tell(Plot(seed, jobs, faults=HARSH))
-        if story.state != calm:
-            story.wrong.append("the jobs did not end as in a calm world")
-        told.append(story)
-        if story.wrong:
-            sys.stderr.write(f"--first {seed} --seeds 1 --jobs {jobs}: {story.wrong[0]}\n")
-    return told
+        outcome = tell(Plot(seed, jobs, faults=HARSH))
+        if outcome.state != calm:
+            outcome.wrong.append("the jobs did not end as in a calm world")
+        outcomes.append(outcome)
+        if outcome.wrong:
+            sys.stderr.write(f"--first {seed} --seeds 1 --jobs {jobs}: {outcome.wrong[0]}\n")
+    return outcomes
 
 
-def figures(told: list[Told], jobs: int) -> dict[str, object]:
+def figures(outcomes: list[Outcome], jobs: int) -> dict[str, object]:
     return {
-        "seeds": len(told),
-        "jobs": jobs * len(told),
+        "seeds": len(outcomes),
+        "jobs": jobs * len(outcomes),
         **{
-            name: sum(getattr(each, name) for each in told)
+            name: sum(getattr(outcome, name) for outcome in outcomes)
             for name in ("deaths", "freezes", "accidents", "ignored", "records")
         },
-        "virtual_h": round(sum(each.virtual_s for each in told) / 3600, 2),
-        "wrong": [{"seed": each.seed, "what": each.wrong[:3]} for each in told if each.wrong],
+        "virtual_h": round(sum(outcome.virtual_s for outcome in outcomes) / 3600, 2),
+        "wrong": [
+            {"seed": outcome.seed, "what": outcome.wrong[:3]}
+            for outcome in outcomes
+            if outcome.wrong
+        ],
     }
 
 
@@ -45,15 +50,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=CALM.jobs, help="in each story")
     parser.add_argument("--no-sabotage", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    found = figures(stories(given.first, given.seeds, given.jobs), given.jobs)
-    rules = [] if given.no_sabotage else list(RULES)
-    found["sabotage"] = {
+    report = figures(stories(arguments.first, arguments.seeds, arguments.jobs), arguments.jobs)
+    rules = [] if arguments.no_sabotage else list(RULES)
+    report["sabotage"] = {
         rule: any(tell(plot(seed), without(rule)).wrong for seed in SEEDS) for rule in rules
     }
-    sys.stdout.write(json.dumps(found) + "\n")
-    if found["wrong"] or not all(found["sabotage"].values()):  # type: ignore[attr-defined]
+    sys.stdout.write(json.dumps(report) + "\n")
+    if report["wrong"] or not all(report["sabotage"].values()):  # type: ignore[attr-defined]
         sys.exit(1)
 
 

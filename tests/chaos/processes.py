@@ -45,7 +45,7 @@ LIFE: ContextVar[Life] = ContextVar("life")
 
 
 def make_task(loop: asyncio.AbstractEventLoop, work: Any, context: Any = None) -> Any:
-    """Every task knows whose it is, so that a death leaves none."""
+    """Make a task that its process owns, so that none survives the process."""
     task = asyncio.Task(work, loop=loop, context=context)
     if life := LIFE.get(None):
         life.tasks.add(task)
@@ -57,14 +57,14 @@ SETTINGS = LaneSettings(window_ms=5, snapshot_every=8, snapshot_pause_s=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Chances per append, of what the wire and the machine do to a writer."""
+    """Probabilities, per append, of the accidents of network and machine."""
 
     dies: float = 0.0
     """Before the record is sent, in flight, or after its acknowledgement."""
     freezes: float = 0.0
-    """Right before the record is sent; when it goes on, others have decided meanwhile."""
+    """Right before the record is sent; others decide meanwhile."""
     accident: float = 0.0
-    """Request or answer lost, late, doubled, or with an offset that says nothing."""
+    """Request or answer lost, late, doubled, or without a valid offset."""
     rereads: float = 0.0
     """Per poll of an input: records are delivered again, or left out."""
 
@@ -88,7 +88,7 @@ class Life:
         self.awake.set()
 
     async def breathe(self) -> None:
-        """Returns when this process may go on: after a freeze late, after its death never."""
+        """Return when this process may go on: after a freeze late, after its death never."""
         await self.awake.wait()
         if self.dead:
             raise asyncio.CancelledError
@@ -115,14 +115,14 @@ Shape = tuple[str, str, tuple[int, ...]]
 
 
 class Machine:
-    """What really runs on the GPUs, whatever anybody believes."""
+    """The workers that really run on the GPUs."""
 
     def __init__(self) -> None:
         self._used: dict[str, tuple[Life, WorkerSpec]] = {}
         self.wrong: list[str] = []
         self.started: set[str] = set()
         self.ordered: dict[str, set[Shape]] = {}
-        """What executors made ready, by allocation: an honest one knows one shape of each."""
+        """Shapes that executors prepared, by allocation: one each, if they are correct."""
 
     def start(self, life: Life, spec: WorkerSpec) -> None:
         if life.dead:
@@ -143,17 +143,19 @@ class Machine:
             self._used.pop(allocation_id, None)
 
     def lost(self, life: Life) -> None:
-        self._used = {name: each for name, each in self._used.items() if each[0] is not life}
+        self._used = {
+            name: (owner, spec) for name, (owner, spec) in self._used.items() if owner is not life
+        }
 
 
 class WatchedBackend(VirtualBackend):
-    """Tells the machine what it does."""
+    """Reports its workers to the machine."""
 
-    def __init__(self, tell: Callable[[WorkerOutcome], None], *given: Any) -> None:
+    def __init__(self, report: Callable[[WorkerOutcome], None], *args: Any) -> None:
         self._life = LIFE.get()
         self._orders: dict[str, WorkerSpec] = {}
-        self._say = tell
-        super().__init__(self._told, *given)
+        self._report = report
+        super().__init__(self._note, *args)
 
     def prepare(self, spec: WorkerSpec) -> None:
         self._orders[spec.allocation_id] = spec
@@ -165,14 +167,14 @@ class WatchedBackend(VirtualBackend):
         self._life.world.machine.start(self._life, self._orders[allocation_id])
         super().start(allocation_id)
 
-    def _told(self, outcome: WorkerOutcome) -> None:
+    def _note(self, outcome: WorkerOutcome) -> None:
         if isinstance(outcome, WorkerEnded):
             self._life.world.machine.end(self._life, outcome.allocation_id)
-        self._say(outcome)
+        self._report(outcome)
 
 
 class MortalLog(MemoryLog):
-    """A client of the broker on a bad wire, in a process that may die at every step."""
+    """A client of the broker on a bad network, in a process that may die at every step."""
 
     def __init__(self, life: Life) -> None:
         super().__init__(life.world.broker)
@@ -236,9 +238,9 @@ class MortalFeed:
 
     async def poll(self, wait_s: float, max_records: int = 500) -> Any:
         await self._life.breathe()
-        found = await self._feed.poll(wait_s, max_records)
+        records = await self._feed.poll(wait_s, max_records)
         await self._life.breathe()
-        return found
+        return records
 
     async def seek(self, tp: TP, offset: int) -> None:
         await self._feed.seek(tp, offset)
@@ -248,7 +250,7 @@ class MortalFeed:
 
 
 class MortalShipper:
-    """The publisher's way out: record by record, so that it may die between any two."""
+    """Ships record by record, so that the publisher may die between any two."""
 
     def __init__(self, life: Life) -> None:
         self._log = MortalLog(life)
@@ -292,7 +294,7 @@ class World:
     keepers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def keep(self, name: str, run: Callable[[Life], Any]) -> None:
-        """As the supervisor would: started again a moment after each end."""
+        """Run a process, and start it again a moment after each end, as a supervisor does."""
         self.keepers[name] = asyncio.ensure_future(self._keep(name, run))
 
     async def _keep(self, name: str, run: Callable[[Life], Any]) -> None:
@@ -315,7 +317,7 @@ class World:
         await asyncio.ensure_future(run(life))
 
     def stop(self, name: str) -> None:
-        """For good."""
+        """Stop a process for good."""
         self.keepers.pop(name).cancel()
         self.lives.pop(name).kill("stopped")
 
@@ -331,7 +333,7 @@ class World:
 
 
 def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any]:
-    """A decider's process; rivals have different slots."""
+    """Return the main of a decider's process; rivals have different slots."""
 
     async def run(life: Life) -> None:
         core = make()
@@ -349,10 +351,10 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
                 settings=SETTINGS,
             )
 
-        async def hear(lane: Lane[Any]) -> None:
+        async def watch_heartbeats(lane: Lane[Any]) -> None:
             await watch(lane, MortalLog(life))
 
-        on_lane = hear if core.ledger == "placement" else None
+        on_lane = watch_heartbeats if core.ledger == "placement" else None
         lanes = Lanes(lane, MortalLog(life), on_lane=on_lane)
         await lanes.start()
         await lanes.assign([LANE])
@@ -362,7 +364,7 @@ def decider(make: Callable[[], Decider[Any]], slot: str) -> Callable[[Life], Any
 
 
 async def feed(life: Life, lanes: Lanes[Any], tp: TP) -> None:
-    """The host's part, with a broker that delivers again, and leaves out."""
+    """Deliver an input as the host does, with some records repeated and some left out."""
     chance, log = life.world.chance, MortalLog(life)
     source = await log.feed({tp: lanes.next_offsets()[tp]})
 

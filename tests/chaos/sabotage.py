@@ -36,7 +36,7 @@ def _taken(reader: Reader, offset: int, record: Record | None) -> Accepted | Non
 
 
 def _follows_by_number(reader: Reader, offset: int, record: Record | None) -> Accepted | None:
-    """Only `seq` counts; who the record follows on is not asked."""
+    """Accept by `seq` alone, whatever record `prev` names."""
     if record is None or record.seq != reader.cursor.seq + 1:
         return _passed(reader, offset)
     return _taken(reader, offset, record)
@@ -48,15 +48,15 @@ def _passed(reader: Reader, offset: int) -> None:
 
 
 class CredulousReader(Reader):
-    """Has never heard of the reader rule."""
+    """Accepts every record."""
 
     def offer_record(self, offset: int, record: Record | None) -> Accepted | None:
         return _taken(self, offset, record)
 
 
 class CredulousTail(LedgerTail):
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._readers = {
             tp: CredulousReader(tp.topic, tp.partition, reader.cursor)
             for tp, reader in self._readers.items()
@@ -71,7 +71,7 @@ async def _trusting(self: Lane[Any], value: bytes) -> int | None:
 
 
 def _forgetful(self: Inbox, vector: Mapping[str, Any]) -> None:
-    """After a fold it keeps what the log has used."""
+    """Keep the records that the log has used after a fold."""
     self.silent = 0
 
 
@@ -92,10 +92,10 @@ def _takes_gaps(self: Inbox, tp: TP, offset: int, value: bytes | None) -> str:
 def _put(inbox: Inbox, channel: Channel, offset: int, value: bytes | None) -> str:
     if channel._reader is not None:
         channel._reader.cursor = Cursor(offset, *_rest(channel._reader.cursor))
-    waiting = channel.take(offset, value)
-    inbox._waiting.append(waiting)
-    inbox._inputs += len(waiting.inputs)
-    inbox._bytes += waiting.size
+    record = channel.take(offset, value)
+    inbox._waiting.append(record)
+    inbox._inputs += len(record.inputs)
+    inbox._bytes += record.size
     return "ok"
 
 
@@ -107,7 +107,7 @@ _pack = Snapshots.pack
 
 
 def _ahead(self: Snapshots[Any], cursor: Cursor, state: Any) -> bytes:
-    """The cursor of now with the state of the snapshot before."""
+    """Pack the current cursor with the state of the snapshot before."""
     packed: bytes = getattr(self, "_before", b"") or _pack(self, cursor, state)
     self._before = _pack(self, cursor, state)  # type: ignore[attr-defined]
     import hashlib
@@ -119,11 +119,11 @@ def _ahead(self: Snapshots[Any], cursor: Cursor, state: Any) -> bytes:
 
 
 async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
-    """Goes on at the ends of the ledgers, as if a cursor had been stored before the events."""
+    """Return the ends of the ledgers, as if cursors had been stored before the events."""
     from services.publisher.core.position import LedgerPosition
     from shared.contracts.topics import LEDGERS
 
-    found: dict[int, dict[str, LedgerPosition]] = {}
+    positions: dict[int, dict[str, LedgerPosition]] = {}
     for lane in lanes:
         for ledger in LEDGERS:
             reader, tp = Reader(ledger, lane), TP(ledger, lane)
@@ -131,8 +131,8 @@ async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
             for entry in (await feed.poll(0.0, 1_000_000)).get(tp, []):
                 reader.offer(entry.offset, entry.value)
             if reader.cursor.seq:
-                found.setdefault(lane, {})[ledger] = LedgerPosition(reader.cursor)
-    return found
+                positions.setdefault(lane, {})[ledger] = LedgerPosition(reader.cursor)
+    return positions
 
 
 READER = (Reader, "offer_record", _taken)
@@ -152,13 +152,13 @@ RULES: dict[str, tuple[Patch, ...]] = {
 
 
 def without(rule: str) -> Callable[[], ExitStack]:
-    """The patches of that rule, as a context to be entered."""
+    """Return a context that disables the rule."""
 
     def enter() -> ExitStack:
         stack = ExitStack()
-        for where, name, what in RULES[rule]:
-            target = sys.modules[where] if isinstance(where, str) else where
-            stack.enter_context(patch.object(target, name, what))
+        for owner, name, replacement in RULES[rule]:
+            target = sys.modules[owner] if isinstance(owner, str) else owner
+            stack.enter_context(patch.object(target, name, replacement))
         return stack
 
     return enter

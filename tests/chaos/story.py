@@ -1,4 +1,4 @@
-"""One seed's story: jobs come, all dies now and then, and at the end an honest judge reads."""
+"""A seeded story: jobs arrive, processes die, and at the end a judge reads the ledgers."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ Sabotage = Callable[[], ExitStack]
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What happens; the seed decides when."""
+    """The number of each event of a story; the seed decides when they happen."""
 
     seed: int
     jobs: int = 60
     per_s: float = 4.0
     faults: Faults = ROUGH
     kills: int = 12
-    """SIGKILLs at random, besides those on commit borders."""
+    """Random SIGKILLs, besides those on commit borders."""
     zombies: int = 6
     """Copies of a decider that are frozen while another takes over."""
     jumps: int = 6
-    """The clock is set forward or back, by up to an hour."""
+    """Times at which the clock is set forward or back, by up to an hour."""
     rivals: bool = True
     """A second copy of placement runs all the time."""
     copies: int = 5
     """Commands are delivered up to so many times, the repeats late and so in another order."""
     patience_s: float = 150.0
-    """Virtual, after the last fault: what has not ended by then never will."""
+    """Virtual time after the last fault, in which every job must end."""
 
 
 @dataclass(slots=True)
-class Told:
-    """What the judge found, and what was done."""
+class Outcome:
+    """The findings of the judge, and counts of the faults."""
 
     seed: int
     wrong: list[str] = field(default_factory=list)
@@ -88,9 +88,9 @@ class Told:
     records: int = 0
     virtual_s: float = 0.0
     state: str = ""
-    """Hash over who ended how: equal for equal wishes."""
+    """Hash of the end of each job: equal for equal commands."""
     broker: MemoryBroker = field(default_factory=MemoryBroker, compare=False, repr=False)
-    """What lies in the logs at the end."""
+    """The logs at the end."""
 
 
 def nodes() -> tuple[InventoryNode, ...]:
@@ -110,36 +110,36 @@ def nodes() -> tuple[InventoryNode, ...]:
     )
 
 
-def tell(plot: Plot, sabotage: Callable[[], ExitStack] | None = None) -> Told:
-    """Runs the story in virtual time; `sabotage` holds for the services, never for the judge."""
+def tell(plot: Plot, sabotage: Callable[[], ExitStack] | None = None) -> Outcome:
+    """Run the story in virtual time; `sabotage` is for the services, never for the judge."""
     with tempfile.TemporaryDirectory(prefix="berth-sim-") as name:
         return virtual_time.run(plot.seed, lambda: _tell(plot, Path(name), sabotage))
 
 
-async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | None) -> Told:
+async def _tell(plot: Plot, folder: Path, sabotage: Callable[[], ExitStack] | None) -> Outcome:
     asyncio.get_running_loop().set_task_factory(make_task)
     world = World(random.Random(plot.seed), folder)
-    told = Told(plot.seed, broker=world.broker)
+    outcome = Outcome(plot.seed, broker=world.broker)
     with (
         patch("shared.bus.fatal.die", world.fatal),
         patch("services.executor.pool_lane.VirtualBackend", WatchedBackend),
     ):
         try:
             with (sabotage or ExitStack)():
-                acked = await _played(world, plot, told)
-            await _judged(world, told, acked)
+                acked = await _play(world, plot, outcome)
+            await _judge(world, outcome, acked)
         except ProtocolViolation as error:
-            told.wrong.append(f"no reader gets through the ledgers: {error}")
-    told.deaths = sum(n for (_, why), n in world.deaths.items() if why != "stopped")
-    told.freezes, told.accidents = world.freezes, world.accidents.total()
-    told.wrong += world.machine.wrong + world.stopped
-    told.virtual_s = round(asyncio.get_running_loop().time(), 1)
-    return told
+            outcome.wrong.append(f"no reader gets through the ledgers: {error}")
+    outcome.deaths = sum(n for (_, why), n in world.deaths.items() if why != "stopped")
+    outcome.freezes, outcome.accidents = world.freezes, world.accidents.total()
+    outcome.wrong += world.machine.wrong + world.stopped
+    outcome.virtual_s = round(asyncio.get_running_loop().time(), 1)
+    return outcome
 
 
-async def _played(world: World, plot: Plot, told: Told) -> list[str]:
-    pen = LedgerWriter(world.broker, "access")
-    pen.write([POOL, *(TenantRegistered(tenant=t, default_pool=POOL.pool) for t in TENANTS)])
+async def _play(world: World, plot: Plot, outcome: Outcome) -> list[str]:
+    writer = LedgerWriter(world.broker, "access")
+    writer.write([POOL, *(TenantRegistered(tenant=t, default_pool=POOL.pool) for t in TENANTS)])
     for name, make in DECIDERS.items():
         world.keep(name, decider(make, name))
     if plot.rivals:
@@ -148,7 +148,7 @@ async def _played(world: World, plot: Plot, told: Told) -> list[str]:
     world.keep("publisher", publisher())
     await asyncio.sleep(2.0)
     world.faults = plot.faults
-    disturbing = [asyncio.ensure_future(each(world, plot)) for each in (_kill, _haunt, _jump)]
+    disturbing = [asyncio.ensure_future(disturb(world, plot)) for disturb in (_kill, _haunt, _jump)]
     acked = await _submit(world, plot)
     await asyncio.wait(disturbing)
     world.faults = Faults.none()
@@ -157,7 +157,7 @@ async def _played(world: World, plot: Plot, told: Told) -> list[str]:
             while not set(acked) <= _ended(world).keys():
                 await asyncio.sleep(2.0)
     except TimeoutError:
-        told.wrong.append(f"never ended: {sorted(set(acked) - _ended(world).keys())[:5]}")
+        outcome.wrong.append(f"never ended: {sorted(set(acked) - _ended(world).keys())[:5]}")
     await asyncio.sleep(15.0)
     return acked
 
@@ -184,7 +184,7 @@ async def _jump(world: World, plot: Plot) -> None:
 
 
 async def _submit(world: World, plot: Plot) -> list[str]:
-    """Job ids whose command the broker has acknowledged."""
+    """Submit the jobs; return the ids whose command the broker has acknowledged."""
     chance, acked = world.chance, []
     for number in range(plot.jobs):
         await asyncio.sleep(chance.expovariate(plot.per_s))
@@ -198,9 +198,9 @@ async def _submit(world: World, plot: Plot) -> list[str]:
     return acked
 
 
-def _deliver(world: World, plot: Plot, id: str, wish: SubmitJob | CancelJob) -> None:
+def _deliver(world: World, plot: Plot, id: str, message: SubmitJob | CancelJob) -> None:
     value = cloudevents.encode(
-        id=id, source="/sim", type=wish.TYPE, data=encode(wish), at_ms=now_ms()
+        id=id, source="/sim", type=message.TYPE, data=encode(message), at_ms=now_ms()
     )
     world.broker.append(TP("commands", LANE), value)
     for _ in range(world.chance.randrange(plot.copies)):
@@ -235,7 +235,7 @@ def _accepted(world: World, ledger: str) -> Iterator[Accepted]:
 
 
 def _ended(world: World) -> dict[str, str]:
-    """By an honest reader: job to how it ended."""
+    """Return the type of the last event of each ended job."""
     return {
         raw.subject: raw.type
         for ledger in ("admission", "placement")
@@ -245,19 +245,19 @@ def _ended(world: World) -> dict[str, str]:
     }
 
 
-async def _judged(world: World, told: Told, acked: list[str]) -> None:
+async def _judge(world: World, outcome: Outcome, acked: list[str]) -> None:
     logs = InstallationLog(MemoryLog(world.broker), 1, quiet_s=0.0, catch_up_s=20.0)
     report = await verify(logs, None, acked=[job.replace("j", "c") for job in acked])
-    told.wrong += [str(violation) for violation in report.violations]
+    outcome.wrong += [str(violation) for violation in report.violations]
     ended = _ended(world)
-    told.state = hashlib.sha256(repr(sorted(ended.items())).encode()).hexdigest()[:16]
+    outcome.state = hashlib.sha256(repr(sorted(ended.items())).encode()).hexdigest()[:16]
     for ledger in DECIDERS:
         tp = TP(ledger, LANE)
         counted = sum(1 for _ in _accepted(world, ledger))
-        told.records += counted
-        told.ignored += len(world.broker.entries(tp)) - counted
-    told.wrong += _unaccepted(world)
-    told.wrong += _lost(acked, ended)
+        outcome.records += counted
+        outcome.ignored += len(world.broker.entries(tp)) - counted
+    outcome.wrong += _unaccepted(world)
+    outcome.wrong += _lost(acked, ended)
 
 
 def _lost(acked: list[str], ended: dict[str, str]) -> list[str]:
@@ -265,7 +265,7 @@ def _lost(acked: list[str], ended: dict[str, str]) -> list[str]:
 
 
 def _unaccepted(world: World) -> list[str]:
-    """What executors made ready, and no accepted record says so (I9)."""
+    """Return a finding per prepared allocation that is in no accepted record (I9)."""
     placed: set[tuple[str, Shape]] = set()
     for accepted in _accepted(world, "placement"):
         for fact in accepted.facts():
@@ -274,7 +274,7 @@ def _unaccepted(world: World) -> list[str]:
                     shape = fact.event.job_id, lease.node_id, lease.gpus
                     placed.add((f"{fact.place}/{lease.rank}", shape))
     return [
-        f"the executor made {allocation} ready as {shape}, which nobody has accepted"
+        f"the executor made {allocation} ready as {shape}, which is in no accepted record"
         for allocation, shapes in world.machine.ordered.items()
         for shape in shapes
         if (allocation, shape) not in placed

@@ -1,4 +1,4 @@
-"""Real processes that die at their commit borders, again and again, while jobs run."""
+"""Real processes die at their commit borders while jobs run."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def deaths(stand: Stand, service: str, place: str) -> int:
 
 
 def publish(stand: Stand, group: int) -> list[str]:
-    """Some jobs as events: the broker has acknowledged them when this returns."""
+    """Submit a group of jobs as acknowledged events; return their ids."""
     keys = [f"g{group}-{number}" for number in range(JOBS // GROUPS)]
     lane = group % stand.stack.partitions
-    wishes = (a_wish(key, simulated={"duration_s": 0.2}) for key in keys)
-    stand.publish("submissions.ada", lane, *wishes)
+    submissions = (a_wish(key, simulated={"duration_s": 0.2}) for key in keys)
+    stand.publish("submissions.ada", lane, *submissions)
     return [derive_job_id("ada", POOL, key) for key in keys]
 
 
-async def ended(stand: Stand, jobs: set[str]) -> None:
-    """By the ledger alone: the gateway may be dead at any moment."""
+async def until_ended(stand: Stand, jobs: set[str]) -> None:
+    """Wait for the end of the jobs, by the ledger alone: the gateway may be dead."""
     log = KafkaLog(stand.stack.connection("operator"), client="e2e")
     tail = LedgerTail(log, {"placement": [stand.lane]})
     await tail.start()
@@ -105,7 +105,7 @@ def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, st
         for group in range(GROUPS):
             jobs += publish(stand, group)
             time.sleep(0.3)  # or all of it would be one batch
-        asyncio.run(ended(stand, set(jobs)))
+        asyncio.run(until_ended(stand, set(jobs)))
         assert stand.verify().violations == []
         counted = {name: deaths(stand, name, armed[name].partition(":")[0]) for name in armed}
         assert min(counted.values()) > 0, counted
@@ -123,7 +123,7 @@ def test_a_place_that_does_not_exist_is_refused() -> None:
 
 
 class Died(BaseException):
-    """In place of the end of the process."""
+    """Stands for the end of the process."""
 
 
 class Dying(Failpoints):
@@ -136,16 +136,16 @@ def store(tmp_path: Path) -> Iterator[Snapshots[int]]:
     yield Snapshots(tmp_path, "admission", 0, "s1")
 
 
-@pytest.mark.parametrize(("place", "found"), [("half_snapshot", 1), ("after_snapshot", 2)])
+@pytest.mark.parametrize(("place", "expected"), [("half_snapshot", 1), ("after_snapshot", 2)])
 def test_a_death_at_a_snapshot_leaves_the_old_one_or_the_new_one(
-    store: Snapshots[int], place: str, found: int
+    store: Snapshots[int], place: str, expected: int
 ) -> None:
     store.store(1, store.pack(Cursor(1, 1, "a"), 1))
     with patch.object(snapshots_module, "FAILPOINTS", Dying(place)), pytest.raises(Died):
         store.store(2, store.pack(Cursor(2, 2, "b"), 2))
     loaded = store.load()
     assert loaded is not None
-    assert (loaded.state, loaded.cursor.seq) == (found, found)
+    assert (loaded.state, loaded.cursor.seq) == (expected, expected)
 
 
 @pytest.mark.parametrize(("place", "known"), [("before_journal", False), ("after_journal", True)])

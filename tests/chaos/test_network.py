@@ -1,4 +1,4 @@
-"""Between a writer and its broker the network is slow, cut, or half open: nothing is lost twice."""
+"""A slow, cut or half open network between a writer and its broker loses and repeats nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Net:
 
 @pytest.fixture
 async def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Net]:
-    # Clients learn the broker's address from the broker: it has to name the proxy.
+    # Clients get the address of the broker from the broker, so it has to be that of the proxy.
     behind, before = free_ports(2)
     broker = spawn(
         "tansu",
@@ -84,7 +84,7 @@ def lane(connection: Connection) -> Lane[Seats]:
 
 
 async def feed(lanes: Lanes[Seats], connection: Connection) -> None:
-    """What the host does, with a client of its own."""
+    """Deliver the input as the host does, with a client of its own."""
     log = KafkaLog(connection)
     await log.start()
     source = await log.feed({INPUT: lanes.next_offsets()[INPUT]})
@@ -125,12 +125,12 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
     await bad
     truth_log = KafkaLog(net.direct)
     await truth_log.start()
-    asked = Counter(
+    sent = Counter(
         cloudevents.decode(entry.value).id
         for entry in await fetch(truth_log, INPUT, 0, 10_000, 2.0)
     )
     async with asyncio.timeout(180):
-        while sum(lanes.held[0].state.answers.values()) < asked.total():
+        while sum(lanes.held[0].state.answers.values()) < sent.total():
             await asyncio.sleep(0.1)
     feeding.cancel()
     await asyncio.wait({feeding})
@@ -138,13 +138,13 @@ async def test_a_decider_goes_on_behind_a_bad_network(net: Net, modes: tuple[Mod
     truth = fold(LEDGER, await fetch(truth_log, LEDGER, 0, 10_000, 2.0))
     await truth_log.stop()
     await out.stop()
-    # A sender that was told nothing sends again: this decider answers each record, and once.
-    assert truth.answers == dict(asked)
-    assert asked.keys() == {f"c{number}" for number in range(COMMANDS)}
+    # A sender without an acknowledgement sends again; this decider answers each record once.
+    assert truth.answers == dict(sent)
+    assert sent.keys() == {f"c{number}" for number in range(COMMANDS)}
 
 
 async def put(out: KafkaLog, value: bytes) -> None:
-    """As a sender with an id does: again until it is acknowledged."""
+    """Append until acknowledged, as a sender with an id does."""
     while True:
         try:
             await out.append(INPUT, value)

@@ -1,4 +1,4 @@
-"""The projector dies on each side of its commit; its rows are a fold of the ledgers even so."""
+"""The projector dies on each side of its commit; its rows stay a fold of the ledgers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORDS = 40
 
 
 class Died(BaseException):
-    """In place of the end of the process."""
+    """Stands for the end of the process."""
 
 
 class Dying(Failpoints):
@@ -50,7 +50,7 @@ def broker() -> MemoryBroker:
 async def project_all(
     conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[LedgerBatch]], object]
 ) -> bool:
-    """From the stored cursors to the end; False when it died on the way."""
+    """Project from the stored cursors to the end; return False if it died on the way."""
     source = Source(MemoryLog(broker), 1, await cursor.read(conn))
     await source.start()
     try:
@@ -63,10 +63,10 @@ async def project_all(
     return True
 
 
-async def lives(
+async def starts_until_end(
     conn: Connection, broker: MemoryBroker, step: Callable[[Connection, list[LedgerBatch]], object]
 ) -> int:
-    """How often it had to start; each life dies at its second commit, until there is none."""
+    """Return how many starts it takes to reach the end."""
     count = 1
     while not await project_all(conn, broker, step):
         count += 1
@@ -77,7 +77,7 @@ async def violations(conn: Connection, broker: MemoryBroker, catch_up_s: float =
     report = await verify(
         InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=catch_up_s), conn
     )
-    return [each.rule for each in report.violations]
+    return [violation.rule for violation in report.violations]
 
 
 @pytest.mark.parametrize("place", ["before_commit:2", "after_commit:2"])
@@ -102,12 +102,12 @@ async def test_a_projector_that_dies_at_its_commits_loses_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("mode", ["slow", "cut", "half_open"])
-async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
+async def test_a_projector_goes_on_behind_a_bad_network_to_postgres(
     mode: Mode, broker: MemoryBroker, database: str, tmp_path: Path
 ) -> None:
-    """Half open is the hard one: nothing comes back, and nobody says that nothing will."""
+    """Half open is the hard case: no answer comes, and no error either."""
     await migrate(database)
-    told = of_this_loop(broker)
+    copied = of_this_loop(broker)
     proxy = Proxy(socket_of(database))
     await proxy.start(tmp_path / ".s.PGSQL.5432")
     settings = ProjectorSettings(
@@ -119,7 +119,7 @@ async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
         postgres=through(database, tmp_path),
     )
     with (
-        patch.object(app, "KafkaLog", lambda *_, **__: MemoryLog(told)),
+        patch.object(app, "KafkaLog", lambda *_, **__: MemoryLog(copied)),
         patch.multiple(app, ANSWER_S=0.5, RETRY_S=0.1),
     ):
         running = asyncio.ensure_future(Projector(settings, Metrics("projector")).run())
@@ -130,9 +130,9 @@ async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
             proxy.mode = "good"
         conn = await connect(database)
         async with asyncio.timeout(120):
-            while not await all_is_there(conn, told):
+            while not await all_is_there(conn, copied):
                 await asyncio.sleep(0.1)
-        assert await violations(conn, told) == []
+        assert await violations(conn, copied) == []
         assert not running.done()
         running.cancel()
         await asyncio.wait({running})
@@ -141,16 +141,16 @@ async def test_a_projector_goes_on_behind_a_bad_way_to_postgres(
 
 
 def of_this_loop(broker: MemoryBroker) -> MemoryBroker:
-    """What the other holds; who waits on a broker binds it to the loop of the time."""
-    found = MemoryBroker()
+    """Return a copy of the broker; waiting on a broker binds it to the running loop."""
+    copy = MemoryBroker()
     for topic in TOPICS:
         for entry in broker.entries(TP(topic, 0)):
-            found.append(TP(topic, 0), entry.value, entry.key, entry.headers)
-    return found
+            copy.append(TP(topic, 0), entry.value, entry.key, entry.headers)
+    return copy
 
 
 async def all_is_there(conn: Connection, broker: MemoryBroker) -> bool:
-    """The rows contain the last record of every ledger."""
+    """Return whether the rows contain the last record of every ledger."""
     source = Source(MemoryLog(broker), 1, await cursor.read(conn))
     await source.start()
     try:
@@ -164,13 +164,13 @@ def socket_of(dsn: str) -> Path:
 
 
 def through(dsn: str, folder: Path) -> str:
-    """The same database, reached by the socket in this folder."""
+    """Return the DSN of the same database by the socket in this folder."""
     parts = urlsplit(dsn)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     return parts._replace(query=urlencode(query | {"host": str(folder)})).geturl()
 
 
-async def test_a_cursor_that_is_stored_before_its_rows_is_found_out(
+async def test_a_cursor_that_is_stored_before_its_rows_is_detected(
     broker: MemoryBroker, database: str
 ) -> None:
     await migrate(database)
@@ -183,8 +183,8 @@ async def test_a_cursor_that_is_stored_before_its_rows_is_found_out(
         passed += 1
         if passed % 3 == 0:
             raise Died
-        await project.write_rows(conn, [line for batch in batches for line in batch.events])
+        await project.write_rows(conn, [event for batch in batches for event in batch.events])
 
-    assert await lives(conn, broker, cursor_first) > 2
+    assert await starts_until_end(conn, broker, cursor_first) > 2
     assert "read models equal the fold" in await violations(conn, broker)
     await conn.close()

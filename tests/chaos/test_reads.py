@@ -1,4 +1,4 @@
-"""The way from the gateway to Postgres is bad: reads are refused in time, and work again after."""
+"""Behind a bad network to Postgres, reads of the gateway fail in time, and work again after."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ = "SELECT count(*) AS jobs FROM job"
 
 
 @pytest.mark.parametrize("mode", ["cut", "half_open"])
-async def test_reads_behind_a_bad_way_to_postgres_are_refused_in_time(
+async def test_reads_behind_a_bad_network_to_postgres_are_refused_in_time(
     mode: Mode, database: str, tmp_path: Path
 ) -> None:
     """Half open: the connections of the pool look as good as ever, and nothing comes back."""
@@ -34,11 +34,11 @@ async def test_reads_behind_a_bad_way_to_postgres_are_refused_in_time(
         await asyncio.gather(*(reads.rows(OPERATOR, READ) for _ in range(2)))
         proxy.mode = mode
         for _ in range(2):
-            # Many more than connections: who waits for one to be free is not to wait for longer.
-            asked = [reads.rows(OPERATOR, READ) for _ in range(120)]
+            # Many more than connections: waiting for a free one counts as well.
+            pending = [reads.rows(OPERATOR, READ) for _ in range(120)]
             async with asyncio.timeout(5 * LOADED):
-                refused = await asyncio.gather(*asked, return_exceptions=True)
-            assert {type(each) for each in refused} == {ApiError}
+                refused = await asyncio.gather(*pending, return_exceptions=True)
+            assert {type(error) for error in refused} == {ApiError}
         proxy.mode = "good"
         async with asyncio.timeout(5 * LOADED):
             assert await reads.rows(OPERATOR, READ) == [{"jobs": 0}]

@@ -1,4 +1,4 @@
-"""Each rule of the protocol is necessary: without it the judge sees red, with all of them green."""
+"""Each rule of the protocol is necessary: without it the judge finds violations."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def plot(seed: int) -> Plot:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_code_that_lacks_a_rule_is_found_out(rule: str) -> None:
+def test_code_that_lacks_a_rule_is_detected(rule: str) -> None:
     assert any(tell(plot(seed), without(rule)).wrong for seed in SEEDS)
 
 
-def test_the_same_story_with_all_rules_is_green() -> None:
+def test_the_same_story_with_all_rules_has_no_violations() -> None:
     assert [tell(plot(seed)).wrong for seed in (1, 2)] == [[], []]

@@ -16,20 +16,20 @@ HARSH = Faults(dies=0.01, freezes=0.02, accident=0.15, rereads=0.05)
 
 @pytest.fixture(scope="module")
 def calm() -> str:
-    """How the jobs end when nothing at all goes wrong."""
-    told = tell(CALM)
-    assert (told.wrong, told.deaths, told.ignored) == ([], 0, 0)
-    return told.state
+    """Hash of the ends of the jobs without any fault."""
+    outcome = tell(CALM)
+    assert (outcome.wrong, outcome.deaths, outcome.ignored) == ([], 0, 0)
+    return outcome.state
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_dies_or_comes_twice_every_job_ends_as_in_a_calm_world(
     seed: int, calm: str
 ) -> None:
-    told = tell(Plot(seed, JOBS, faults=HARSH))
-    assert told.wrong == []
-    assert told.state == calm
-    assert min(told.deaths, told.freezes, told.accidents, told.ignored) > 3
+    outcome = tell(Plot(seed, JOBS, faults=HARSH))
+    assert outcome.wrong == []
+    assert outcome.state == calm
+    assert min(outcome.deaths, outcome.freezes, outcome.accidents, outcome.ignored) > 3
 
 
 def test_a_seed_tells_the_same_story_again() -> None:

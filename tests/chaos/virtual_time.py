@@ -16,15 +16,15 @@ from unittest.mock import patch
 T = TypeVar("T")
 BEGIN_S = 1_700_000_000
 AHEAD_S: ContextVar[Callable[[], float]] = ContextVar("ahead", default=lambda: 0.0)
-"""By how much the wall clock of whoever asks is wrong."""
+"""Error of the wall clock of the running process, s."""
 
 
 class NothingLeft(RuntimeError):
-    """Every task waits for something that no timer will ever bring."""
+    """Every task waits, and no timer is left."""
 
 
 class JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
-    """Instead of waiting it moves the clock."""
+    """Moves the clock instead of waiting."""
 
     now_s = 0.0
 
@@ -46,13 +46,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now_s
 
 
-async def _inline(work: Callable[..., T], *given: Any) -> T:
-    return work(*given)
+async def _inline(work: Callable[..., T], *args: Any) -> T:
+    return work(*args)
 
 
 @contextmanager
 def _patched(loop: VirtualLoop, seed: int) -> Iterator[None]:
-    """All clocks are the loop's, ids are drawn from the seed, threads are none."""
+    """Replace all clocks by the loop's, ids by seeded ones, and threads by calls."""
 
     def wall_s() -> float:
         return loop.time() + AHEAD_S.get()()
@@ -71,7 +71,7 @@ def _patched(loop: VirtualLoop, seed: int) -> Iterator[None]:
 
 
 def run(seed: int, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What `main` returns; the same seed runs the same way."""
+    """Return the result of `main`; the same seed runs the same way."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     try:
@@ -86,7 +86,7 @@ def run(seed: int, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _end(loop: VirtualLoop) -> None:
-    """Tasks of killed processes may hang in their last words; nobody waits for them."""
+    """Cancel the tasks of killed processes, which may hang in their clean-up."""
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()

@@ -12,29 +12,29 @@ from tests.replay.golden import compared, path_of, read, state_hash
 
 
 def replayed(decider: Decider[Any]) -> dict[str, object]:
-    """`differs` names the first call that went another way."""
+    """Compare a replay with the record; `differs` has the first call that is not equal."""
     calls, recorded = read(path_of(decider.ledger))
     state = decider.initial(LANE)
     for number, call in enumerate(calls):
-        said = list(decide(decider, state, call))
-        if told(said) != told(call.decisions):
-            differs = {"call": number, "was": told(call.decisions), "is": told(said)}
+        was, now = lines(call.decisions), lines(decide(decider, state, call))
+        if was != now:
+            differs = {"call": number, "was": was, "is": now}
             return {"calls": len(calls), "differs": differs}
     return {"calls": len(calls), "same_state": state_hash(state) == recorded}
 
 
 def decide(decider: Decider[Any], state: Any, call: DecideCall) -> list[Decision]:
-    said = DecideCall(call.seq, call.index, call.now, call.inputs)
+    replay = DecideCall(call.seq, call.index, call.now, call.inputs)
     for decision in decider.decide(state, call.inputs, call.now):
-        said.decisions.append(decision)
-        decider.evolve(state, list(said.facts(decider.ledger))[-1])
-    return said.decisions
+        replay.decisions.append(decision)
+        decider.evolve(state, list(replay.facts(decider.ledger))[-1])
+    return replay.decisions
 
 
-def told(decisions: list[Decision]) -> list[str]:
-    return [msgspec.json.encode(compared(each)).decode() for each in decisions]
+def lines(decisions: list[Decision]) -> list[str]:
+    return [msgspec.json.encode(compared(decision)).decode() for decision in decisions]
 
 
 if __name__ == "__main__":
-    found = {decider().ledger: replayed(decider()) for decider in DECIDERS}
-    print(msgspec.json.encode(found).decode())  # noqa: T201
+    results = {decider().ledger: replayed(decider()) for decider in DECIDERS}
+    print(msgspec.json.encode(results).decode())  # noqa: T201

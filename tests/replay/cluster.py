@@ -18,11 +18,11 @@ __all__ = ["DECIDERS", "LANE", "Cluster", "DecideCall"]
 
 DECIDERS: tuple[Callable[[], Decider[Any]], ...] = (Admission, Priority, Placement)
 TICK_MS = 20
-"""All that is due within a tick is one batch, as in a service's window."""
+"""Inputs within a tick are one batch, as in the window of a service."""
 
 
 class Cluster(World):
-    """A world that keeps everything, in the ticks of a live service; priority is not waited for."""
+    """A world that records every call, with the ticks of a live service."""
 
     def __init__(
         self, pool: PoolConfigured, tenants: Iterable[str], nodes: dict[str, InventoryNode]

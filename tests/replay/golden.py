@@ -52,7 +52,7 @@ def _packed(call: DecideCall) -> list[Any]:
 
 
 def decided(decision: Decision) -> list[Any]:
-    """In the words of the contract, so that a change of a field's default shows as well."""
+    """Encode as on the wire, so that a change of a default shows as well."""
     event, cause, trace = decision
     return [event.TYPE, msgspec.Raw(encode(event)), cause, trace]
 
@@ -69,13 +69,13 @@ def compared(decision: Decision) -> list[Any]:
 def _input(item: Input) -> list[Any]:
     message = item.message
     if isinstance(message, Undecodable):
-        said: object = dataclasses.asdict(message)
+        data: object = dataclasses.asdict(message)
         type_ = "Undecodable"
     else:
         type_ = message.TYPE if isinstance(message, Event | Command) else type(message).__name__
-        said = msgspec.Raw(encode(message))
+        data = msgspec.Raw(encode(message))
     rest = [item.source, item.id, item.at, item.traceparent, item.subject, item.tenant, item.place]
-    return [type_, said, *rest]
+    return [type_, data, *rest]
 
 
 def _unpacked(line: list[Any]) -> DecideCall:
@@ -149,6 +149,6 @@ def _parts(value: Any) -> Iterator[object]:
 def _names(value: Any) -> list[str]:
     """A field that is not compared is a memo of the others."""
     if dataclasses.is_dataclass(value):
-        return [each.name for each in dataclasses.fields(value) if each.compare]
+        return [entry.name for entry in dataclasses.fields(value) if entry.compare]
     slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
     return sorted({*slots, *getattr(value, "__dict__", ())})

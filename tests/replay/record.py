@@ -1,7 +1,6 @@
-"""`python -m tests.replay.record`: plays the day and keeps what each decider was given and said.
+"""`python -m tests.replay.record`: play the day and store the calls of each decider.
 
-To be run when a decision is meant to change: the difference of the golden files is then the proof
-that somebody meant it.
+Run it when a decision is meant to change: the difference of the golden files shows that it was.
 """
 
 from __future__ import annotations

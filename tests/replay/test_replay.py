@@ -1,4 +1,4 @@
-"""Recorded ledgers: the same inputs lead to the same decisions, in any process, for ever."""
+"""Recorded ledgers: the same inputs lead to the same decisions, in any process."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ ROOT = Path(__file__).parents[2]
 LIMIT_BYTES = 300_000
 SEEDS = ("1", "4242")
 NOT_RUN = {"events hold what the ledgers say", "dead letters equal what was rejected"}
-"""Rules about what the publisher does, and there is none here."""
-each_decider = pytest.mark.parametrize("decider", DECIDERS, ids=lambda each: each.ledger)
+"""Rules about the publisher, which does not run here."""
+each_decider = pytest.mark.parametrize("decider", DECIDERS, ids=lambda decider: decider.ledger)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,12 @@ def python(seed: str, *arguments: str) -> str:
 @pytest.mark.process
 @pytest.mark.parametrize("seed", SEEDS)
 def test_recorded_inputs_lead_to_the_recorded_decisions_under_any_hash_seed(seed: str) -> None:
-    found = json.loads(python(seed, "tests.replay.again"))
-    assert set(found) == {"admission", "priority", "placement"}
-    for ledger, told in found.items():
-        assert "differs" not in told, f"{ledger}: {told['differs']}"
-        assert told["same_state"], f"the state of {ledger} has another shape or content"
-        assert told["calls"] > JOBS
+    results = json.loads(python(seed, "tests.replay.again"))
+    assert set(results) == {"admission", "priority", "placement"}
+    for ledger, result in results.items():
+        assert "differs" not in result, f"{ledger}: {result['differs']}"
+        assert result["same_state"], f"the state of {ledger} has another shape or content"
+        assert result["calls"] > JOBS
 
 
 @each_decider
@@ -72,7 +72,7 @@ def test_the_fold_of_a_recorded_ledger_is_the_recorded_state(decider: type[Decid
 
 
 @each_decider
-def test_a_decision_that_changes_is_found(decider: type[Decider[Any]]) -> None:
+def test_a_decision_that_changes_is_detected(decider: type[Decider[Any]]) -> None:
     class Forgetful(decider):  # type: ignore[misc, valid-type]
         def decide(self, state: Any, inputs: Any, now: int) -> Any:
             return super().decide(state, inputs[:-1], now)
@@ -84,7 +84,7 @@ def test_the_recorded_day_has_everything_that_may_happen_to_a_job() -> None:
     seen: Counter[str] = Counter()
     for decider in DECIDERS:
         calls, _ = read(path_of(decider().ledger))
-        seen.update(each.event.TYPE for call in calls for each in call.decisions)
+        seen.update(decision.event.TYPE for call in calls for decision in call.decisions)
     wanted = {name for name in EVENTS if name.startswith("job.")} | {"node.lost.v1"}
     assert wanted - seen.keys() == {"job.start-failed.v1"}
 
@@ -95,12 +95,12 @@ def test_the_golden_files_are_small() -> None:
 
 @pytest.mark.process
 def test_a_day_is_the_same_under_any_hash_seed(tmp_path: Path) -> None:
-    found = set()
+    digests = set()
     for seed in SEEDS:
         python(seed, "tests.replay.record", str(tmp_path / seed))
         files = sorted((tmp_path / seed).iterdir())
-        found.add(hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest())
-    assert len(found) == 1
+        digests.add(hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest())
+    assert len(digests) == 1
 
 
 def test_what_is_recorded_is_read_back_as_it_was(day: Cluster, tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_what_is_recorded_is_read_back_as_it_was(day: Cluster, tmp_path: Path) -
         assert calls == cell.calls
 
 
-async def test_the_day_ends_with_every_rule_of_verify_green(day: Cluster) -> None:
+async def test_the_day_breaks_no_rule_of_verify(day: Cluster) -> None:
     report = await verify(
         InstallationLog(MemoryLog(day.broker), 1, quiet_s=0.0, catch_up_s=0.0), None
     )
-    judged = [each for each in report.violations if each.rule not in NOT_RUN]
-    assert judged == []
+    violations = [v for v in report.violations if v.rule not in NOT_RUN]
+    assert violations == []
     assert set(report.rules) >= NOT_RUN
     assert report.counts["commands"] > JOBS
 

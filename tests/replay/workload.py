@@ -1,5 +1,8 @@
-"""A seeded day of a small pool: good and bad wishes, preemption, cancels, a node that falls, and an
-elastic job that grows when the others have gone and moves when its node is drained."""
+"""A seeded day of a small pool.
+
+It has valid and invalid commands, preemption, cancellations, a lost node, and an elastic job that
+grows when the others have gone and migrates when its node is drained.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ POOL = PoolConfigured(pool="virtual", partition=LANE, time_scale=60.0, lease_s=2
 TENANTS = ("ada", "bob", "cleo")
 JOBS = 300
 WOULD_WAIT_FOR_EVER = ("j75", "j220")
-"""They need every GPU of a type, of which the elastic job holds one: it grows when nobody waits."""
+"""They need every GPU of a type, of which the elastic job, which grows last, holds one."""
 END_MS = 600_000
 """Long after the last job has ended."""
 
@@ -53,10 +56,10 @@ def nodes() -> dict[str, InventoryNode]:
 
 
 def played(seed: int = 7, jobs: int = JOBS) -> Cluster:
-    """The cluster after its day."""
+    """Return the cluster after its day."""
     cluster = Cluster(POOL, TENANTS, nodes())
     begin = cluster.now
-    for at, step in sorted(steps(random.Random(seed), jobs), key=lambda each: each[0]):
+    for at, step in sorted(steps(random.Random(seed), jobs), key=lambda timed: timed[0]):
         cluster.run(begin + at)
         step(cluster)
     cluster.run(begin + END_MS)
@@ -64,8 +67,8 @@ def played(seed: int = 7, jobs: int = JOBS) -> Cluster:
 
 
 def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
-    """Wall ms from the beginning, and what happens then."""
-    wishes: list[tuple[int, str, Command]] = [
+    """Yield the steps, each with its wall ms from the beginning."""
+    commands: list[tuple[int, str, Command]] = [
         (500, "q1", SetQuota(tenant="bob", guaranteed_gpus=8, borrow_gpus=8)),
         (29_000, "q2", SetQuota(tenant="bob", guaranteed_gpus=8)),
         (9_000, "n1", CordonNode(node_id="a100-1", reason="fan")),
@@ -80,18 +83,18 @@ def steps(chance: random.Random, jobs: int) -> Iterator[tuple[int, Step]]:
     ]
     for number in range(jobs):
         at = 1_000 + int(chance.random() * 25_000)
-        wish = submission(chance, number)
-        wishes.append((at, f"c{number}", wish))
+        job = submission(chance, number)
+        commands.append((at, f"c{number}", job))
         if number % 11 == 0:
-            wishes.append((at + 200, f"again{number}", wish))
+            commands.append((at + 200, f"again{number}", job))
         if number % 13 == 0:
             late = at + chance.choice((10, 1_500, 60_000))
-            wishes.append((late, f"stop{number}", CancelJob(job_id=f"j{number}")))
-    for at, id, each in wishes:
-        yield at, lambda cluster, wish=each, id=id: say(cluster, id, wish)  # type: ignore[misc]
+            commands.append((late, f"stop{number}", CancelJob(job_id=f"j{number}")))
+    for at, id, message in commands:
+        yield at, lambda cluster, message=message, id=id: send(cluster, id, message)  # type: ignore[misc]
     yield 6_000, lambda cluster: append_bytes(cluster, b"\xff no command")
-    yield 13_000, falls_silent
-    yield 200_000, moves_house
+    yield 13_000, stop_heartbeats
+    yield 200_000, drain_elastic
 
 
 def submission(chance: random.Random, number: int) -> SubmitJob:
@@ -151,21 +154,21 @@ def an_elastic_job() -> SubmitJob:
     )
 
 
-def moves_house(cluster: Cluster) -> None:
+def drain_elastic(cluster: Cluster) -> None:
     """The node of the elastic job is drained when there is room on the others."""
     (node_id, *_) = cluster.lanes["placement"].state.jobs["elastic"].nodes
     cluster.command("n6", DrainNode(node_id=node_id, reason="moves house"))
 
 
-def say(cluster: Cluster, id: str, wish: Command) -> None:
-    cluster.command(id, wish)
+def send(cluster: Cluster, id: str, message: Command) -> None:
+    cluster.command(id, message)
 
 
 def append_bytes(cluster: Cluster, value: bytes) -> None:
     cluster.append_bytes(value)
 
 
-def falls_silent(cluster: Cluster) -> None:
-    """As the ear for heartbeats would say it."""
+def stop_heartbeats(cluster: Cluster) -> None:
+    """Report a node as silent, as the watch of heartbeats does."""
     node = cluster.lanes["placement"].state.board.nodes["a100-0"]
     cluster.report_silence(node.node_id, node.incarnation, 2.5)

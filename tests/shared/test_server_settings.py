@@ -1,4 +1,4 @@
-"""Who is asked over HTTP: closed to a network without TLS, and clear about a bad certificate."""
+"""Services over HTTP are closed to a network without TLS, and report a bad certificate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def given(cert: Path, key: Path) -> ServerSettings:
 
 @both
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gateway", "192.168.1.1"])
-def test_a_network_hears_no_keys_in_the_clear_unless_that_is_said(
+def test_keys_cross_a_network_in_the_clear_only_by_an_explicit_setting(
     model: type[ServerSettings], host: str
 ) -> None:
     with pytest.raises(BadSettings, match="in the clear"):
@@ -52,7 +52,7 @@ def test_the_loopback_may_be_plain_and_half_a_pair_is_refused(model: type[Server
             read_settings(model, GIVEN | {name: value})
 
 
-def test_a_certificate_that_cannot_serve_is_named_and_nobody_is_asked_for_a_password(
+def test_an_unusable_certificate_is_named_and_no_password_is_prompted_for(
     folder: Path, tmp_path: Path
 ) -> None:
     cert, key = folder / "api.crt", folder / "api.key"

@@ -73,7 +73,7 @@ def test_a_secret_is_read_from_the_file_that_is_named(tmp_path: Path) -> None:
     assert settings.postgres == "postgresql://berth:s3cret@db/berth"
 
 
-def test_a_setting_whose_own_name_ends_in_file_is_not_read_from_one() -> None:
+def test_a_setting_with_a_name_that_ends_in_file_is_not_read_from_a_file() -> None:
     given = GIVEN | {"BERTH_POSTGRES": "dsn", "BERTH_SNAPSHOT_FILE": "snapshot.bin"}
     assert read_settings(GatewaySettings, given).snapshot_file == "snapshot.bin"
 
@@ -106,7 +106,7 @@ def test_a_process_with_wrong_settings_ends_with_one_line() -> None:
 
 def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
     secret, ca = tmp_path / "secret", tmp_path / "certificates"
-    secret.write_text("a-password-that-nobody-may-see\n")
+    secret.write_text("a-password-that-must-not-leak\n")
     certificates.make(ca)
     settings = read_settings(
         Settings,
@@ -117,14 +117,14 @@ def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Pa
             "BERTH_KAFKA_CA": str(ca / "ca.crt"),
         },
     )
-    assert settings.connection.password == "a-password-that-nobody-may-see"
+    assert settings.connection.password == "a-password-that-must-not-leak"
     assert settings.connection.user == "placement" and settings.connection.protocol == "SASL_SSL"
-    told = repr(settings) + str(settings) + settings.model_dump_json() + repr(settings.connection)
-    assert "a-password-that-nobody-may-see" not in told
+    shown = repr(settings) + str(settings) + settings.model_dump_json() + repr(settings.connection)
+    assert "a-password-that-must-not-leak" not in shown
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ({"BERTH_KAFKA_USER": "a"}, "BERTH_KAFKA_CA: .*user and its password go together"),
         ({"BERTH_KAFKA_PASSWORD": "hush"}, "BERTH_KAFKA_CA: .*user and its password go together"),
@@ -137,7 +137,7 @@ def test_the_password_of_kafka_comes_from_a_file_and_is_never_shown(tmp_path: Pa
         ({"BERTH_KAFKA_PASSWORD_FILE": "no/such/file"}, "BERTH_KAFKA_PASSWORD_FILE: "),
     ],
 )
-def test_credentials_that_are_not_whole_end_the_start(given: dict[str, str], says: str) -> None:
-    with pytest.raises(BadSettings, match=says) as refused:
+def test_credentials_that_are_not_whole_end_the_start(given: dict[str, str], message: str) -> None:
+    with pytest.raises(BadSettings, match=message) as refused:
         read_settings(Settings, GIVEN | given)
     assert "hush" not in str(refused.value) and "\n" not in str(refused.value)

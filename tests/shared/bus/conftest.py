@@ -1,4 +1,4 @@
-"""One suite over three brokers: the twin, the embedded one and Apache Kafka."""
+"""One suite over three brokers: in memory, the embedded one and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = ("admission", "commands", "placement", "reports", "access", "heartbeats"
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a broker answers, and the lanes of it that no test has used yet."""
+    """The connection of a broker, and its lanes that no test has used yet."""
 
     connection: Connection
     lanes: Iterator[int] = field(default_factory=count)
@@ -47,7 +47,7 @@ class Broker:
 
 
 def wide_topics(connection: Connection) -> None:
-    """Each test takes a lane of its own, so that one broker serves them all."""
+    """Create the topics, with a lane for each test, so that one broker serves them all."""
     specs = [TOPICS[name] for name in NAMES if name != "access"]
     durable = connection.idempotent
     topics.create(connection, PARTITIONS, durable, specs)
@@ -68,8 +68,8 @@ def tansu_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    if why := kafka.missing():
-        pytest.skip(why)
+    if reason := kafka.missing():
+        pytest.skip(reason)
     (port,) = free_ports(1)
     folder = tmp_path_factory.mktemp("kafka")
     running = kafka.start(folder, port)
@@ -90,8 +90,8 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def broker(request: pytest.FixtureRequest) -> Broker:
     if request.param == "memory":
         return Broker(Connection(""), memory=MemoryBroker())
-    found: Broker = request.getfixturevalue(f"{request.param}_broker")
-    return found
+    broker: Broker = request.getfixturevalue(f"{request.param}_broker")
+    return broker
 
 
 class Bench:
@@ -105,7 +105,7 @@ class Bench:
         self.commands = TP("commands", self.partition)
         self.placement = TP("placement", self.partition)
         self.raw = broker.log()
-        self.told: list[tuple[list[Fact], list[str]]] = []
+        self.reports: list[tuple[list[Fact], list[str]]] = []
         self._running: list[tuple[Lane[Seats], asyncio.Task[None]]] = []
 
     def make_lane(
@@ -121,7 +121,7 @@ class Bench:
             decoder=InputDecoder("admission"),
             snapshots=store if snapshots else None,
             settings=settings,
-            on_accepted=lambda facts, parents, _: self.told.append((facts, parents)),
+            on_accepted=lambda facts, parents, _: self.reports.append((facts, parents)),
         )
         return lane, flaky
 
@@ -146,7 +146,7 @@ class Bench:
         self._running = [pair for pair in self._running if pair[0] is not lane]
 
     def failures(self) -> list[str]:
-        """Why writers have ended by themselves; they are not stopped any more."""
+        """Return the errors of lanes that have ended by themselves, and forget these lanes."""
         ended = [pair for pair in self._running if pair[1].done()]
         self._running = [pair for pair in self._running if pair not in ended]
         return [repr(task.exception()) for _, task in ended if not task.cancelled()]
@@ -155,17 +155,17 @@ class Bench:
         return await self.raw.append(tp or self.commands, value)
 
     async def deliver(self, lane: Lane[Seats], tp: TP | None = None) -> None:
-        """What a host does: everything from where the lane wants it to the end."""
-        there = tp or self.commands
-        for entry in await self.read(there, lane.next_offsets()[there]):
-            await lane.deliver(there, entry.offset, entry.value)
+        """Deliver an input as a host does, from the lane's next offset to the end."""
+        tp = tp or self.commands
+        for entry in await self.read(tp, lane.next_offsets()[tp]):
+            await lane.deliver(tp, entry.offset, entry.value)
 
     async def read(self, tp: TP, offset: int = 0) -> list[Entry]:
-        found: list[Entry] = []
+        entries: list[Entry] = []
         end = await self.raw.end(tp)
-        while (position := offset + len(found)) < end:
-            found += await fetch(self.raw, tp, position, 1_000, 1.0)
-        return found
+        while (position := offset + len(entries)) < end:
+            entries += await fetch(self.raw, tp, position, 1_000, 1.0)
+        return entries
 
     async def until(self, lane: Lane[Seats], answers: int) -> None:
         async with asyncio.timeout(90):
@@ -173,7 +173,7 @@ class Bench:
                 await asyncio.sleep(0.01)
 
     async def truth(self) -> Seats:
-        """The state of an independent, honest reader."""
+        """Return the state of an independent reader."""
         return fold(self.ledger, await self.read(self.ledger))
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ async def bench(broker: Broker, tmp_path: Path) -> AsyncIterator[Bench]:
 
 @pytest.fixture
 async def twin(tmp_path: Path) -> AsyncIterator[Bench]:
-    """A bench on the twin, for what no broker does on request."""
+    """A bench on the in-memory broker, for accidents that no real one has on request."""
     made = Bench(Broker(Connection(""), memory=MemoryBroker()), tmp_path)
     yield made
     await made.close()

@@ -1,8 +1,8 @@
-"""The ledger protocol in small, for a search through everything that can happen.
+"""A small model of the ledger protocol, searched through every order of events.
 
 Two or three writers share two inputs and one log. An append attempt may be lost, doubled or late,
-its answer may be lost, a writer may crash and fold again; every order is tried. Each rule of the
-protocol can be switched off, to see that the search then finds what it protects.
+its answer may be lost, a writer may crash and fold again. Each rule of the protocol can be switched
+off; the search then finds the violation that the rule prevents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Rules:
-    """What an honest implementation does; a test switches one off."""
+    """The rules of the protocol; a test switches one off."""
 
     reader_checks: bool = True
     """Readers ignore what does not follow on the last accepted record."""
@@ -47,7 +47,7 @@ class Rec(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """What a writer believes: position in the log, last accepted record, next input."""
+    """The state of a writer: position in the log, last accepted record, next input."""
 
     next: int = 0
     seq: int = 0
@@ -56,7 +56,7 @@ class Writer(NamedTuple):
     sent: Rec | None = None
     ack: int | None = None
     """None: nothing came yet; -1: the answer is lost."""
-    told: tuple[int, ...] = ()
+    answered: tuple[int, ...] = ()
     """Ids of the records whose clients this writer has answered."""
 
 
@@ -70,18 +70,18 @@ class World(NamedTuple):
 
 
 def accepted(log: tuple[Rec, ...], rules: Rules) -> list[Rec]:
-    found: list[Rec] = []
+    records: list[Rec] = []
     for record in log:
-        last = found[-1] if found else Rec(0, 0, 0, (0, 0))
+        last = records[-1] if records else Rec(0, 0, 0, (0, 0))
         follows = not rules.numbers or record.seq == last.seq + 1
         chained = not rules.chain_by_id or record.prev == last.id
         if not rules.reader_checks or (follows and chained):
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
-def wrong(world: World, rules: Rules) -> str:
-    """What an honest judge says of this world; empty when all is well."""
+def violation(world: World, rules: Rules) -> str:
+    """Return the violation in this world; empty if there is none."""
     records = accepted(world.log, rules)
     position = 0
     for record in records:
@@ -90,8 +90,8 @@ def wrong(world: World, rules: Rules) -> str:
         position = record.used[1]
     ids = {record.id for record in records}
     for writer in world.writers:
-        for told in writer.told:
-            if told not in ids:
+        for id in writer.answered:
+            if id not in ids:
                 return "a client was answered by a record that no reader accepts"
     return ""
 
@@ -100,10 +100,10 @@ def fold(writer: Writer, log: tuple[Rec, ...], rules: Rules) -> Writer:
     records = accepted(log, rules)
     last = records[-1] if records else Rec(0, 0, 0, (0, 0))
     used = last.used[1] if rules.skips_below_vector else min(writer.input, last.used[1])
-    told = writer.told
+    answered = writer.answered
     if writer.sent is not None and writer.sent in records:
-        told = (*told, writer.sent.id)
-    return Writer(len(log), last.seq, last.id, used, told=told)
+        answered = (*answered, writer.sent.id)
+    return Writer(len(log), last.seq, last.id, used, answered=answered)
 
 
 def successors(world: World, rules: Rules) -> Iterator[World]:
@@ -120,11 +120,11 @@ def _writer_steps(world: World, index: int, writer: Writer, rules: Rules) -> Ite
     else:
         yield _learn(world, index, writer, rules)
     if world.crashes < rules.crashes:
-        fresh = fold(Writer(told=writer.told), world.log, rules)
+        fresh = fold(Writer(answered=writer.answered), world.log, rules)
         crashed = world._replace(crashes=world.crashes + 1)
         yield _with(crashed, index, fresh)
         if not rules.checks_gap:
-            # Its host had committed further than the ledger goes.
+            # Its host had committed an offset beyond the ledger's vector.
             yield _with(crashed, index, fresh._replace(input=fresh.input + 1))
 
 
@@ -133,8 +133,8 @@ def _send(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[Wo
         return
     record = Rec(world.ids + 1, writer.seq + 1, writer.last, (writer.input, writer.input + 1))
     base = world._replace(ids=world.ids + 1)
-    told = writer.told if rules.answers_late else (*writer.told, record.id)
-    sent = writer._replace(sent=record, told=told)
+    answered = writer.answered if rules.answers_late else (*writer.answered, record.id)
+    sent = writer._replace(sent=record, answered=answered)
     landed = base._replace(log=(*world.log, record))
     yield _with(landed, index, sent._replace(ack=len(world.log)))
     if world.accidents >= rules.accidents:
@@ -150,13 +150,15 @@ def _send(world: World, index: int, writer: Writer, rules: Rules) -> Iterator[Wo
 
 
 def _learn(world: World, index: int, writer: Writer, rules: Rules) -> World:
-    """The answer arrives, or the time for it is over."""
+    """Return the world after the answer has arrived, or its time is over."""
     record, ack = writer.sent, writer.ack
     assert record is not None and ack is not None
     believed = ack == writer.next or (ack >= 0 and not rules.checks_ack)
     if not believed:
         return _with(world, index, fold(writer, world.log, rules))
-    decided = Writer(ack + 1, record.seq, record.id, record.used[1], told=(*writer.told, record.id))
+    decided = Writer(
+        ack + 1, record.seq, record.id, record.used[1], answered=(*writer.answered, record.id)
+    )
     return _with(world, index, decided)
 
 
@@ -167,23 +169,23 @@ def _with(world: World, index: int, writer: Writer) -> World:
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     states: int
     problem: str
     complete: int
     """Worlds in which every input is used by an accepted record."""
 
 
-def search(rules: Rules) -> Found:
-    """Breadth first through every order; stops at the first world that is wrong."""
+def search(rules: Rules) -> Result:
+    """Search breadth first through every order, to the first world with a violation."""
     begin = World(writers=(Writer(),) * rules.writers)
     seen = {_canonical(begin)}
     frontier = deque([begin])
     complete = 0
     while frontier:
         world = frontier.popleft()
-        if problem := wrong(world, rules):
-            return Found(len(seen), problem, complete)
+        if problem := violation(world, rules):
+            return Result(len(seen), problem, complete)
         records = accepted(world.log, rules)
         complete += bool(records) and records[-1].used[1] == rules.inputs
         for after in successors(world, rules):
@@ -191,9 +193,9 @@ def search(rules: Rules) -> Found:
             if key not in seen:
                 seen.add(key)
                 frontier.append(after)
-    return Found(len(seen), "", complete)
+    return Result(len(seen), "", complete)
 
 
 def _canonical(world: World) -> World:
-    """The writers are alike: their order is no difference."""
+    """Return the world with its writers sorted, since they are alike."""
     return world._replace(writers=tuple(sorted(world.writers, key=repr)))

@@ -1,4 +1,4 @@
-"""What is known of `access` beside the lanes: a stranger is turned away only by who knows all."""
+"""The view of `access` beside the lanes: an unknown key is refused only by a current view."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ NEW = KeyCreated(key_id="new", sha256=hash_secret("s"), role="admin", tenant=Non
 
 
 class Late:
-    """Reads at once, and hands out only when it is told to."""
+    """Delays what the tail has read until `now` is set, and counts queries of the end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = asyncio.Event()
-        self.asked = 0
+        self.queries = 0
         poll, end = LedgerTail.poll, LedgerTail.end
 
         async def late(tail: LedgerTail) -> list[Accepted]:
-            found = await poll(tail)
+            batch = await poll(tail)
             await self.now.wait()
-            return found
+            return batch
 
         async def counted(tail: LedgerTail, topic: str, partition: int) -> int:
-            self.asked += 1
+            self.queries += 1
             return await end(tail, topic, partition)
 
         monkeypatch.setattr(LedgerTail, "poll", late)
@@ -53,7 +53,7 @@ def broker() -> MemoryBroker:
 
 
 @pytest.fixture
-def pen(broker: MemoryBroker) -> LedgerWriter:
+def writer(broker: MemoryBroker) -> LedgerWriter:
     made = LedgerWriter(broker, "access")
     made.write([OLD])
     return made
@@ -61,7 +61,7 @@ def pen(broker: MemoryBroker) -> LedgerWriter:
 
 @pytest.fixture
 async def access(
-    broker: MemoryBroker, pen: LedgerWriter, late: Late
+    broker: MemoryBroker, writer: LedgerWriter, late: Late
 ) -> AsyncIterator[AccessFollower]:
     made = AccessFollower(lambda: MemoryLog(broker))
     running = asyncio.create_task(made.run())
@@ -73,53 +73,53 @@ async def access(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_key_that_was_made_a_moment_ago_opens(
-    access: AccessFollower, pen: LedgerWriter, late: Late
+async def test_a_key_that_was_created_a_moment_ago_is_valid(
+    access: AccessFollower, writer: LedgerWriter, late: Late
 ) -> None:
-    pen.write([NEW])
-    asked = asyncio.ensure_future(access.authenticate("new.s"))
-    await asyncio.wait({asked}, timeout=0.1)
-    assert not asked.done()
+    writer.write([NEW])
+    request = asyncio.ensure_future(access.authenticate("new.s"))
+    await asyncio.wait({request}, timeout=0.1)
+    assert not request.done()
     late.now.set()
-    bearer = await asyncio.wait_for(asked, 30)
+    bearer = await asyncio.wait_for(request, 30)
     assert bearer is not None and bearer.key_id == "new"
 
 
-async def test_who_is_known_is_answered_without_asking_the_broker(
+async def test_a_known_key_is_checked_without_a_query_of_the_broker(
     access: AccessFollower, late: Late
 ) -> None:
     known = await access.authenticate("old.s")
     assert known is not None
     for wrong in ("old.other", "no key", ""):
         assert await access.authenticate(wrong) is None
-    assert late.asked == 0
+    assert late.queries == 0
 
 
-async def test_a_stranger_does_not_wait_for_ever(
-    access: AccessFollower, pen: LedgerWriter, monkeypatch: pytest.MonkeyPatch
+async def test_the_wait_for_an_unknown_key_has_a_limit(
+    access: AccessFollower, writer: LedgerWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access.CATCH_UP_S", 0.05)
-    pen.write([NEW])
+    writer.write([NEW])
     assert await asyncio.wait_for(access.authenticate("new.s"), 30) is None
 
 
 async def test_a_ledger_that_cannot_be_read_is_read_again(
-    broker: MemoryBroker, pen: LedgerWriter, monkeypatch: pytest.MonkeyPatch
+    broker: MemoryBroker, writer: LedgerWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access.RETRY_S", 0.01)
     poll, lost = LedgerTail.poll, [KafkaConnectionError(), OSError()]
 
     async def flaky(tail: LedgerTail) -> list[Accepted]:
-        found = await poll(tail, 0.05)
-        if lost and found:
+        batch = await poll(tail, 0.05)
+        if lost and batch:
             raise lost.pop()
-        return found
+        return batch
 
     monkeypatch.setattr(LedgerTail, "poll", flaky)
     access = AccessFollower(lambda: MemoryLog(broker))
     running = asyncio.create_task(access.run())
     await until(lambda: "old" in access.view.keys)
-    pen.write([KeyRevoked(key_id="old")])
+    writer.write([KeyRevoked(key_id="old")])
     await until(lambda: access.view.authenticate("old.s") is None)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -55,7 +55,7 @@ def fold_accepted(tp: TP, entries: list[Entry]) -> Seats:
 
 
 def fold_everything(tp: TP, entries: list[Entry]) -> Seats:
-    """A reader that has never heard of the rule."""
+    """Fold every record, without the reader rule."""
     records = [(e.offset, decode(e.value)) for e in entries]
     taken = [Accepted(tp.topic, tp.partition, o, r) for o, r in records if r is not None]
     return evolved(tp, [fact for a in taken for fact in a.facts(own=True)])
@@ -70,7 +70,7 @@ def evolved(tp: TP, facts: list) -> Seats:  # type: ignore[type-arg]
 
 
 class Chaos:
-    """Some writers of one lane; each hears every command, and none knows of the others."""
+    """Some rival writers of one lane; each gets every command."""
 
     def __init__(self, seed: int, folder: Path, sabotage: Sabotage) -> None:
         self.random = random.Random(seed)
@@ -80,7 +80,7 @@ class Chaos:
         self.losses = 0
 
     async def run(self, judge: Judge) -> list[str]:
-        """What went wrong; a writer that stops because of a violation is what we want to see."""
+        """Return the violations; a writer that stops with one counts too."""
         try:
             rivals = await self.disturbed()
             await self.settled(rivals[0][0])
@@ -119,7 +119,7 @@ class Chaos:
                 while lane.inbox.pending:
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            self.wrong.append("a writer came to no end")
+            self.wrong.append("a writer did not decide all inputs")
 
     def compare(self, lanes: list[Lane[Seats]], judge: Judge) -> None:
         memory = self.bench.broker.memory
@@ -130,7 +130,7 @@ class Chaos:
             self.wrong.append(f"{len(truth.answers)} of {COMMANDS} answered")
         for lane in lanes:
             if not lane.state.taken.items() <= truth.taken.items():
-                self.wrong.append("a writer believes what no reader accepts")
+                self.wrong.append("a writer's state has records that no reader accepts")
 
 
 @pytest.fixture(autouse=True)
@@ -139,17 +139,17 @@ def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_nothing_is_lost_or_repeated_whatever_happens(seed: int, tmp_path: Path) -> None:
+async def test_no_accident_or_rival_loses_or_repeats_an_input(seed: int, tmp_path: Path) -> None:
     chaos = Chaos(seed, tmp_path, honest)
     assert await chaos.run(fold_accepted) == []
     assert chaos.losses > 10
 
 
 @pytest.mark.parametrize("sabotage", [trusts_every_ack, keeps_used_inputs])
-async def test_a_writer_without_a_rule_is_found_out(sabotage: Sabotage, tmp_path: Path) -> None:
-    found = [await Chaos(n, tmp_path / str(n), sabotage).run(fold_accepted) for n in range(2)]
-    assert any(found)
+async def test_a_writer_without_a_rule_is_detected(sabotage: Sabotage, tmp_path: Path) -> None:
+    violations = [await Chaos(n, tmp_path / str(n), sabotage).run(fold_accepted) for n in range(2)]
+    assert any(violations)
 
 
-async def test_a_reader_without_the_rule_is_found_out(tmp_path: Path) -> None:
+async def test_a_reader_without_the_rule_is_detected(tmp_path: Path) -> None:
     assert await Chaos(0, tmp_path, honest).run(fold_everything) != []

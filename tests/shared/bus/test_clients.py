@@ -1,4 +1,4 @@
-"""Clients of the broker that die inside, hang, or meet nobody: a process waits or ends."""
+"""Clients of the broker that fail inside, hang, or reach no broker: a process waits or ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Part:
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_client_that_cannot_stop_neither_holds_nor_ends_who_stops_it(hangs: bool) -> None:
+async def test_a_client_that_cannot_stop_neither_blocks_nor_ends_its_caller(hangs: bool) -> None:
     client = Client(hangs=hangs)
     await stop_client(client, within_s=0.05)
     assert client._client.closed
@@ -49,7 +49,7 @@ def ends(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.process
-def test_work_that_is_cancelled_by_nobody_ends_the_process() -> None:
+def test_work_that_is_cancelled_without_a_request_ends_the_process() -> None:
     done = ends(
         "import asyncio\n"
         "from shared.bus.fatal import supervise\n"
@@ -107,13 +107,13 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
     answers = [KafkaConnectionError(), OSError(), KafkaConnectionError()]
 
-    async def ask() -> str:
+    async def request() -> str:
         if answers:
             raise answers.pop()
         return "here"
 
-    assert await retry_while_away(ask, max_s=60.0) == "here"
-    assert [each.message.partition(":")[0] for each in caplog.records] == [
+    assert await retry_while_away(request, max_s=60.0) == "here"
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
         "the broker does not answer",
         "the broker answers again",
     ]
@@ -125,7 +125,7 @@ async def test_a_broker_that_is_away_is_waited_for_with_one_line_and_a_refusal_i
         await retry_while_away(refused, max_s=60.0)
 
 
-async def test_patience_has_an_end_where_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_wait_for_a_broker_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
 
     async def away() -> None:

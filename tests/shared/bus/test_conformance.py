@@ -1,4 +1,4 @@
-"""What every broker, and every lane on it, must do."""
+"""The rules that every broker, and every lane on it, must keep."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ async def test_offsets_are_dense_and_what_is_written_comes_back(bench: Bench) ->
             bench.commands, b"v%d" % n, key=b"k", headers=[("traceparent", b"t")]
         )
         assert offset == n
-    found = await fetch(bench.raw, bench.commands, 2, 10, 2.0)
-    assert [(e.offset, e.key, e.value) for e in found] == [
+    entries = await fetch(bench.raw, bench.commands, 2, 10, 2.0)
+    assert [(e.offset, e.key, e.value) for e in entries] == [
         (n, b"k", b"v%d" % n) for n in range(2, 5)
     ]
-    assert found[0].headers == (("traceparent", b"t"),)
+    assert entries[0].headers == (("traceparent", b"t"),)
     assert await bench.raw.begin(bench.commands) == 0
 
 
@@ -48,8 +48,8 @@ async def test_two_racing_writers_get_different_places(bench: Bench) -> None:
     mine, theirs = await asyncio.gather(write(bench.raw, "a"), write(other, "b"))
     await other.stop()
     assert sorted(mine + theirs) == list(range(2 * NUMBER))
-    found = {e.offset: e.value for e in await bench.read(bench.commands)}
-    assert all(found[offset] == b"a" for offset in mine)
+    values = {e.offset: e.value for e in await bench.read(bench.commands)}
+    assert all(values[offset] == b"a" for offset in mine)
 
 
 async def test_every_command_is_answered_once(bench: Bench) -> None:
@@ -120,7 +120,7 @@ async def test_a_restart_from_a_snapshot_has_the_state_of_a_fold_from_0(bench: B
     assert second.state == await bench.truth()
 
 
-async def test_a_damaged_snapshot_is_passed_over(bench: Bench) -> None:
+async def test_a_damaged_snapshot_is_ignored(bench: Bench) -> None:
     first, _ = await bench.started(snapshots=True)
     await bench.send(command("c"))
     await bench.deliver(first)
@@ -159,7 +159,7 @@ async def test_many_silent_inputs_move_the_vector_with_an_empty_record(twin: Ben
     assert (await twin.truth()).answers == {}
 
 
-async def test_what_cannot_be_read_is_rejected_once_with_its_digest(bench: Bench) -> None:
+async def test_an_undecodable_record_is_rejected_once_with_its_digest(bench: Bench) -> None:
     lane, _ = await bench.started()
     unknown = command("u").replace(b"job.cancel.v1", b"job.cancel.v9")
     wrong = command("w").replace(b'"job_id":"job"', b'"job_id":""')
@@ -199,8 +199,8 @@ async def test_local_inputs_are_answered_with_their_facts(bench: Bench) -> None:
     lane, _ = await bench.started()
     answers = [lane.offer(CancelJob(job_id=f"l{n}")) for n in range(3)]
     silent = lane.offer(CancelJob(job_id="s", reason="silent"))
-    found = await asyncio.wait_for(asyncio.gather(*answers), 60)
-    assert [[f.event.of for f in facts] for facts in found] == [["l0"], ["l1"], ["l2"]]  # type: ignore[attr-defined]
+    resolved = await asyncio.wait_for(asyncio.gather(*answers), 60)
+    assert [[f.event.of for f in facts] for facts in resolved] == [["l0"], ["l1"], ["l2"]]  # type: ignore[attr-defined]
     assert await asyncio.wait_for(silent, 30) == []
     assert len((await bench.truth()).answers) == 3
 
@@ -224,9 +224,7 @@ async def test_a_batch_too_big_for_a_record_is_cut(bench: Bench) -> None:
     assert (await bench.truth()).problems() == []
 
 
-async def test_a_decision_has_a_span_of_its_own_and_the_shell_hears_of_its_cause(
-    bench: Bench,
-) -> None:
+async def test_a_decision_has_a_span_of_its_own_and_the_shell_gets_its_cause(bench: Bench) -> None:
     trace = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     lane, _ = await bench.started()
     await bench.send(command("c", traceparent=trace))
@@ -237,7 +235,7 @@ async def test_a_decision_has_a_span_of_its_own_and_the_shell_hears_of_its_cause
     assert len(raw.traceparent) == len(trace)
     assert raw.traceparent != trace
     assert raw.cause == "c"
-    ((facts, parents),) = bench.told
+    ((facts, parents),) = bench.reports
     assert [fact.traceparent for fact in facts] == [raw.traceparent]
     assert parents == [trace]
 
@@ -272,12 +270,12 @@ async def test_a_soft_tail_starts_at_the_end(bench: Bench) -> None:
     tail = TopicTail(bench.broker.log(), lossy=True)
     await tail.start_at_end([tp])
     await bench.raw.append(tp, b"new")
-    found = []
+    entries = []
     async with asyncio.timeout(60):
-        while not found:
-            found = (await tail.poll(0.5)).get(tp, [])
+        while not entries:
+            entries = (await tail.poll(0.5)).get(tp, [])
     await tail.stop()
-    assert [e.value for e in found] == [b"new"]
+    assert [e.value for e in entries] == [b"new"]
 
 
 def ledger_record(seq: int, prev: str) -> Record:
@@ -293,8 +291,8 @@ def again_id(cursor: Cursor, bench: Bench) -> str:
 
 
 async def drain(tail: LedgerTail, last_seq: int) -> list[int]:
-    found: list[int] = []
+    seqs: list[int] = []
     async with asyncio.timeout(60):
-        while last_seq not in found:
-            found += [a.record.seq for a in await tail.poll(0.3)]
-    return found
+        while last_seq not in seqs:
+            seqs += [a.record.seq for a in await tail.poll(0.3)]
+    return seqs

@@ -80,13 +80,13 @@ class Stage:
         running.wait_ready(mark.exists, timeout_s)
 
     def end(self, running: Running) -> int:
-        """Its exit code after SIGTERM; sooner than the supervisor would lose its patience."""
+        """Stop by SIGTERM; return the exit code, within the time that a supervisor allows."""
         running.process.send_signal(signal.SIGTERM)
         return running.process.wait(STOP_S)
 
 
 class Answers:
-    """Reads all four ledgers and folds them as an honest reader does."""
+    """Reads and folds all four ledgers, as an independent reader."""
 
     def __init__(self, stage: Stage) -> None:
         self.tail = LedgerTail(stage.log(), {"admission": range(LANES)})
@@ -97,7 +97,7 @@ class Answers:
         self.decider.evolve(self.states[fact.partition], fact)
 
     def count(self, prefix: str) -> int:
-        return sum(who.startswith(prefix) for s in self.states for who in s.answers)
+        return sum(id.startswith(prefix) for state in self.states for id in state.answers)
 
     async def until(self, prefix: str, count: int, timeout_s: float = 120) -> None:
         async with asyncio.timeout(timeout_s):
@@ -117,8 +117,8 @@ class Answers:
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    if request.param == "kafka" and (why := kafka.missing()):
-        pytest.skip(why)
+    if request.param == "kafka" and (reason := kafka.missing()):
+        pytest.skip(reason)
     folder = tmp_path_factory.mktemp(request.param)
     (port,) = free_ports(1)
     if request.param == "kafka":
@@ -139,10 +139,10 @@ def stage(
 @pytest.fixture
 async def answers(stage: Stage) -> AsyncIterator[Answers]:
     async with all_hung_up():
-        found = Answers(stage)
-        await found.tail.start()
-        yield found
-        await found.tail.stop()
+        answers = Answers(stage)
+        await answers.tail.start()
+        yield answers
+        await answers.tail.stop()
     for running in stage.running:
         running.stop(grace_s=0)
     stage.running.clear()
@@ -201,12 +201,10 @@ async def test_a_group_shares_the_lanes_and_takes_over_from_the_dead(
     again = stage.start("one")
     await answers.until("after", 40)
     assert answers.problems() == []
-    assert [stage.end(each) for each in (two, again)] == [0, 0]
+    assert [stage.end(service) for service in (two, again)] == [0, 0]
 
 
-async def test_a_broker_that_was_killed_and_came_back_costs_nothing(
-    stage: Stage, answers: Answers
-) -> None:
+async def test_a_restart_of_the_broker_loses_nothing(stage: Stage, answers: Answers) -> None:
     if not stage.connection.idempotent:
         pytest.skip("the embedded broker forgets everything when it ends")
     service = stage.start("patient", lanes=ALL)
@@ -221,7 +219,7 @@ async def test_a_broker_that_was_killed_and_came_back_costs_nothing(
     assert stage.end(service) == 0
 
 
-async def test_a_violation_of_the_protocol_ends_with_71_and_says_why(
+async def test_a_violation_of_the_protocol_ends_with_71_and_its_reason(
     stage: Stage, answers: Answers
 ) -> None:
     service = stage.start("violator", lanes=ALL)

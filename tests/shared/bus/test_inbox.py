@@ -1,4 +1,4 @@
-"""What a lane has read and not decided: its order, its bounds, and what waits for `access`."""
+"""The order and the bounds of undecided inputs, and records that wait for `access`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def record(seq: int, prev: str = "", access: Position = 0) -> bytes:
 
 
 def order(inbox: Inbox) -> list[tuple[str, int]]:
-    return [(each.key, each.offset) for each in inbox.batch(100, 10_000)]
+    return [(record.key, record.offset) for record in inbox.batch(100, 10_000)]
 
 
 def test_a_ledgers_record_waits_for_the_access_that_its_writer_had_read(inbox: Inbox) -> None:
@@ -37,7 +37,7 @@ def test_a_ledgers_record_waits_for_the_access_that_its_writer_had_read(inbox: I
     assert order(inbox) == [(ACCESS.key, 0), (PLACEMENT.key, 0), (COMMANDS.key, 0)]
 
 
-def test_what_waits_for_more_of_access_goes_on_waiting(inbox: Inbox) -> None:
+def test_a_record_that_needs_more_of_access_goes_on_waiting(inbox: Inbox) -> None:
     inbox.put(COMMANDS, 0, command("first", access_next=1))
     inbox.put(COMMANDS, 1, command("second", access_next=2))
     inbox.put(ACCESS, 0, record(1))
@@ -47,7 +47,7 @@ def test_what_waits_for_more_of_access_goes_on_waiting(inbox: Inbox) -> None:
     assert order(inbox)[2:] == [(ACCESS.key, 1), (COMMANDS.key, 1)]
 
 
-def test_a_fold_drops_what_a_rival_has_used_and_lets_go_what_it_has_heard(inbox: Inbox) -> None:
+def test_a_fold_drops_records_that_a_rival_used_and_releases_those_it_covers(inbox: Inbox) -> None:
     for offset in range(3):
         inbox.put(COMMANDS, offset, command(f"c{offset}", access_next=1))
     inbox.settle({COMMANDS.key: 1})
@@ -56,7 +56,7 @@ def test_a_fold_drops_what_a_rival_has_used_and_lets_go_what_it_has_heard(inbox:
     assert not inbox.is_holding and order(inbox) == [(COMMANDS.key, 2)]
 
 
-async def test_who_waits_for_room_in_a_closed_inbox_is_let_go(inbox: Inbox) -> None:
+async def test_closing_an_inbox_releases_its_waiters(inbox: Inbox) -> None:
     inbox.put(COMMANDS, 0, command("held", access_next=1))
     inbox.close()
     inbox.settle({})
@@ -64,7 +64,7 @@ async def test_who_waits_for_room_in_a_closed_inbox_is_let_go(inbox: Inbox) -> N
     await asyncio.wait_for(inbox.wait_for_room(COMMANDS), 1)
 
 
-async def test_access_finds_room_where_all_others_wait_for_it(inbox: Inbox) -> None:
+async def test_there_is_room_for_access_while_all_other_inputs_wait_for_it(inbox: Inbox) -> None:
     for offset in range(LIMIT_INPUTS):
         inbox.put(COMMANDS, offset, command(f"c{offset}", access_next=1))
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""What a lane does when the log is not what it was."""
+"""A lane whose log, clock or inputs are not as they should be."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_lost_tail_is_noticed_at_the_start_by_a_mark_where_there_is_no_s
         await again.start()
 
 
-async def test_who_is_killed_before_its_first_snapshot_leaves_one_at_the_next_start(
+async def test_a_lane_killed_before_its_first_snapshot_stores_one_at_the_next_start(
     twin: Bench,
 ) -> None:
     rarely, soon = (LaneSettings(window_ms=2, snapshot_every=most) for most in (1_000, 2))
@@ -147,7 +147,7 @@ async def test_one_input_that_leads_to_too_much_stops_the_process(twin: Bench) -
         await lane.poll()
 
 
-async def test_old_and_missing_offsets_are_told_apart(twin: Bench) -> None:
+async def test_old_and_missing_offsets_are_distinguished(twin: Bench) -> None:
     lane, _ = twin.make_lane()
     await lane.start()
     assert await lane.deliver(twin.commands, 1, command("b")) == "gap"
@@ -169,7 +169,7 @@ async def test_a_full_lane_pushes_back_and_goes_on_when_there_is_room(twin: Benc
     assert await asyncio.wait_for(more, 30) == "ok"
 
 
-async def test_a_lane_that_is_given_up_tells_who_waits_for_an_answer(twin: Bench) -> None:
+async def test_a_revoked_lane_fails_its_undecided_local_inputs(twin: Bench) -> None:
     lane, flaky = await twin.started()
 
     async def never(_: object) -> None:

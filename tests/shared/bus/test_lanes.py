@@ -1,4 +1,4 @@
-"""Lanes come and go; what a lane hears, and when."""
+"""Lanes that are assigned and revoked, and the order of their inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.shared.bus.conftest import QUICK
 
 
 class Shell:
-    """What `host` does, on the twin."""
+    """A host on the in-memory broker."""
 
     def __init__(self) -> None:
         self.broker = MemoryBroker()
@@ -43,7 +43,7 @@ class Shell:
             self.held.remove(lane.partition)
 
     def grant(self, count: int) -> None:
-        """So many facts of `access`."""
+        """Append facts to `access`."""
         seq, last = 0, ""
         for _ in range(count):
             event = TenantRetired(tenant="red")
@@ -72,9 +72,9 @@ async def shell() -> AsyncIterator[Shell]:
 
 async def test_a_lane_is_run_as_long_as_it_is_held(shell: Shell) -> None:
     await shell.lanes.start()
-    wants = await shell.lanes.assign({0, 2})
+    offsets = await shell.lanes.assign({0, 2})
     await asyncio.sleep(0)
-    assert set(wants) == {TP("commands", 0), TP("commands", 2)}
+    assert set(offsets) == {TP("commands", 0), TP("commands", 2)}
     assert sorted(shell.held) == [0, 2]
     await shell.lanes.assign({2, 3})
     await asyncio.sleep(0)
@@ -83,18 +83,18 @@ async def test_a_lane_is_run_as_long_as_it_is_held(shell: Shell) -> None:
     assert await shell.lanes.deliver(TP("commands", 0), 0, command("c")) == "old"
 
 
-async def test_a_lane_hears_who_may_do_what_before_anything_else(shell: Shell) -> None:
+async def test_a_lane_gets_access_before_any_other_input(shell: Shell) -> None:
     shell.grant(3)
     shell.broker.append(TP("commands", 1), command("c"))
     await shell.lanes.start()
     await shell.lanes.assign({1})
     assert await shell.lanes.deliver(TP("commands", 1), 0, command("c")) == "ok"
-    heard = await shell.until(1, 4)
-    assert heard == ["access/0/1/0", "access/0/2/0", "access/0/3/0", "c"]
+    answers = await shell.until(1, 4)
+    assert answers == ["access/0/1/0", "access/0/2/0", "access/0/3/0", "c"]
     assert shell.lanes.ready.is_set()
 
 
-async def test_what_has_seen_more_of_access_than_the_lane_waits_for_it(shell: Shell) -> None:
+async def test_an_input_that_names_more_of_access_than_the_lane_has_waits(shell: Shell) -> None:
     await shell.lanes.start()
     await shell.lanes.assign({1})
     early = command("early", access_next=2)
@@ -105,7 +105,7 @@ async def test_what_has_seen_more_of_access_than_the_lane_waits_for_it(shell: Sh
     assert shell.lanes.is_open(1)
 
 
-async def test_nobody_waits_for_what_access_does_not_hold(
+async def test_an_input_does_not_wait_for_records_that_access_does_not_hold(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.access_feed.POLL_S", 0.01)
@@ -117,7 +117,7 @@ async def test_nobody_waits_for_what_access_does_not_hold(
     assert await shell.until(1, 2) == ["access/0/1/0", "lost"]
 
 
-async def test_a_lane_that_comes_back_hears_only_what_is_new_of_access(shell: Shell) -> None:
+async def test_a_lane_that_is_assigned_again_gets_only_new_records_of_access(shell: Shell) -> None:
     shell.grant(2)
     await shell.lanes.start()
     await shell.lanes.assign({1})
@@ -145,7 +145,7 @@ async def test_an_input_that_lost_its_tail_stops_the_take_over(shell: Shell) -> 
         await shell.lanes.assign({0})
 
 
-async def test_an_input_that_goes_on_without_us_is_noticed(
+async def test_an_input_that_grows_unread_is_detected(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shared.bus.watchdog.CHECK_EVERY_S", 0.01)

@@ -10,10 +10,10 @@ from tests.shared.bus.protocol_model import Rules, search
 
 
 def test_the_final_protocol_holds_in_every_order_of_events() -> None:
-    found = search(Rules(max_records=5, accidents=2))
-    assert found.problem == ""
-    assert found.complete > 50_000
-    assert found.states > found.complete
+    result = search(Rules(max_records=5, accidents=2))
+    assert result.problem == ""
+    assert result.complete > 50_000
+    assert result.states > result.complete
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,19 @@ def test_the_final_protocol_holds_in_every_order_of_events() -> None:
         "answered when sent",
     ],
 )
-def test_a_protocol_without_one_of_its_rules_is_found_out(rules: Rules, problem: str) -> None:
-    found = search(rules)
-    assert any(word in found.problem for word in problem.split("|"))
+def test_a_protocol_without_one_of_its_rules_has_a_violation(rules: Rules, problem: str) -> None:
+    result = search(rules)
+    assert any(word in result.problem for word in problem.split("|"))
 
 
-def test_sequence_numbers_alone_would_do_only_while_every_ack_is_checked() -> None:
+def test_sequence_numbers_alone_suffice_only_while_every_ack_is_checked() -> None:
     assert search(replace(Rules(), chain_by_id=False)).problem == ""
 
 
 def test_three_writers_are_no_different_from_two() -> None:
-    found = search(Rules(writers=3))
-    assert (found.problem, found.complete > 5_000) == ("", True)
+    result = search(Rules(writers=3))
+    assert (result.problem, result.complete > 5_000) == ("", True)
 
 
-def test_the_chain_alone_would_do_and_numbers_are_for_people() -> None:
+def test_the_chain_alone_suffices_and_numbers_are_for_people() -> None:
     assert search(Rules(numbers=False)).problem == ""

@@ -1,4 +1,4 @@
-"""What is said of lanes that really run, on the twin of a broker."""
+"""The figures of running lanes, on the in-memory broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, labels)
 
 
-async def test_lag_is_what_is_in_the_topic_and_was_not_read(shell: Shell) -> None:
+async def test_lag_counts_the_unread_records_of_a_topic(shell: Shell) -> None:
     metrics = Metrics("admission")
     for n in range(5):
         shell.broker.append(COMMANDS, command(f"c{n}"))
@@ -80,7 +80,7 @@ async def test_ignored_records_and_lost_appends_are_counted_once(shell: Shell) -
     assert value(metrics, "berth_lost_appends_total") == 3
 
 
-async def test_a_lane_that_is_gone_says_nothing_more(shell: Shell) -> None:
+async def test_a_revoked_lane_has_no_figures(shell: Shell) -> None:
     metrics = Metrics("admission")
     looks = LaneProbe(shell.lanes, metrics, figures)
     looks.look(0)

@@ -1,4 +1,4 @@
-"""What is a CloudEvent, and what is none."""
+"""Bytes that are a CloudEvent, and bytes that are none."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_what_is_written_can_be_read() -> None:
         tenant="red",
         pool="main",
     )
-    found = cloudevents.decode(value)
-    assert (found.id, found.tenant, found.pool, found.subject) == ("1", "red", "main", "job-1")
-    assert json.loads(found.body) == {"a": 1}
-    assert found.at == 1_700_000_000_123
+    event = cloudevents.decode(value)
+    assert (event.id, event.tenant, event.pool, event.subject) == ("1", "red", "main", "job-1")
+    assert json.loads(event.body) == {"a": 1}
+    assert event.at == 1_700_000_000_123
     assert json.loads(value)["time"] == "2023-11-14T22:13:20.123Z"
 
 
-def test_unknown_attributes_are_passed_over() -> None:
+def test_unknown_attributes_are_ignored() -> None:
     assert cloudevents.decode(json.dumps({**GOOD, "shoesize": 9}).encode()).type == "t.v1"
 
 
@@ -56,7 +56,7 @@ def test_unknown_attributes_are_passed_over() -> None:
     ],
     ids=lambda value: None if isinstance(value, str) else "value",
 )
-def test_anything_else_is_malformed_and_says_why(value: bytes | None, reason: str) -> None:
+def test_anything_else_is_malformed_with_a_reason(value: bytes | None, reason: str) -> None:
     with pytest.raises(cloudevents.Malformed, match=reason):
         cloudevents.decode(value)
 

@@ -1,4 +1,4 @@
-"""What a service hears of the records in its plain topics."""
+"""The inputs that a service gets from records of plain topics."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def record(message: Command) -> bytes:
         ("access", "access.commands", CancelJob(job_id="j1")),
     ],
 )
-def test_a_command_whose_owner_does_not_read_the_topic_is_not_lost_in_silence(
+def test_a_command_on_a_topic_that_its_owner_does_not_read_is_rejected(
     service: str, topic: str, message: Command
 ) -> None:
     value = record(message)
-    (found,) = InputDecoder(service).decode_plain(TP(topic, 2), 9, value)
+    (rejected,) = InputDecoder(service).decode_plain(TP(topic, 2), 9, value)
     reason = f"{message.TYPE} is for {message.OWNER}, which does not read {topic}"
     digest = hashlib.sha256(value).hexdigest()
-    assert found.message == Undecodable(topic, 2, 9, reason, digest)
+    assert rejected.message == Undecodable(topic, 2, 9, reason, digest)
 
 
-def test_only_the_custodian_speaks_of_what_nobody_can_read() -> None:
+def test_only_the_custodian_gets_undecodable_records() -> None:
     for value in (b"noise", record(RevokeKey(key_id="k1"))):
         assert InputDecoder("placement").decode_plain(COMMANDS, 9, value) == []
         assert len(InputDecoder("admission").decode_plain(COMMANDS, 9, value)) == 1
 
 
-def test_a_command_of_another_reader_of_the_topic_is_handed_on_by_the_custodian_alone() -> None:
+def test_a_command_of_another_reader_of_the_topic_is_an_input_of_the_custodian_too() -> None:
     value = record(CordonNode(node_id="n1"))
-    for service, heard in (("failslow", 0), ("placement", 1), ("admission", 1)):
-        found = InputDecoder(service).decode_plain(COMMANDS, 9, value)
-        assert [item.message for item in found] == [CordonNode(node_id="n1")] * heard
+    for service, times in (("failslow", 0), ("placement", 1), ("admission", 1)):
+        inputs = InputDecoder(service).decode_plain(COMMANDS, 9, value)
+        assert [item.message for item in inputs] == [CordonNode(node_id="n1")] * times

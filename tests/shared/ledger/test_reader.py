@@ -31,7 +31,7 @@ def test_a_record_counts_when_it_names_the_one_before() -> None:
     [record("c", 2, ""), record("c", 3, "a"), record("c", 1, "a"), b"{", b"[]", b"\xff", None],
     ids=["other prev", "seq skipped", "seq behind", "cut", "list", "no text", "empty"],
 )
-def test_any_other_record_is_passed_over_and_the_next_one_still_counts(late: bytes | None) -> None:
+def test_any_other_record_is_ignored_and_the_next_one_still_counts(late: bytes | None) -> None:
     reader = Reader("admission", 0)
     reader.offer(0, record("a", 1, ""))
     assert reader.offer(1, late) is None
