@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from shared.bus.clock import LedgerClock
 from shared.bus.inbox import LIMIT_INPUTS
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker
@@ -13,7 +14,7 @@ from shared.contracts.base import UnknownType
 from shared.contracts.jobs import CancelJob
 from shared.ledger.errors import Busy, LaneRevoked, TailLost, TooLarge
 from shared.ledger.record import Record, decode, encode, pack
-from shared.testing.ledger import ALARM, Seats, command
+from shared.testing.ledger import ALARM, SeatDecider, Seats, command
 from tests.shared.bus.conftest import Bench
 
 ANSWERS = 6
@@ -213,3 +214,16 @@ async def test_a_writer_that_keeps_losing_waits_before_the_next_try(
     await answered(twin, lane, 1)
     assert lane.lost_appends == 5
     assert lane.losses == 0
+
+
+async def test_a_lane_decides_at_the_time_of_the_clock_that_it_is_given(twin: Bench) -> None:
+    class SetClock(LedgerClock):
+        def now_ms(self, last_at: int) -> int:
+            return max(last_at, 12_345)
+
+    lane = Lane(SeatDecider(), twin.partition, twin.raw, clock=SetClock())
+    await lane.start()
+    decided = lane.offer(CancelJob(job_id="job"))
+    await lane.poll()
+    assert [fact.at for fact in await decided] == [12_345]
+    assert lane.cursor.at == 12_345

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.bus.checkpoints import MARK_EVERY_S, Checkpoints
+from shared.bus.clock import LedgerClock
+from shared.bus.fold import Replica
+from shared.bus.snapshots import Snapshots
+from shared.ledger.reader import Cursor, Reader
+
+EVERY = 10
+PAUSE_S = 30.0
+
+
+class SetClock(LedgerClock):
+    """A clock that a test sets."""
+
+    now_s = 1_000.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Snapshots[str]:
+    return Snapshots(tmp_path, "admission", 0, "s1")
+
+
+@pytest.fixture
+def checkpoints(snapshots: Snapshots[str], clock: SetClock) -> Checkpoints[str]:
+    return Checkpoints(snapshots, clock, every=EVERY, pause_s=PAUSE_S)
+
+
+def replica(seq: int, state: str, records: int = EVERY) -> Replica[str]:
+    return Replica(Reader("admission", 0, Cursor(seq, seq, f"r{seq}", seq - 1)), state, records)
+
+
+def stored(snapshots: Snapshots[str]) -> str | None:
+    snapshot = snapshots.load()
+    return None if snapshot is None else snapshot.state
+
+
+async def test_a_snapshot_is_due_after_so_many_records(
+    checkpoints: Checkpoints[str], snapshots: Snapshots[str]
+) -> None:
+    await checkpoints.store_if_due(replica(1, "early", EVERY - 1))
+    assert stored(snapshots) is None
+    due = replica(2, "due")
+    await checkpoints.store_if_due(due)
+    assert stored(snapshots) == "due"
+    assert due.records == 0
+
+
+async def test_there_is_a_pause_between_two_snapshots(
+    checkpoints: Checkpoints[str], snapshots: Snapshots[str], clock: SetClock
+) -> None:
+    await checkpoints.store_if_due(replica(1, "first"))
+    clock.now_s += PAUSE_S - 1
+    second = replica(2, "second")
+    await checkpoints.store_if_due(second)
+    assert stored(snapshots) == "first"
+    clock.now_s += 1
+    await checkpoints.store_if_due(second)
+    assert stored(snapshots) == "second"
+
+
+async def test_the_last_snapshot_waits_for_nothing_but_is_not_repeated(
+    checkpoints: Checkpoints[str], snapshots: Snapshots[str]
+) -> None:
+    await checkpoints.store(replica(1, "last", records=1))
+    await checkpoints.store(replica(2, "as new as the last", records=0))
+    assert stored(snapshots) == "last"
+
+
+def test_the_cursor_is_marked_once_a_second(checkpoints: Checkpoints[str], clock: SetClock) -> None:
+    first, second = Cursor(1, 1, "a", 0), Cursor(2, 2, "b", 1)
+    assert checkpoints.marked() == Cursor()
+    checkpoints.mark_if_due(first)
+    clock.now_s += MARK_EVERY_S / 2
+    checkpoints.mark_if_due(second)
+    assert checkpoints.marked() == first
+    clock.now_s += MARK_EVERY_S / 2
+    checkpoints.mark_if_due(second)
+    assert checkpoints.marked() == second
+
+
+async def test_a_lane_without_snapshots_stores_nothing(clock: SetClock) -> None:
+    checkpoints: Checkpoints[str] = Checkpoints(None, clock, every=1, pause_s=0.0)
+    unsaved = replica(1, "state")
+    checkpoints.mark_if_due(unsaved.cursor)
+    await checkpoints.store_if_due(unsaved)
+    await checkpoints.store(unsaved)
+    assert checkpoints.marked() == Cursor()
+    assert unsaved.records == EVERY
