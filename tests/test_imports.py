@@ -27,6 +27,7 @@ BROKEN = [
     ("layers", "services/publisher/broken_layer.py", "cli.target"),
     ("layers", "simulator/broken_layer.py", "benchmarks.spine"),
     ("core", "shared/ledger/broken_clock.py", "time"),
+    ("lane", "shared/bus/draft.py", "time"),
     ("shells", "simulator/broken_shell.py", "services.gateway.settings"),
     ("faust", "shared/telemetry/broken_faust.py", "faust"),
     ("faust", "services/priority/core/broken_faust.py", "faust"),

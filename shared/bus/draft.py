@@ -1,4 +1,7 @@
-"""The pure stage of a lane: state, inputs and the time become facts, and facts a record."""
+"""The deciding stage of a lane: state, inputs and the time become facts, and facts a record.
+
+It has no input or output and reads no clock; only the ids of spans are random.
+"""
 
 from __future__ import annotations
 

@@ -69,6 +69,7 @@ class Lane(Generic[S]):
         snapshots: Snapshots[S] | None = None,
         settings: LaneSettings | None = None,
         on_accepted: OnAccepted | None = None,
+        clock: LedgerClock | None = None,
     ) -> None:
         self._settings = settings or LaneSettings()
         self.decider = decider
@@ -77,7 +78,7 @@ class Lane(Generic[S]):
         self.inbox = Inbox(inputs, decoder or InputDecoder(decider.ledger))
         self._client = client
         self._on_accepted = on_accepted
-        self._clock = LedgerClock()
+        self._clock = clock or LedgerClock()
         self._locals = LocalInputs(self.tp.key)
         self._gatherer = Gatherer(self.inbox, self._locals, self._settings.window_ms / 1000)
         self._checkpoints = Checkpoints(
