@@ -47,7 +47,8 @@ Shadow = Annotated[
 class PoolSettings(Command):
     """The one declaration of the settings of a pool: name, type, default, bounds and meaning.
 
-    `PoolConfigured` records each of them; flags and simulators read their defaults by `default_of`.
+    A new setting is a field here and a `recorded` field of `PoolConfigured`; `make contracts`. The
+    REST API takes it from here; flags and simulators read its default by `default_of`.
     """
 
     TYPE: ClassVar[str] = ""
@@ -147,8 +148,8 @@ LEGACY_DEFAULTS: Final[Mapping[str, Any]] = {
     "defragment_after_s": NEVER_S,
     "solver": "greedy",
 }
-"""Settings whose value in an event that lacks them is not the declared default: pools behaved like
-this before the setting existed. When a declared default changes, its old value goes here."""
+"""Values of settings that an event lacks, where they are not the declared default: what pools did
+before the setting existed. If a declared default changes, its old value is added."""
 
 
 def recorded(setting: str, description: str | None = None) -> Any:

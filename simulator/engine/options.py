@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured, default_of
+from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured, PoolSettings, default_of
 from simulator.engine.failures import Failure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
 from simulator.engine.sizing import (
@@ -25,8 +25,9 @@ TIME_SCALE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """Options of one simulation. `nodes` alone fixes the pool, `load` alone sizes it; both
-    together stretch the arrivals.
+    """Options of one simulation; those with the name of a pool setting are that setting.
+
+    `nodes` alone fixes the pool, `load` alone sizes it; both together stretch the arrivals.
     """
 
     base_policy: str = "fcfs"
@@ -81,19 +82,9 @@ def build_scenario(
 
 def configure_pool(options: SimulationOptions) -> PoolConfigured:
     """Return the pool's settings. Raises pydantic's ValidationError for invalid values."""
-    return simulated_pool(
-        time_scale=options.time_scale,
-        base_policy=options.base_policy,
-        runtime=options.runtime,
-        queue_mode=options.queue_mode,
-        preemption=options.preemption,
-        learned=options.learned,
-        solver=options.solver,
-        min_residency_s=options.min_residency_s,
-        preempt_margin=margin_of(options),
-        large_gang_share=options.large_gang_share,
-        defragment_after_s=options.defragment_after_s,
-    )
+    names = PoolSettings.model_fields.keys() & {field.name for field in fields(options)}
+    settings = {name: getattr(options, name) for name in names}
+    return simulated_pool(**settings | {"preempt_margin": margin_of(options)})
 
 
 def margin_of(options: SimulationOptions) -> float:

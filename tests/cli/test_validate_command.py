@@ -1,4 +1,4 @@
-"""What `berth validate --apply` sends."""
+"""The request of `berth validate --apply`."""
 
 from __future__ import annotations
 

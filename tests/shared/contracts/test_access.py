@@ -49,7 +49,7 @@ BEFORE_ANY_CHANGE: dict[str, Any] = {
     "half_life_s": 604800.0,
     "spot_gpus": None,
 }
-"""What old ledgers mean by an absent setting: an entry is never changed."""
+"""The meaning of an absent setting in old ledgers: an entry is never changed."""
 
 
 def test_every_setting_is_a_field_of_the_event_in_the_order_of_the_declaration() -> None:
@@ -97,8 +97,7 @@ def test_an_absent_setting_keeps_its_meaning_for_old_ledgers(setting: str) -> No
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_that_may_be_null_is_null_by_default(setting: str) -> None:
-    """A client that leaves nulls out of a complete request, as `berth validate` does, relies on
-    this."""
+    """`berth validate` leaves nulls out of its request, which states all settings."""
     schema = PoolSettings.model_json_schema()["properties"][setting]
     may_be_null = {"type": "null"} in schema.get("anyOf", [])
     assert may_be_null == (default_of(setting) is None)
@@ -106,4 +105,4 @@ def test_a_setting_that_may_be_null_is_null_by_default(setting: str) -> None:
 
 def test_an_unknown_setting_has_no_default() -> None:
     with pytest.raises(KeyError):
-        default_of("colour")
+        default_of("no_such_setting")

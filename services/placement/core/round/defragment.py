@@ -50,7 +50,7 @@ class NodeToEmpty(NamedTuple):
 
 def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
     """Whether the gang would fit if the free GPUs lay side by side."""
-    movable = view.victims.migrate_after_ms is not None
+    movable = view.victims.defragment_after_ms is not None
     return movable and not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
 
 

@@ -107,7 +107,7 @@ class RoundPlanner:
     def is_hopeless(self) -> bool:
         """Whether the job at hand can neither start nor stop others."""
         return self.scan.equivalence_class in self.exhausted or (
-            self.head is not None and self.view.mode == "strict"
+            self.head is not None and self.view.queue_mode == "strict"
         )
 
     def pass_over(self, job: Job) -> None:
@@ -200,7 +200,7 @@ class RoundPlanner:
         if reserved:
             self.reserved += reserved
             self.reserved_for.add(job.job_id)
-        if self.head is None and self.view.mode != "skip" and self.could_ever_fit(shape):
+        if self.head is None and self.view.queue_mode != "skip" and self.could_ever_fit(shape):
             self.head = self.lead(job, shape, bool(reserved))
         return self.evicted + self.defragmented > stopped
 
@@ -210,7 +210,7 @@ class RoundPlanner:
 
     def lead(self, job: Job, shape: Shape, has_kept: bool) -> QueueHead:
         """Return the job as head of the queue; with slots reserved it needs no expected start."""
-        if has_kept or self.view.mode == "strict":
+        if has_kept or self.view.queue_mode == "strict":
             return QueueHead(job.job_id, None)
         avoid = self.avoided(job, shape)
         return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)

@@ -103,7 +103,7 @@ class HoldReasons:
 
     def behind(self, shape: Shape) -> HoldReason:
         head = self.blocked.head
-        if head and self.view.mode == "strict":
+        if head and self.view.queue_mode == "strict":
             return "behind_head"
         if not (self.blocked.reserved or head) or not self.fits(shape):
             return "no_capacity"

@@ -37,11 +37,11 @@ class RankRules(NamedTuple):
 
     scores: Mapping[str, float]
     """Of the last ranking: waiting jobs and those on GPUs; higher goes first."""
-    margin: float
+    preempt_margin: float
     min_residency_ms: int
     largest_gpus: float
     """Size of the largest gang that is stopped."""
-    migrate_after_ms: int | None = None
+    defragment_after_ms: int | None = None
     """From a job's start until it may migrate for a larger one; None: it never does."""
 
 
@@ -111,7 +111,7 @@ class Victims:
         bar = self._bar(job)
         if bar is not None:
             self._peers(job.tier, bar)
-            margin = self._by_rank.margin if self._by_rank else 0.0
+            margin = self._by_rank.preempt_margin if self._by_rank else 0.0
             ends += [
                 end for score, end in self._protected.get(job.tier, ()) if score + margin < bar
             ]
@@ -123,14 +123,14 @@ class Victims:
         return min(lost_s, LOST_WORK_CAP_S)
 
     @property
-    def migrate_after_ms(self) -> int | None:
-        return self._by_rank.migrate_after_ms if self._by_rank else None
+    def defragment_after_ms(self) -> int | None:
+        return self._by_rank.defragment_after_ms if self._by_rank else None
 
     def movable_from_ms(self, job: Job) -> float:
         """Return the ms from which a running job may migrate so that a larger one fits."""
-        if self.migrate_after_ms is None or not (job.spec.preemptible or job.spec.spot):
+        if self.defragment_after_ms is None or not (job.spec.preemptible or job.spec.spot):
             return math.inf
-        return max(self._protected_until(job), job.started_at + self.migrate_after_ms)
+        return max(self._protected_until(job), job.started_at + self.defragment_after_ms)
 
     def score_of(self, job: Job) -> float | None:
         return self._by_rank.scores.get(job.job_id) if self._by_rank else None
@@ -186,7 +186,7 @@ class Victims:
         bar = self._bar(job)
         if bar is None or self._by_rank is None:
             return []
-        margin = self._by_rank.margin
+        margin = self._by_rank.preempt_margin
         peers = self._peers(job.tier, bar)
         return peers[: bisect_left(peers, bar, key=lambda outranked: outranked.score + margin)]
 
@@ -214,7 +214,7 @@ class Victims:
         assert self._by_rank is not None
         scores, margin, largest = (
             self._by_rank.scores,
-            self._by_rank.margin,
+            self._by_rank.preempt_margin,
             self._by_rank.largest_gpus,
         )
         for name, job in self._jobs.items():

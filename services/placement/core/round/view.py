@@ -14,12 +14,14 @@ from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
 from services.placement.core.round.victims import RankRules, Victims
-from shared.contracts.access import NEVER_S, QueueMode
+from shared.contracts.access import NEVER_S, QueueMode, default_of
 from shared.contracts.checkpoint import wall_ms
 
 RANK_FRESH_MS = 10_000
 """An older rank is ignored: priority is down. With `rank_ms` 0 each change is ranked at once, so
 that the last rank stands until the next change, however long that takes."""
+QUEUE_MODE: QueueMode = default_of("queue_mode")
+"""Mode of a pool before its first event."""
 BASE_ORDER = "class_submit"
 
 
@@ -45,7 +47,7 @@ class View(NamedTuple):
     oldest: str
     ranks_stale: bool
     victims: Victims
-    mode: QueueMode = "skip"
+    queue_mode: QueueMode
 
     @property
     def ranks_age_s(self) -> float:
@@ -93,7 +95,7 @@ def view_of(pool: Pool, now: int) -> View:
         oldest=oldest_overdue(pool, now),
         ranks_stale=stale,
         victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rank_rules(pool, scores)),
-        mode=pool.settings.queue_mode if pool.settings else "skip",
+        queue_mode=pool.settings.queue_mode if pool.settings else QUEUE_MODE,
     )
 
 
