@@ -1,4 +1,4 @@
-"""What the learned order and CP-SAT are each worth: four runs of the live deciders, same jobs.
+"""Gains of the learned order and of CP-SAT: four runs of the live deciders on the same jobs.
 
 Base is fair share without preemption by rank; learned is the shipped network with gated preemption.
 """
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.parts.command import Json, Say, serve
-from simulator.engine.options import SimulationOptions as Simulated
-from simulator.engine.options import build_scenario
+from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
 from simulator.metrics.bootstrap import days, gain
 from simulator.metrics.outcome import ScheduleOutcome
@@ -36,16 +35,21 @@ SIDES: dict[str, dict[str, str]] = {
 
 
 async def run(options: AblationOptions, say: Say) -> Json:
-    """Mean JCT and delay of each side, and its gain over base+greedy with a paired interval."""
+    """Return mean JCT and wait of each side, and its gain over base+greedy with an interval."""
     jobs = load(options.trace, options.skip + options.jobs).jobs[options.skip :]
     outcomes: dict[str, ScheduleOutcome] = {}
     cpu_s: dict[str, float] = {}
-    for name, words in SIDES.items():
+    for name, settings in SIDES.items():
         say(name)
-        wanted = Simulated(base_policy="fair_share", load=options.load, checkpoint_s=60.0, **words)  # type: ignore[arg-type]
-        scenario, sizing = build_scenario(jobs, wanted)
-        found = simulate(scenario)
-        outcomes[name], cpu_s[name] = found.outcome, found.cpu_s
+        simulated = SimulationOptions(
+            base_policy="fair_share",
+            load=options.load,
+            checkpoint_s=60.0,
+            **settings,  # type: ignore[arg-type]
+        )
+        scenario, sizing = build_scenario(jobs, simulated)
+        simulation = simulate(scenario)
+        outcomes[name], cpu_s[name] = simulation.outcome, simulation.cpu_s
     base = outcomes["base+greedy"]
     return {
         "bench": "ablation",
@@ -61,15 +65,15 @@ async def run(options: AblationOptions, say: Say) -> Json:
 
 
 def figures(base: ScheduleOutcome, outcome: ScheduleOutcome) -> Json:
-    """Gains are positive where JCT is shorter; over all jobs, their days are the blocks."""
-    found = gain(base.jct_s, outcome.jct_s, days(base.submit_s), resamples=1000)
+    """Return figures over all jobs; a gain is positive where JCT is shorter, a day is a block."""
+    change = gain(base.jct_s, outcome.jct_s, days(base.submit_s), resamples=1000)
     return {
         "mean_jct_s": round(float(outcome.jct_s.mean()), 1),
         "mean_wait_s": round(float((outcome.jct_s - outcome.duration_s).mean()), 1),
         "p99_wait_s": round(float(np.quantile(outcome.jct_s - outcome.duration_s, 0.99)), 1),
-        "jct_gain": round(-found.gain, 4),
-        "ci_low": round(-found.high, 4),
-        "ci_high": round(-found.low, 4),
+        "jct_gain": round(-change.gain, 4),
+        "ci_low": round(-change.high, 4),
+        "ci_high": round(-change.low, 4),
     }
 
 

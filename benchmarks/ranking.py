@@ -1,9 +1,9 @@
 """Ranking 10,000 waiting jobs: ONNX beside the same network in numpy, features included.
 
-All are timed in turn, call by call, in one process; medians of CPU ms. Before each turn time goes
-on and some jobs come, as between two rankings of a live pool: features of jobs that did not change
-are kept. `features_anew_ms` is the first look at all of them. The floor is one sort of as many
-scores, without which nothing is ranked.
+All are timed in turn, call by call, in one process; medians of CPU ms. Before each call the time
+advances and some jobs arrive, as between two rankings of a live pool, so that features of unchanged
+jobs come from the cache. `features_anew_ms` is with an empty cache. The floor is one sort of as
+many scores, without which nothing is ranked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AT = 1_700_000_000_000
 NODES, NODE_GPUS = 1250, 8
 TENANTS = 40
 NEW, NEW_AT = 20, 500_000
-"""Jobs that come between two rankings; their numbers begin there."""
+"""Jobs that arrive between two rankings, and their first number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +53,31 @@ class RankingOptions:
 
 async def run(options: RankingOptions, say: Say) -> Json:
     times = 9 if options.quick else options.times
-    queue = crowded(options)
+    queue = make_queue(options)
     pool = queue.pool
     assert pool is not None
     model = load_models(pool)[options.model]
     assert isinstance(model, LearnedModel)
-    in_numpy = network_of(options.model)
+    numpy_scores_of = numpy_network(options.model)
     now = AT + 3_600_000
     view = queue.view(now)
     x, context = compute_features(view)
-    clock = Between(queue, now)
-    onnx_scores, numpy_scores = model.scores(x, context), in_numpy(x, context)
+    changes = QueueChanges(queue, now)
+    onnx_scores, numpy_scores = model.scores(x, context), numpy_scores_of(x, context)
     say(f"{options.waiting} waiting and {options.running} running jobs, {times} times each")
     decider = Priority({options.model: model})
     scores = onnx_scores[: options.waiting]
-    ms = in_turn(
+    medians_ms = time_in_turn(
         times,
-        clock.tick,
+        changes.tick,
         {
-            "onnx_ms": lambda: model.scores(*compute_features(queue.view(clock.now))),
-            "numpy_ms": lambda: in_numpy(*compute_features(queue.view(clock.now))),
-            "features_ms": lambda: compute_features(queue.view(clock.now)),
-            "features_anew_ms": clock.features_anew,
+            "onnx_ms": lambda: model.scores(*compute_features(queue.view(changes.now))),
+            "numpy_ms": lambda: numpy_scores_of(*compute_features(queue.view(changes.now))),
+            "features_ms": lambda: compute_features(queue.view(changes.now)),
+            "features_anew_ms": changes.compute_all_features,
             "onnx_network_ms": lambda: model.scores(x, context),
-            "numpy_network_ms": lambda: in_numpy(x, context),
-            "whole_ranking_ms": lambda: list(decider.decide(queue, [], clock.now)),
+            "numpy_network_ms": lambda: numpy_scores_of(x, context),
+            "whole_ranking_ms": lambda: list(decider.decide(queue, [], changes.now)),
             "floor_ms": lambda: np.argsort(scores, kind="stable"),
         },
     )
@@ -87,72 +87,72 @@ async def run(options: RankingOptions, say: Say) -> Json:
         "running": options.running,
         "model": options.model,
         "model_sha256": model.sha256,
-        **ms,
+        **medians_ms,
         "aim_ms": 5.0,
         "most_apart": float(np.abs(onnx_scores - numpy_scores).max()),
     }
 
 
 @dataclass(slots=True)
-class Between:
-    """What happens to the pool between two rankings."""
+class QueueChanges:
+    """Changes of the queue between two rankings."""
 
     queue: Queue
     now: int
     jobs: int = 0
 
     def tick(self) -> None:
-        """A second goes on, and as many jobs come as go."""
+        """Advance by a second; as many jobs arrive as leave."""
         self.now += 1000
         draw = random.Random(self.jobs)
-        news = tuple(entry(draw, NEW_AT + self.jobs + n) for n in range(NEW))
+        entered = tuple(entry(draw, NEW_AT + self.jobs + n) for n in range(NEW))
         left = tuple(list(self.queue.waiting)[:NEW])
         self.jobs += NEW
-        evolve(Priority(), self.queue, QueueChanged(pool="p", entered=news, left=left), self.now)
+        evolve(Priority(), self.queue, QueueChanged(pool="p", entered=entered, left=left), self.now)
 
-    def features_anew(self) -> object:
+    def compute_all_features(self) -> object:
+        """Compute all features with an empty cache."""
         self.queue.table.feature_cache = FeatureCache()
         return compute_features(self.queue.view(self.now))
 
 
-def in_turn(
+def time_in_turn(
     times: int, tick: Callable[[], None], calls: dict[str, Callable[[], object]]
 ) -> dict[str, float]:
-    """Medians of CPU ms; one call of each goes first and does not count."""
-    spent: dict[str, list[float]] = {name: [] for name in calls}
+    """Return medians of CPU ms; the first call of each does not count."""
+    spent_ms: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(times + 1):
         for name, call in calls.items():
             tick()
             began_s = time.process_time()
             call()
             if turn:
-                spent[name].append((time.process_time() - began_s) * 1000)
-    return {name: round(float(np.median(each)), 3) for name, each in spent.items()}
+                spent_ms[name].append((time.process_time() - began_s) * 1000)
+    return {name: round(float(np.median(times_ms)), 3) for name, times_ms in spent_ms.items()}
 
 
-def network_of(name: str) -> Callable[[Floats, Floats], Floats]:
-    """The same network as sums of numpy's, in float32 as ONNX has it."""
+def numpy_network(name: str) -> Callable[[Floats, Floats], Floats]:
+    """Return the same network as sums of numpy, in float32 as in ONNX."""
     parts = split(theta_of((FOLDER / f"{name}.onnx").read_bytes()))
-    linear, inputs, biases, outputs = (each.astype(np.float32) for each in parts)
+    linear, inputs, biases, outputs = (part.astype(np.float32) for part in parts)
 
     def scores(x: Floats, context: Floats) -> Floats:
         width = x.shape[1]
-        seen = context @ inputs[width:] + biases
-        bent = np.tanh(x @ inputs[:width] + seen) @ outputs
-        found: Floats = x @ linear[:width] + context @ linear[width:] + bent
-        return found
+        hidden = np.tanh(x @ inputs[:width] + (context @ inputs[width:] + biases)) @ outputs
+        result: Floats = x @ linear[:width] + context @ linear[width:] + hidden
+        return result
 
     return scores
 
 
-def crowded(options: RankingOptions) -> Queue:
-    """A pool in which history knows something, jobs run, and many more wait."""
+def make_queue(options: RankingOptions) -> Queue:
+    """Return a pool with finished jobs in its history, running jobs, and many more waiting."""
     draw = random.Random(7)
     decider = Priority()
     queue = decider.initial(0)
     jobs = [entry(draw, n) for n in range(options.waiting + 2 * options.running)]
-    past, rest = jobs[: options.running], jobs[options.running :]
-    at_work = rest[: options.running]
+    finished, rest = jobs[: options.running], jobs[options.running :]
+    running = rest[: options.running]
     pool = PoolConfigured(
         partition=0,
         pool="p",
@@ -163,16 +163,16 @@ def crowded(options: RankingOptions) -> Queue:
         rank_ms=0,
     )
     nodes = tuple(NodeGpus(node_id=f"n{n:04d}", gpus=NODE_GPUS) for n in range(NODES))
-    tell = [
+    events = [
         (pool, AT),
-        (QueueChanged(pool="p", nodes=nodes, entered=tuple(past)), AT),
+        (QueueChanged(pool="p", nodes=nodes, entered=tuple(finished)), AT),
         (
             QueueChanged(
                 pool="p",
                 finished=tuple(
-                    Finished(job_id=job.job_id, ran_s=draw.lognormvariate(6, 2)) for job in past
+                    Finished(job_id=job.job_id, ran_s=draw.lognormvariate(6, 2)) for job in finished
                 ),
-                left=tuple(job.job_id for job in past),
+                left=tuple(job.job_id for job in finished),
             ),
             AT + 1,
         ),
@@ -182,17 +182,17 @@ def crowded(options: RankingOptions) -> Queue:
                 pool="p",
                 running=tuple(
                     Running(job_id=job.job_id, tenant=job.tenant, gpus=job.gpus, since=AT + 3)
-                    for job in at_work
+                    for job in running
                 ),
                 started=tuple(
                     Started(job_id=job.job_id, at=AT + draw.randrange(3, 3_000_000))
-                    for job in at_work
+                    for job in running
                 ),
             ),
             AT + 3,
         ),
     ]
-    for event, at in tell:
+    for event, at in events:
         evolve(decider, queue, event, at)
     return queue
 

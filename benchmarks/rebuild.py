@@ -1,6 +1,6 @@
 """Ledgers of a million events: a rebuild of all read models, and the start of placement over them.
 
-Real Kafka and real Postgres, no service running; the past is written by `history`.
+Real Kafka and real Postgres, no service running; the events are written by `history`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.parts import history
-from benchmarks.parts.command import serve
+from benchmarks.parts.command import Json, Say, serve
 from infra.broker import kafka, tansu, topics
 from infra.machine.process import Running, free_ports
 from infra.postgres import server as postgres
@@ -34,9 +33,6 @@ from shared.projections.project import project
 from shared.projections.rebuild import rebuild
 from shared.projections.source import Source, prefetch
 
-Say = Callable[[str], None]
-Json = dict[str, object]
-
 
 @dataclass(frozen=True, slots=True)
 class RebuildOptions:
@@ -46,7 +42,9 @@ class RebuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Servers:
+    """A broker and a database without services."""
+
     connection: Connection
     dsn: str
     folder: Path
@@ -56,7 +54,7 @@ class Parts:
 
 
 async def run(options: RebuildOptions, say: Say) -> Json:
-    """One JSON object with wall seconds, CPU seconds and whether the hashes were equal."""
+    """Return wall seconds, CPU seconds and whether the hashes were equal."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -64,8 +62,8 @@ async def run(options: RebuildOptions, say: Say) -> Json:
         broker = start_broker(options.broker, folder / "broker", port)
         database, dsn = postgres.start(folder / "pg")
         try:
-            parts = Parts(reached(options.broker, folder / "broker", port), dsn, folder)
-            return await measured(options, parts, say)
+            servers = Servers(connection_to(options.broker, folder / "broker", port), dsn, folder)
+            return await measure(options, servers, say)
         finally:
             database.stop()
             broker.stop()
@@ -77,25 +75,25 @@ def start_broker(kind: Broker, folder: Path, port: int) -> Running:
     return kafka.start(folder, port, plain=kind == "kafka-plain")
 
 
-def reached(kind: Broker, folder: Path, port: int) -> Connection:
+def connection_to(kind: Broker, folder: Path, port: int) -> Connection:
     if kind == "embedded":
         return Connection(f"127.0.0.1:{port}", idempotent=False)
     return kafka.root(folder)
 
 
-async def measured(options: RebuildOptions, parts: Parts, say: Say) -> Json:
-    topics.create(parts.connection, 1, parts.connection.idempotent, list(TOPICS.values()))
-    say(f"writing a past of {options.events:,} events")
-    events = await history.write(parts.connection, options.events, lambda n: None)
-    await migrate(parts.dsn)
-    say("the projector's own catch-up")
-    caught_up_s = await catch_up(parts, options.batch_records)
-    say("a rebuild beside it, compared by hash")
+async def measure(options: RebuildOptions, servers: Servers, say: Say) -> Json:
+    topics.create(servers.connection, 1, servers.connection.idempotent, list(TOPICS.values()))
+    say(f"writing {options.events:,} events")
+    events = await history.write(servers.connection, options.events, lambda n: None)
+    await migrate(servers.dsn)
+    say("catching up as the projector does")
+    caught_up_s = await catch_up(servers, options.batch_records)
+    say("rebuilding into new tables, compared by hash")
     begin, cpu = time.perf_counter(), time.process_time()
-    result = await rebuild(parts.dsn, parts.log(), 1, swap=True)
+    result = await rebuild(servers.dsn, servers.log(), 1, swap=True)
     rebuilt_s, rebuilt_cpu_s = time.perf_counter() - begin, time.process_time() - cpu
     say("starting placement from 0 and from its snapshot")
-    from_0_s, from_snapshot_s = await starts(parts)
+    from_0_s, from_snapshot_s = await measure_starts(servers)
     return {
         "bench": "rebuild",
         "events": events,
@@ -110,14 +108,15 @@ async def measured(options: RebuildOptions, parts: Parts, say: Say) -> Json:
     }
 
 
-async def catch_up(parts: Parts, batch_records: int) -> float:
-    conn = await connect(parts.dsn)
-    source = Source(parts.log(), 1, await cursor.read(conn))
+async def catch_up(servers: Servers, batch_records: int) -> float:
+    """Return the seconds that the projector's code takes to project everything."""
+    conn = await connect(servers.dsn)
+    source = Source(servers.log(), 1, await cursor.read(conn))
     await source.start()
     begin = time.perf_counter()
     try:
-        async with aclosing(prefetch(lambda: source.poll(0.1, batch_records))) as found:
-            async for batches in found:
+        async with aclosing(prefetch(lambda: source.poll(0.1, batch_records))) as polls:
+            async for batches in polls:
                 if not batches and source.caught_up:
                     break
                 await project(conn, batches)
@@ -127,12 +126,12 @@ async def catch_up(parts: Parts, batch_records: int) -> float:
         await conn.close()
 
 
-async def starts(parts: Parts) -> tuple[float, float]:
-    """Seconds until placement's state is there: over its whole ledger, and from a snapshot."""
+async def measure_starts(servers: Servers) -> tuple[float, float]:
+    """Return the seconds until placement's state is folded: from 0, and from a snapshot."""
     placement = Placement()
     schema = str(getattr(placement.initial(0), "SCHEMA", "0"))
-    snapshots = Snapshots[Pool](parts.folder / "snapshots", placement.ledger, 0, schema)
-    log = parts.log()
+    snapshots = Snapshots[Pool](servers.folder / "snapshots", placement.ledger, 0, schema)
+    log = servers.log()
     await log.start()
     try:
         begin = time.perf_counter()

@@ -1,8 +1,8 @@
 """Jobs per second with 1, 2 and 4 busy lanes, and with two copies of every service.
 
-Every lane is a pool of its own and is kept busy by a load of its own. On a machine with few cores
-the lanes share them: what grows is what a lane leaves idle, and CPU seconds per job say what more
-cores would bring.
+Every lane is a pool of its own with a load of its own that keeps it busy. On a machine with few
+cores the lanes share them: throughput grows by what one lane leaves idle, and CPU seconds per job
+show what more cores would bring.
 """
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.parts.command import serve
+from benchmarks.parts.command import Json, Say, serve
 from benchmarks.parts.load import Load
 from benchmarks.parts.stack import Bench, bench_stack
-from benchmarks.spine import Loaded, used
+from benchmarks.spine import RunningLoad, used
 from infra.supervisor.running import Broker
 
-Say = Callable[[str], None]
-Json = dict[str, object]
 SHAPES = ((1, 1), (2, 1), (4, 1), (2, 2))
 """Busy lanes, and copies of each service."""
-ASKED = ((1, 50.0), (10, 50.0), (100, 100.0))
-"""Pools and jobs per second in all, for which the model is asked."""
+INSTALLATIONS = ((1, 50.0), (10, 50.0), (100, 100.0))
+"""Pools and total jobs per second for which the page shows the model."""
 NAME = "scale"
 
 
@@ -47,20 +44,20 @@ class ScaleOptions:
 
 
 async def run(options: ScaleOptions, say: Say) -> Json:
-    """One row per shape; with `out`, the JSON and a table in that folder as well."""
+    """Return one row per shape; with `out`, write the JSON and a page into that folder as well."""
     rows: list[Json] = []
     for lanes, copies in SHAPES:
         say(f"{lanes} lanes, {copies} of each service")
         async with bench_stack(
             options.broker, say, partitions=lanes + 1, pools=lanes, copies=copies
         ) as bench:
-            rows.append(await saturated(bench, options, lanes, copies))
-    told = model(rows)
-    asked = [needs(told, pools, jobs_per_s) for pools, jobs_per_s in ASKED]
-    found: Json = {
+            rows.append(await saturate(bench, options, lanes, copies))
+    fitted = fit_model(rows)
+    needs = [needs_of(fitted, pools, jobs_per_s) for pools, jobs_per_s in INSTALLATIONS]
+    result: Json = {
         "bench": NAME,
-        "model": told,
-        "needs": asked,
+        "model": fitted,
+        "needs": needs,
         "cores": os.cpu_count() or 0,
         "broker": options.broker,
         "outstanding_per_lane": options.outstanding,
@@ -69,27 +66,28 @@ async def run(options: ScaleOptions, say: Say) -> Json:
     }
     if options.out:
         folder = Path(options.out)
-        (folder / f"{NAME}.json").write_text(json.dumps(found, indent=1) + "\n")
-        (folder / f"{NAME}.md").write_text(page(found, rows, asked))
-    return found
+        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (folder / f"{NAME}.md").write_text(render_page(result, rows, needs))
+    return result
 
 
-async def saturated(bench: Bench, options: ScaleOptions, lanes: int, copies: int) -> Json:
-    """Each lane has so many jobs outstanding that it is never without work."""
+async def saturate(bench: Bench, options: ScaleOptions, lanes: int, copies: int) -> Json:
+    """Measure while each lane has so many jobs outstanding that it is never without work."""
     idle = await idle_cores(bench, options.idle_s)
     memory_mib = sum(bench.pss_mib().values())
     loads = [Load(bench, options.mean_ms / 1000, seed=lane, lane=lane) for lane in range(lanes)]
     async with AsyncExitStack() as stack:
         for load in loads:
-            await stack.enter_async_context(Loaded(bench, load))
-        share = options.outstanding
-        driving = [asyncio.ensure_future(load.keep_outstanding(share)) for load in loads]
+            await stack.enter_async_context(RunningLoad(bench, load))
+        drivers = [
+            asyncio.ensure_future(load.keep_outstanding(options.outstanding)) for load in loads
+        ]
         await asyncio.sleep(options.warm_s)
         cpu, begin = bench.cpu_s(), time.perf_counter()
         await asyncio.sleep(options.seconds)
         end, spent = time.perf_counter(), used(cpu, bench.cpu_s())
-        for each in driving:
-            each.cancel()
+        for driver in drivers:
+            driver.cancel()
     placed = [sum(1 for at, _ in load.placed_s if begin <= at < end) for load in loads]
     jobs = sum(placed)
     return {
@@ -106,14 +104,14 @@ async def saturated(bench: Bench, options: ScaleOptions, lanes: int, copies: int
 
 
 async def idle_cores(bench: Bench, seconds: float) -> float:
-    """What everything together uses while nobody asks for anything, nodes' heartbeats included."""
+    """Return the cores in use without any load, the nodes' heartbeats included."""
     cpu = bench.cpu_s()
     await asyncio.sleep(seconds)
     return sum(used(cpu, bench.cpu_s()).values()) / seconds
 
 
-def model(rows: list[Json]) -> Json:
-    """What lanes and jobs cost, from the shapes with one copy: straight lines through them.
+def fit_model(rows: list[Json]) -> Json:
+    """Return the costs of lanes and jobs: straight lines through the shapes with one copy.
 
     Cores needed = `cores_fixed` + `cores_per_lane` x lanes + `cpu_s_per_job` x jobs per second.
     """
@@ -122,19 +120,19 @@ def model(rows: list[Json]) -> Json:
     cores = np.polyfit(lanes, [float(str(row["idle_cores"])) for row in single], 1)
     memory = np.polyfit(lanes, [float(str(row["memory_mib"])) for row in single], 1)
     per_job = min(float(str(row["cpu_s_per_1000_jobs"])) for row in single) / 1000
-    found = {
+    costs = {
         "cores_fixed": max(0.0, float(cores[1])),
         "cores_per_lane": max(0.0, float(cores[0])),
         "memory_mib_fixed": float(memory[1]),
         "memory_mib_per_lane": max(0.0, float(memory[0])),
         "cpu_s_per_job": per_job,
     }
-    return {name: round(value, 4) for name, value in found.items()}
+    return {name: round(value, 4) for name, value in costs.items()}
 
 
-def needs(told: Json, pools: int, jobs_per_s: float) -> Json:
-    """What the model says of an installation: cores and memory of all services and the broker."""
-    value = {name: float(str(number)) for name, number in told.items()}
+def needs_of(fitted: Json, pools: int, jobs_per_s: float) -> Json:
+    """Return the cores and memory of all services and the broker, by the fitted model."""
+    value = {name: float(str(number)) for name, number in fitted.items()}
     cores = value["cores_fixed"] + value["cores_per_lane"] * pools
     memory = value["memory_mib_fixed"] + value["memory_mib_per_lane"] * pools
     return {
@@ -145,18 +143,18 @@ def needs(told: Json, pools: int, jobs_per_s: float) -> Json:
     }
 
 
-def page(found: Json, rows: list[Json], asked: list[Json]) -> str:
-    """For docs/results."""
+def render_page(result: Json, rows: list[Json], needs: list[Json]) -> str:
+    """Return the page for docs/results."""
     return (
         "\n\n".join(
             (
                 "# Lanes and copies",
-                f"By `berth bench {NAME}` on {found['cores']} cores ({found['broker']}).",
+                f"By `berth bench {NAME}` on {result['cores']} cores ({result['broker']}).",
                 table(rows),
                 "The model that `docs/operations/capacity.md` explains: "
-                + ", ".join(f"{name} {value}" for name, value in model(rows).items())
+                + ", ".join(f"{name} {value}" for name, value in fit_model(rows).items())
                 + ".",
-                table(asked),
+                table(needs),
             )
         )
         + "\n"

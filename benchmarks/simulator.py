@@ -2,24 +2,23 @@
 
 The faithful engine runs the live deciders; the compiled kernel their rules. Load 0.9, 8-GPU nodes.
 Floors: of both a bare heap of the same events, of the faithful engine also the fold of its own
-facts (`faithful_fold`). What the engine costs is its records: so many per job, so many us for each.
+facts (`faithful_fold`). The cost of the engine is that of its records: records per job, us each.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple, get_args
 
 import numpy as np
 
-from benchmarks.parts.command import serve
+from benchmarks.parts.command import Json, Say, serve
 from benchmarks.parts.floors import fold_per_s, heap_per_s
 from shared.contracts.access import QueueMode
-from simulator.engine.options import SimulationOptions as Setup
-from simulator.engine.options import build_scenario
+from simulator.engine.options import SimulationOptions, build_scenario
 from simulator.engine.run import simulate
 from simulator.engine.sizing import nodes_for_load
 from simulator.kernel import run as kernel
@@ -28,8 +27,6 @@ from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import load
 
-Say = Callable[[str], None]
-Json = dict[str, object]
 QUEUE_MODES = get_args(QueueMode)
 LOAD = 0.9
 COMPILED_RUNS = 9
@@ -46,21 +43,23 @@ class SimulatorBenchOptions:
 
 
 async def run(options: SimulatorBenchOptions, say: Say) -> Json:
-    few = 10 if options.quick else 1
-    jobs = load(options.trace, options.jobs // few).jobs
-    many = load(options.trace, options.compiled_jobs // few).jobs
+    fewer = 10 if options.quick else 1
+    jobs = load(options.trace, options.jobs // fewer).jobs
+    many = load(options.trace, options.compiled_jobs // fewer).jobs
     say(f"faithful engine: {len(jobs)} jobs")
-    faithful = {name: Faithful.of(jobs, setup) for name, setup in setups().items()}
+    faithful = {name: FaithfulRun.of(jobs, setup) for name, setup in setups().items()}
     say(f"compiled kernel: {len(many)} jobs")
     compiled = {name: compiled_per_s(many, rules) for name, rules in rule_sets().items()}
     return {
         "bench": "simulator",
         "faithful_jobs_per_cpu_s": faithful["skip"].jobs_per_cpu_s,
         "compiled_jobs_per_cpu_s": compiled["learned"],
-        "faithful": {name: each.jobs_per_cpu_s for name, each in faithful.items()},
-        "faithful_records_per_job": {n: each.records_per_job for n, each in faithful.items()},
-        "faithful_us_per_record": {n: each.us_per_record for n, each in faithful.items()},
-        "faithful_fold": {n: fold_per_s(build_scenario(jobs, s)[0]) for n, s in setups().items()},
+        "faithful": {name: run.jobs_per_cpu_s for name, run in faithful.items()},
+        "faithful_records_per_job": {name: run.records_per_job for name, run in faithful.items()},
+        "faithful_us_per_record": {name: run.us_per_record for name, run in faithful.items()},
+        "faithful_fold": {
+            name: fold_per_s(build_scenario(jobs, setup)[0]) for name, setup in setups().items()
+        },
         "compiled": compiled,
         "floor_jobs_per_cpu_s": heap_per_s(many),
         "settings": {
@@ -72,40 +71,47 @@ async def run(options: SimulatorBenchOptions, say: Say) -> Json:
     }
 
 
-def setups() -> dict[str, Setup]:
-    found = {mode: Setup(queue_mode=mode, walltime="oracle", load=LOAD) for mode in QUEUE_MODES}
-    return found | {"preemption": Setup(base_policy="srsf", preemption="ranked", load=LOAD)}
+def setups() -> dict[str, SimulationOptions]:
+    """Return the settings of the faithful engine."""
+    fcfs = {
+        mode: SimulationOptions(queue_mode=mode, walltime="oracle", load=LOAD)
+        for mode in QUEUE_MODES
+    }
+    return fcfs | {
+        "preemption": SimulationOptions(base_policy="srsf", preemption="ranked", load=LOAD)
+    }
 
 
 def rule_sets() -> dict[str, kernel.Rules]:
-    found = {
+    """Return the rules of the compiled kernel."""
+    fcfs = {
         mode: kernel.Rules(policy="fcfs", queue_mode=mode, runtime="oracle") for mode in QUEUE_MODES
     }
     srsf = kernel.Rules(policy="srsf", preemption=True, large_gang_share=1.0)
     learned = kernel.Rules(policy="learned", preemption=True)
-    return found | {"preemption": srsf, "learned": learned}
+    return fcfs | {"preemption": srsf, "learned": learned}
 
 
-class Faithful(NamedTuple):
-    """One simulation of the faithful engine."""
+class FaithfulRun(NamedTuple):
+    """Figures of one simulation by the faithful engine."""
 
     jobs_per_cpu_s: float
     records_per_job: float
     us_per_record: float
 
     @classmethod
-    def of(cls, jobs: Sequence[WorkloadJob], setup: Setup) -> Faithful:
-        found = simulate(build_scenario(jobs, setup)[0])
-        records = sum(found.records.values())
+    def of(cls, jobs: Sequence[WorkloadJob], setup: SimulationOptions) -> FaithfulRun:
+        simulation = simulate(build_scenario(jobs, setup)[0])
+        records = sum(simulation.records.values())
         return cls(
-            round(len(jobs) / found.cpu_s, 1),
+            round(len(jobs) / simulation.cpu_s, 1),
             round(records / len(jobs), 2),
-            round(found.cpu_s / records * 1e6, 1),
+            round(simulation.cpu_s / records * 1e6, 1),
         )
 
 
 def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
-    """The median of a few runs, each a matter of ms; without the compiler's own time."""
+    """Return jobs per CPU-s, the median of some runs of a few ms each, without compilation."""
     work = build_work(columns_from(jobs))
     sizes = np.full(nodes_for_load(jobs, LOAD).nodes, 8, np.int64)
     kernel.simulate(first_of(work), sizes, rules)
@@ -118,6 +124,7 @@ def compiled_per_s(jobs: Sequence[WorkloadJob], rules: kernel.Rules) -> float:
 
 
 def first_of(work: Work) -> Work:
+    """Return a few jobs, whose run compiles the kernel."""
     return work.part(slice(0, 50))
 
 

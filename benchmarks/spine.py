@@ -9,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import time
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.parts import relay
-from benchmarks.parts.command import serve
-from benchmarks.parts.load import Load, percentile
+from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.load import Load
+from benchmarks.parts.percentiles import percentile
 from benchmarks.parts.stack import Bench, bench_stack
 from infra.supervisor import control
 from infra.supervisor.running import Broker
 from infra.supervisor.stack import SERVICES
 from shared.bus.tail import LedgerTail
 from shared.projections.rebuild import rebuild
-
-Say = Callable[[str], None]
-Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +38,18 @@ class SpineOptions:
 
 
 async def run(options: SpineOptions, say: Say) -> Json:
-    """One JSON object: what was reached, and with which settings."""
+    """Return the measured rates and times, with the settings."""
     async with bench_stack(options.broker, say) as bench:
         say(f"{options.slow_per_s:.0f} jobs/s for {options.slow_s:.0f} s")
-        slow = await at_rate(bench, options)
+        slow = await run_at_rate(bench, options)
         say(f"{options.outstanding} jobs outstanding for {options.seconds:.0f} s")
-        busy = await saturated(bench, options)
+        busy = await saturate(bench, options)
         memory = bench.pss_mib()
         say("a bare relay of four hops on the same broker")
         await stop_services(bench)
         relay.make_topics(bench.stack, "bench")
         floor = await relay.measure(bench.stack, "bench", options.relay_s)
-        say("folding everything again into Postgres")
+        say("projecting everything again into Postgres")
         projected = await projected_per_s(bench)
     per_s = float(str(busy["jobs_per_s"]))
     return {
@@ -81,14 +78,15 @@ def settings(options: SpineOptions) -> Json:
     }
 
 
-async def saturated(bench: Bench, options: SpineOptions) -> Json:
-    async with Loaded(bench, Load(bench, options.mean_ms / 1000, seed=2)) as load:
-        driving = asyncio.ensure_future(load.keep_outstanding(options.outstanding))
+async def saturate(bench: Bench, options: SpineOptions) -> Json:
+    """Measure throughput and CPU while so many jobs are outstanding."""
+    async with RunningLoad(bench, Load(bench, options.mean_ms / 1000, seed=2)) as load:
+        driver = asyncio.ensure_future(load.keep_outstanding(options.outstanding))
         await asyncio.sleep(options.warm_s)
         cpu, begin = bench.cpu_s(), time.perf_counter()
         await asyncio.sleep(options.seconds)
         end, spent = time.perf_counter(), used(cpu, bench.cpu_s())
-        driving.cancel()
+        driver.cancel()
     placed = sum(1 for at, _ in load.placed_s if begin <= at < end)
     return {
         "jobs_per_s": round(placed / (end - begin), 1),
@@ -97,8 +95,9 @@ async def saturated(bench: Bench, options: SpineOptions) -> Json:
     }
 
 
-async def at_rate(bench: Bench, options: SpineOptions) -> Json:
-    async with Loaded(bench, Load(bench, options.mean_ms / 1000)) as load:
+async def run_at_rate(bench: Bench, options: SpineOptions) -> Json:
+    """Measure latency and CPU at a fixed rate."""
+    async with RunningLoad(bench, Load(bench, options.mean_ms / 1000)) as load:
         await load.at_rate(options.slow_per_s, 5.0)
         counted, cpu = len(load.placed_s), bench.cpu_s()
         lag = lag_buckets(bench)
@@ -116,7 +115,7 @@ async def at_rate(bench: Bench, options: SpineOptions) -> Json:
     }
 
 
-class Loaded:
+class RunningLoad:
     """A load whose ledger reader runs until the block ends."""
 
     def __init__(self, bench: Bench, load: Load) -> None:
@@ -147,20 +146,20 @@ def per_thousand(spent: dict[str, float], jobs: int) -> dict[str, float]:
 
 
 def lag_buckets(bench: Bench) -> dict[float, float]:
-    """Cumulative counts of the projector's lag histogram, by upper bound in seconds."""
+    """Return the cumulative counts of the projector's lag histogram by upper bound, in seconds."""
     port = bench.stack.ports["projector"]["metrics"]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
         text = answer.read().decode()
-    found: dict[float, float] = {}
+    buckets: dict[float, float] = {}
     for line in text.splitlines():
         if line.startswith("berth_projection_lag_seconds_bucket"):
             bound = float(line.split('le="')[1].split('"')[0])
-            found[bound] = found.get(bound, 0.0) + float(line.rsplit(" ", 1)[1])
-    return found
+            buckets[bound] = buckets.get(bound, 0.0) + float(line.rsplit(" ", 1)[1])
+    return buckets
 
 
 def quantile_of(before: dict[float, float], after: dict[float, float], share: float) -> float:
-    """Interpolated inside the bucket, as PromQL's histogram_quantile does."""
+    """Interpolate inside the bucket, as PromQL's histogram_quantile does."""
     counts = [(bound, after[bound] - before.get(bound, 0.0)) for bound in sorted(after)]
     total = counts[-1][1] if counts else 0.0
     low, below = 0.0, 0.0
@@ -175,21 +174,21 @@ def quantile_of(before: dict[float, float], after: dict[float, float], share: fl
 
 
 async def stop_services(bench: Bench) -> None:
-    """What is measured next must not share two cores with idle services."""
+    """Stop all but the projector, so that idle services do not disturb the next measurement."""
     for service in SERVICES:
         if service.name != "projector":
             await asyncio.to_thread(control.stop, bench.stack.data_dir, service.name)
 
 
 @dataclass(slots=True)
-class Stored:
-    """Events of the batches behind the first, and how long they took."""
+class ProjectionProgress:
+    """Number of events after the first batch, and the time that they took."""
 
     events: int = -1
     first: float = 0.0
     last: float = 0.0
 
-    def note(self, events: int) -> None:
+    def add(self, events: int) -> None:
         self.last = time.perf_counter()
         if self.events < 0:
             self.first, self.events = self.last, 0
@@ -202,16 +201,16 @@ class Stored:
 
 
 async def projected_per_s(bench: Bench) -> Json:
-    """Catch-up speed of the very code that the projector runs, rows compared at the end.
+    """Measure the catch-up speed of the projector's code; the rows are compared at the end.
 
-    From the first batch stored to the last: without making the tables and comparing them.
+    The time is from the first stored batch to the last: without creating tables and comparing them.
     """
-    stack, stored = bench.stack, Stored()
+    stack, progress = bench.stack, ProjectionProgress()
     result = await rebuild(
-        stack.postgres, bench.log(), stack.partitions, swap=False, progress=stored.note
+        stack.postgres, bench.log(), stack.partitions, swap=False, progress=progress.add
     )
     return {
-        "projected_events_per_s": round(stored.per_s, 1),
+        "projected_events_per_s": round(progress.per_s, 1),
         "projected_events": result.events,
         "projected_equal": result.different == [],
     }

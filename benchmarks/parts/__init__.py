@@ -1,1 +1,1 @@
-"""What benchmarks share: a stack, a load, a floor to compare with, a past, a command line."""
+"""Building blocks of the benchmarks: a stack, a load generator, a floor, a command line."""

@@ -1,4 +1,4 @@
-"""What a simulation cannot do without: the least that either engine could take."""
+"""Floors of a simulation: the least work that either engine could do."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from simulator.workload.rows import WorkloadJob
 
 
 def heap_per_s(jobs: Sequence[WorkloadJob]) -> float:
-    """Jobs per CPU-s of a heap of arrivals and ends in Python, each started when it comes: no
-    queue at all."""
+    """Return jobs per CPU-s of a heap of arrivals and ends in Python, without any queue."""
     began_s = time.process_time()
     heap = [(job.submit_s, True, number) for number, job in enumerate(jobs)]
     heapq.heapify(heap)
@@ -31,31 +30,33 @@ def heap_per_s(jobs: Sequence[WorkloadJob]) -> float:
 
 
 def fold_per_s(scenario: Scenario) -> float:
-    """Jobs per CPU-s when the facts of a simulation are only folded, by the live `evolve`: nothing
-    is decided, made, passed on or ranked. Whoever keeps this state by these facts pays that."""
-    told = facts_of(scenario)
+    """Return jobs per CPU-s when the facts of a simulation are only folded by the live `evolve`.
+
+    Nothing is decided, encoded, delivered or ranked: every engine with this state pays that.
+    """
+    facts = facts_of(scenario)
     gc.collect()
     began_s = time.process_time()
     for decider in deciders():
         state = decider.initial(LANE)
-        for fact in told[decider.ledger]:
+        for fact in facts[decider.ledger]:
             decider.evolve(state, fact)
     return per_s(len(scenario.jobs), began_s)
 
 
 def facts_of(scenario: Scenario) -> dict[str, list[Fact]]:
-    """All that was said, by ledger, as its own service reads it."""
+    """Return the facts of each ledger, as its own service reads them."""
     broker = simulate(scenario, ledgers=True).broker
-    assert broker is not None, "its ledgers were asked for"
-    told: dict[str, list[Fact]] = {}
+    assert broker is not None, "simulate(ledgers=True) returns the broker"
+    facts: dict[str, list[Fact]] = {}
     for ledger in (decider.ledger for decider in deciders()):
         reader = Reader(ledger, LANE)
-        facts = told[ledger] = []
+        facts[ledger] = []
         for entry in broker.entries(TP(ledger, LANE)):
             accepted = reader.offer(entry.offset, entry.value)
-            assert accepted is not None, "a simulation has no rival"
-            facts += accepted.facts(own=True)
-    return told
+            assert accepted is not None, "a simulation has one writer per ledger"
+            facts[ledger] += accepted.facts(own=True)
+    return facts
 
 
 def per_s(jobs: int, began_s: float) -> float:

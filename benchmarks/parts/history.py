@@ -1,4 +1,4 @@
-"""A long past, written in one go: valid ledgers of many short jobs in one pool."""
+"""A long history, written at once: valid ledgers of many short jobs in one pool."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ POOL = PoolConfigured(pool="virtual", partition=0)
 TENANTS = ("vision", "language", "speech", "robotics")
 
 
-class Past:
-    """Pens of the ledgers of one lane; jobs come in groups that fit the pool at once."""
+class HistoryWriter:
+    """Writers of the ledgers of one lane; jobs come in groups that fit the pool at once."""
 
     def __init__(self) -> None:
         self.broker = MemoryBroker()
@@ -46,16 +46,17 @@ class Past:
         self.placement.write([POOL, *(node(number) for number in range(NODES))])
         self.admission.write([POOL])
 
-    def group(self, first: int) -> None:
+    def write_group(self, first: int) -> None:
+        """Write all events of the next group of jobs."""
         numbers = range(first, first + JOBS_PER_RECORD)
-        self.admission.write([event for n in numbers for event in let_in(n, self.admission.at)])
+        self.admission.write([event for n in numbers for event in admitted(n, self.admission.at)])
         self.placement.write([enqueued(n, self.placement.at) for n in numbers])
-        place = self.placement.write([placed(n) for n in numbers]).rsplit("/", 1)[0]
+        placed_at = self.placement.write([placed(n) for n in numbers]).rsplit("/", 1)[0]
         self.placement.write(
             [JobStarted(job_id=name(n), tenant=tenant(n), attempt=1, gpus=1) for n in numbers]
         )
         self.placement.write(
-            [event for i, n in enumerate(numbers) for event in done(n, f"{place}/{i}/0")]
+            [event for i, n in enumerate(numbers) for event in finished(n, f"{placed_at}/{i}/0")]
         )
 
 
@@ -80,7 +81,7 @@ def node(number: int) -> NodeJoined:
     )
 
 
-def let_in(number: int, at: int) -> Iterator[Event]:
+def admitted(number: int, at: int) -> Iterator[Event]:
     job = name(number)
     yield CommandAccepted(
         command_id=f"c{number}", command_type="job.submit.v1", of=job, tenant=tenant(number)
@@ -94,18 +95,20 @@ def enqueued(number: int, at: int) -> JobEnqueued:
 
 def placed(number: int) -> JobPlaced:
     slot = number % (NODES * GPUS)
-    lease = Allocation(rank=0, node_id=f"n{slot // GPUS}", gpus=(slot % GPUS,), cpus=1, mem_gib=1)
+    allocation = Allocation(
+        rank=0, node_id=f"n{slot // GPUS}", gpus=(slot % GPUS,), cpus=1, mem_gib=1
+    )
     return JobPlaced(
         job_id=name(number),
         tenant=tenant(number),
         attempt=1,
-        allocations=(lease,),
+        allocations=(allocation,),
         waited_ms=1,
         policy="past",
     )
 
 
-def done(number: int, allocation_id: str) -> Iterator[Event]:
+def finished(number: int, allocation_id: str) -> Iterator[Event]:
     job, slot = name(number), number % (NODES * GPUS)
     yield AllocationReleased(
         job_id=job,
@@ -120,30 +123,30 @@ def done(number: int, allocation_id: str) -> Iterator[Event]:
 
 
 async def write(connection: Connection, events: int, progress: Callable[[int], None]) -> int:
-    """Fills the empty ledgers of lane 0 with about so many events; how many it became."""
+    """Fill the empty ledgers of lane 0 with about `events` events; return their exact number."""
     producer = AIOKafkaProducer(**connection.aiokafka(), acks="all", linger_ms=5)
     await producer.start()
-    past, sent = Past(), 0
+    history, sent = HistoryWriter(), 0
     try:
         for first in range(0, events // PER_JOB, JOBS_PER_RECORD):
-            past.group(first)
+            history.write_group(first)
             sent += JOBS_PER_RECORD * PER_JOB
             if (first // JOBS_PER_RECORD) % 40 == 0:
-                await ship(past.broker, producer)
+                await ship(history.broker, producer)
                 progress(sent)
-        await ship(past.broker, producer)
+        await ship(history.broker, producer)
     finally:
         await producer.stop()
     return sent
 
 
 async def ship(broker: MemoryBroker, producer: AIOKafkaProducer) -> None:
-    """Moves what the pens wrote to the real broker, in order."""
-    waiting = []
+    """Move the written records to the real broker, in order."""
+    deliveries = []
     for ledger in ("access", "admission", "placement"):
         entries = broker.entries(TP(ledger, 0))
         for entry in entries:
-            waiting.append(await producer.send(ledger, entry.value, partition=0))
+            deliveries.append(await producer.send(ledger, entry.value, partition=0))
         broker.forget(TP(ledger, 0))
-    for sent in waiting:
-        await sent
+    for delivery in deliveries:
+        await delivery

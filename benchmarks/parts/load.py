@@ -1,4 +1,4 @@
-"""A load generator: submits jobs and reads from the ledger of placement what became of them."""
+"""A load generator: submits jobs and follows them in the ledger of placement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDS = ("job.succeeded.v1", "job.failed.v1", "job.cancelled.v1")
 
 @dataclass(slots=True)
 class Load:
-    """One pool's jobs; times are `time.perf_counter()` of this process."""
+    """Jobs of one pool; times are `time.perf_counter()` of this process."""
 
     bench: Bench
     mean_s: float
@@ -27,10 +27,10 @@ class Load:
     lane: int = LANE
     sent: dict[str, float] = field(default_factory=dict)
     placed_s: list[tuple[float, float]] = field(default_factory=list)
-    """When each JobPlaced was read, and how long after its submit."""
+    """Time at which each JobPlaced was read, and seconds since its submit."""
     ended: int = 0
     number: int = 0
-    room: asyncio.Event = field(default_factory=asyncio.Event)
+    has_room: asyncio.Event = field(default_factory=asyncio.Event)
     _producer: AIOKafkaProducer | None = None
     _random: random.Random = field(default_factory=lambda: random.Random(1))
 
@@ -52,7 +52,7 @@ class Load:
             await self._producer.stop()
 
     async def submit(self) -> None:
-        """One SubmitJob in one record; returns once it is on its way, not when it is acked."""
+        """Send one SubmitJob in one record, without waiting for the acknowledgement."""
         assert self._producer is not None
         self.number += 1
         job_id = f"bench-{self.lane}-{self.seed}-{self.number}"
@@ -68,15 +68,15 @@ class Load:
         await self._producer.send("commands", value, partition=self.lane)
 
     async def keep_outstanding(self, jobs: int) -> None:
-        """Closed loop, for ever: a job that ends is replaced at once."""
+        """Run a closed loop until cancelled: a job that ends is replaced at once."""
         while True:
             while self.outstanding < jobs:
                 await self.submit()
-            self.room.clear()
-            await self.room.wait()
+            self.has_room.clear()
+            await self.has_room.wait()
 
     async def at_rate(self, per_s: float, seconds: float) -> None:
-        """Open loop: the next job comes when it is due, whatever became of the last."""
+        """Run an open loop: each job is submitted when it is due."""
         begin = time.perf_counter()
         for number in range(int(per_s * seconds)):
             due = begin + number / per_s
@@ -84,7 +84,7 @@ class Load:
             await self.submit()
 
     async def watch(self, tail: LedgerTail) -> None:
-        """Reads accepted records for ever; nothing else is believed."""
+        """Count placements and ends in accepted records until cancelled."""
         while True:
             for accepted in await tail.poll(0.2):
                 now = time.perf_counter()
@@ -93,12 +93,4 @@ class Load:
                         self.placed_s.append((now, now - self.sent[raw.subject]))
                     elif raw.type in ENDS:
                         self.ended += 1
-            self.room.set()
-
-
-def percentile(values: list[float], share: float) -> float:
-    """Nearest rank; 0 without values."""
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+            self.has_room.set()

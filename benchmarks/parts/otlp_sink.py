@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class AcceptEverything(BaseHTTPRequestHandler):
-    """Reads each body and answers 200; connections are kept open."""
+    """Handler that reads each body and answers 200; connections stay open."""
 
     protocol_version = "HTTP/1.1"
 

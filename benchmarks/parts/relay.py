@@ -1,4 +1,4 @@
-"""The floor of the spine: four bare relays of one record per job, without any Berth."""
+"""The floor of the spine benchmark: four bare relays of one record per job, without Berth."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ def make_topics(stack: RunningStack, tag: str) -> None:
 
 
 async def consumer(connection: Connection, topic: str) -> AIOKafkaConsumer:
-    found = AIOKafkaConsumer(**connection.aiokafka(), auto_offset_reset="earliest")
-    await found.start()
-    found.assign([TopicPartition(topic, 0)])
-    found.seek(TopicPartition(topic, 0), 0)
-    return found
+    """Return a started consumer at the beginning of the topic."""
+    reader = AIOKafkaConsumer(**connection.aiokafka(), auto_offset_reset="earliest")
+    await reader.start()
+    reader.assign([TopicPartition(topic, 0)])
+    reader.seek(TopicPartition(topic, 0), 0)
+    return reader
 
 
 async def relay(connection: Connection, source: str, target: str) -> None:
-    """One hop, for ever: read what is there, send each record on, wait for the acks."""
+    """Run one hop until killed: read available records, send each on, wait for the acks."""
     reader = await consumer(connection, source)
     writer = AIOKafkaProducer(**connection.aiokafka(), acks="all", linger_ms=0)
     await writer.start()
     while True:
-        found = await reader.getmany(timeout_ms=200)
+        batches = await reader.getmany(timeout_ms=200)
         sent = [
             await writer.send(target, message.value, partition=0)
-            for messages in found.values()
+            for messages in batches.values()
             for message in messages
         ]
         if sent:
@@ -56,7 +57,7 @@ async def relay(connection: Connection, source: str, target: str) -> None:
 
 
 async def measure(stack: RunningStack, tag: str, seconds: float, warm_s: float = 3.0) -> float:
-    """Records per second that come through all hops, with OUTSTANDING of them under way."""
+    """Return records per second through all hops, with OUTSTANDING of them in transit."""
     names = topics(tag)
     hops = [
         subprocess.Popen([sys.executable, "-m", __name__, str(stack.data_dir), a, b])
@@ -80,29 +81,29 @@ async def closed_loop(
     try:
         for _ in range(OUTSTANDING):
             await writer.send(first, PAYLOAD, partition=0)
-        # The hops are programs that first have to start.
+        # The hops are processes that first have to start.
         async with asyncio.timeout(START_S):
-            while not await replaced(reader, writer, first):
+            while not await replace_received(reader, writer, first):
                 pass
         begin = time.perf_counter()
         counted = 0
         while (now := time.perf_counter()) < begin + warm_s + seconds:
-            came = await replaced(reader, writer, first)
+            received = await replace_received(reader, writer, first)
             if now >= begin + warm_s:
-                counted += came
+                counted += received
         return counted / seconds
     finally:
         await writer.stop()
         await reader.stop()
 
 
-async def replaced(reader: AIOKafkaConsumer, writer: AIOKafkaProducer, first: str) -> int:
-    """Each record that came through is followed by a new one; how many came."""
-    found = await reader.getmany(timeout_ms=200)
-    came = sum(len(messages) for messages in found.values())
-    for _ in range(came):
+async def replace_received(reader: AIOKafkaConsumer, writer: AIOKafkaProducer, first: str) -> int:
+    """Send a new record for each that was received; return their number."""
+    batches = await reader.getmany(timeout_ms=200)
+    received = sum(len(messages) for messages in batches.values())
+    for _ in range(received):
         await writer.send(first, PAYLOAD, partition=0)
-    return came
+    return received
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A stack of its own for one measurement: the real services, an empty log, one pool."""
+"""A stack for one measurement: the real services, an empty log, pools, nodes and a tenant."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 def as_record(command: Command, command_id: str = "", traceparent: str = "") -> bytes:
-    """The command as the gateway would append it."""
+    """Return the command as the gateway would append it."""
     return cloudevents.encode(
         id=command_id or str(uuid4()),
         source="/berth/bench",
@@ -53,21 +53,24 @@ class Bench:
         return KafkaLog(self.stack.connection("operator"), client=client)
 
     def cpu_s(self) -> dict[str, float]:
-        """CPU seconds used so far, per process of the stack, children included."""
+        """Return CPU seconds used so far by each process of the stack, children included."""
         return usage.cpu_s(self.stack.data_dir)
 
     def pss_mib(self) -> dict[str, float]:
-        """Proportional memory where the kernel says it: shared pages count once."""
-        found = usage.memory(self.stack.data_dir)
-        return {name: round(each.pss_mib, 1) for name, each in found.items()}
+        """Return the proportional memory of each process: shared pages count once."""
+        memory = usage.memory(self.stack.data_dir)
+        return {name: round(process.pss_mib, 1) for name, process in memory.items()}
 
 
 @asynccontextmanager
 async def bench_stack(
     broker: Broker, say: Say, *, partitions: int = PARTITIONS, pools: int = 1, copies: int = 1
 ) -> AsyncIterator[Bench]:
-    """Everything of `make demo`, on an empty log; gone afterwards. Pool n is lane n, with the
-    nodes of the demo each; the pool of real processes takes one lane more."""
+    """Run everything of `make demo` on an empty log, and delete it afterwards.
+
+    Pool n is lane n, each with the nodes of the demo; the pool of real processes takes another
+    lane.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -86,7 +89,10 @@ async def bench_stack(
 
 @asynccontextmanager
 async def started(options: supervise.StackOptions, say: Say) -> AsyncIterator[Bench]:
-    """Stopped afterwards. Who is ended during the start waits for it: its thread hears nothing."""
+    """Start a stack and stop it afterwards.
+
+    A cancellation during the start waits for its thread, which cannot be cancelled.
+    """
     starting = asyncio.ensure_future(asyncio.to_thread(supervise.up, options, say))
     try:
         yield Bench(await asyncio.shield(starting))
@@ -96,12 +102,12 @@ async def started(options: supervise.StackOptions, say: Say) -> AsyncIterator[Be
 
 
 def pool_of(lane: int) -> str:
-    """The pool of that lane: they are configured in this order."""
+    """Return the pool of a lane; `prepare` configures them in this order."""
     return POOL if lane == LANE else f"{POOL}-{lane}"
 
 
 def _inventory(folder: Path, pools: int) -> dict[str, str]:
-    """The executor's variable, and its file: the demo's nodes in every pool."""
+    """Write the demo's nodes for every pool; return the executor's variable that names the file."""
     shape = json.loads((stack.NODES / "virtual.json").read_text())
     path = folder / "nodes.json"
     path.write_text(
@@ -120,12 +126,13 @@ def _inventory(folder: Path, pools: int) -> dict[str, str]:
 
 
 async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
+    """Configure the pools and the tenant, and wait until the nodes have joined."""
     log = bench.log()
     await log.start()
     try:
         for command in (
             *(ConfigurePool(pool=pool_of(n), base_policy="fair_share") for n in range(pools)),
-            # Kept off the lanes that are measured, where there is one to spare.
+            # On a lane that is not measured, if there is one.
             *(
                 [ConfigurePool(pool=LOCAL, backends=("process",))]
                 * (bench.stack.partitions > pools)

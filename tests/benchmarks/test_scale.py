@@ -1,8 +1,8 @@
-"""The model of capacity, on figures whose answer is known."""
+"""The model of capacity, on figures with a known answer."""
 
 from __future__ import annotations
 
-from benchmarks.scale import model, needs, page
+from benchmarks.scale import fit_model, needs_of, render_page
 
 ONE_COPY: list[dict[str, object]] = [
     {
@@ -18,7 +18,7 @@ ROWS = [*ONE_COPY, {name: 9999.0 for name in ONE_COPY[0]} | {"copies": 2}]
 
 
 def test_lines_through_the_shapes_with_one_copy() -> None:
-    assert model(ROWS) == {
+    assert fit_model(ROWS) == {
         "cores_fixed": 0.2,
         "cores_per_lane": 0.05,
         "memory_mib_fixed": 800.0,
@@ -27,12 +27,12 @@ def test_lines_through_the_shapes_with_one_copy() -> None:
     }
 
 
-def test_what_an_installation_needs() -> None:
-    told = needs(model(ROWS), 100, 100.0)
-    assert told == {"pools": 100, "jobs_per_s": 100.0, "cores": 5.7, "memory_gib": 1.8}
+def test_what_an_installation_needs_of() -> None:
+    needs = needs_of(fit_model(ROWS), 100, 100.0)
+    assert needs == {"pools": 100, "jobs_per_s": 100.0, "cores": 5.7, "memory_gib": 1.8}
 
 
 def test_the_page_has_both_tables() -> None:
-    asked = [needs(model(ROWS), 10, 50.0)]
-    text = page({"cores": 2, "broker": "kafka"}, ROWS, asked)
+    needs = [needs_of(fit_model(ROWS), 10, 50.0)]
+    text = render_page({"cores": 2, "broker": "kafka"}, ROWS, needs)
     assert text.count("\n|---") == 2 and "cores_per_lane 0.05" in text

@@ -1,4 +1,4 @@
-"""A benchmark cleans up after itself, however it is ended."""
+"""A benchmark cleans up after itself, by whatever signal it is ended."""
 
 import signal
 import subprocess
@@ -66,9 +66,9 @@ def test_what_was_started_is_stopped_first(
             assert running.poll() is None
             time.sleep(0.02)
         running.send_signal(number)
-        told, _ = running.communicate(timeout=20)
+        output, _ = running.communicate(timeout=20)
     assert (tmp_path / "cleaned").exists()
-    assert told == b""
+    assert output == b""
     assert running.returncode == code if code else running.returncode != 0
 
 
@@ -82,7 +82,7 @@ def test_a_stack_that_is_being_started_is_stopped_as_well(tmp_path: Path) -> Non
     assert running.returncode == 143
     assert not supervise.is_running(tmp_path)
     assert not [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if str(tmp_path) in " ".join(each.info["cmdline"] or ())
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(tmp_path) in " ".join(process.info["cmdline"] or ())
     ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.parts.rules import oracle
+from benchmarks.parts.policies.rules import oracle
 from simulator.kernel.batches import (
     EVALUATED,
     invert_walltimes,

@@ -1,0 +1,1 @@
+"""Fault injection on a running stack: faults, load, checks, and the page of results."""

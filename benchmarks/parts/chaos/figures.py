@@ -1,0 +1,186 @@
+"""Sentences that sum up the figures of each part of a chaos run; empty where not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+
+READ_MODELS_RULE = "read models equal the fold"
+
+
+def part(result: Json, name: str) -> Json:
+    """Return the figures of a part, empty if it was not run; `ended` is the verdict of its run."""
+    figures = result["parts"].get(name, {})
+    if "skipped" in figures:
+        return {}
+    ended = result["runs"].get(figures.get("run"), {}).get("end")
+    return {**figures, "ended": ended} if figures else {}
+
+
+def verdict(figures: Json) -> str:
+    end = figures["ended"]
+    if end is None:
+        return "cut short before the final check"
+    lost = end["jobs_acknowledged"] - end["jobs_ended"]
+    return (
+        f"{end['jobs_acknowledged']} jobs acknowledged, {lost} without an end, "
+        f"verify **{end['verify']}** ({len(end['violations'])} violations)"
+    )
+
+
+def spread(times: Json) -> str:
+    return f"p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s of {times['count']}"
+
+
+def kills(result: Json, _: Json) -> str:
+    if not (figures := part(result, "kills")):
+        return ""
+    return (
+        f"{figures['kills']} kills, at least {figures['fewest_per_service']} of each service, "
+        f"up to {figures['at_once']} at once; {verdict(figures)}"
+    )
+
+
+def read_models(result: Json, _: Json) -> str:
+    figures = part(result, "kills")
+    if not figures or not figures["ended"]:
+        return ""
+    end = figures["ended"]
+    if READ_MODELS_RULE not in end["rules"]:
+        return ""
+    is_violated = any(violation.startswith(READ_MODELS_RULE) for violation in end["violations"])
+    return f"{'different' if is_violated else 'equal'}, every row and field"
+
+
+def recovery(result: Json, _: Json) -> str:
+    if not (figures := part(result, "recovery")):
+        return ""
+    load = result["runs"].get(figures["run"], {}).get("load_1m", "?")
+    return (
+        f"{spread(figures['recovery_s'])} kills; of deciders "
+        f"{spread(figures['deciders_recovery_s'])}; load {load} at the end"
+    )
+
+
+def resume_after(name: str) -> Callable[[Json, Json], str]:
+    """Return the sentence of `broker` or `postgres`."""
+
+    def sentence(result: Json, _: Json) -> str:
+        figures = part(result, name)
+        return f"{spread(figures['resume_s'])} kills; {verdict(figures)}" if figures else ""
+
+    return sentence
+
+
+def zombies(result: Json, _: Json) -> str:
+    if not (figures := part(result, "zombies")):
+        return ""
+    return (
+        f"{figures['zombies']} pauses, {figures['paused_beyond_the_session']} of them beyond the "
+        f"session; {figures['records_ignored']} records ignored; both still running: "
+        f"{figures['both_lived']}; {verdict(figures)}"
+    )
+
+
+def flood(result: Json, _: Json) -> str:
+    if not (figures := part(result, "flood")):
+        return ""
+    return (
+        f"{figures['malformed']} sent, {figures['dead_letters']} dead letters with a reason, all "
+        f"in the read models after {figures.get('all_in_read_models_after_s', '?')} s; valid jobs "
+        f"behind them waited {spread(figures['good_ones_delayed_s'])}; {verdict(figures)}"
+    )
+
+
+def redelivery(result: Json, _: Json) -> str:
+    simulation = result["simulation"]
+    if not simulation:
+        return ""
+    equal = simulation["seeds"] - len(simulation["wrong"])
+    return f"{equal} of {simulation['seeds']} runs end in the state of the run without faults"
+
+
+def slow(result: Json, _: Json) -> str:
+    if not (figures := part(result, "slow")):
+        return ""
+    return (
+        f"stopped for {figures['paused_s']} s: caught up in {figures['catch_up_s']} s "
+        f"({figures['catch_up_over_live_rate']} times the live rate), largest growth "
+        f"{figures['largest_growth_mib']} MiB; {verdict(figures)}"
+    )
+
+
+def full_disks(result: Json, _: Json) -> str:
+    sentences = []
+    for server in ("kafka", "postgres"):
+        if figures := part(result, f"disk_{server}"):
+            first = figures["first_503_after_s"]
+            refusal = "nothing is refused" if first is None else f"first 503 after {first} s"
+            sentences.append(
+                f"{server}: {refusal}, recovered {figures['good_again_after_s']} s after space "
+                f"was freed, {figures['jobs_acknowledged']} jobs acknowledged, verify "
+                f"**{figures['verify']}**"
+            )
+    return "; ".join(sentences)
+
+
+def simulation_seeds(result: Json, _: Json) -> str:
+    simulation = result["simulation"]
+    if not simulation:
+        return ""
+    return f"{simulation['seeds']} seeds, {len(simulation['wrong'])} with violations"
+
+
+def sabotage(result: Json, _: Json) -> str:
+    removed = result["simulation"].get("sabotage", {})
+    return f"{sum(removed.values())} of {len(removed)} removed rules detected" if removed else ""
+
+
+def tests(*modules: str) -> Callable[[Json, Json], str]:
+    """Return the sentence of these test files, from the JUnit report."""
+
+    def sentence(result: Json, _: Json) -> str:
+        return "; ".join(
+            f"{module.rpartition('.')[2]}: {_passed(counts)}"
+            for module, counts in result["checks"].items()
+            if module in modules
+        )
+
+    return sentence
+
+
+def _passed(counts: Json) -> str:
+    passed = counts["tests"] - counts["failed"] - counts["skipped"]
+    return f"{passed} of {counts['tests']} passed, {counts['skipped']} skipped"
+
+
+def soak(result: Json, _: Json) -> str:
+    figures = part(result, "soak")
+    if not figures or figures["worst_growth_mib_per_h"] is None:
+        return ""
+    name = figures["worst_service"]
+    return (
+        f"{figures['minutes']} min at {figures['per_s']} jobs/s: largest growth over the second "
+        f"half {figures['worst_growth_mib_per_h']} MiB/h, of {name} "
+        f"({figures['mib_at_first'][name]} MiB at first, {figures['mib_at_last'][name]} at last); "
+        f"error lines: {figures.get('lines_of_errors', '?')}; "
+        f"restarted: {len(figures.get('restarted', []))}; {verdict(figures)}"
+    )
+
+
+def stall(result: Json, _: Json) -> str:
+    if not (figures := part(result, "stall")):
+        return ""
+    return (
+        f"p99 below {figures['p99_below_s']} s, longest below {figures['longest_below_s']} s, of "
+        f"the worst of {figures['services']} services over {figures['seconds']} s of load"
+    )
+
+
+def fuzzing(_: Json, fuzz: Json) -> str:
+    if not fuzz:
+        return ""
+    runs = sum(decoder["runs"] for decoder in fuzz["bytes"].values())
+    return f"{runs:,} runs over {len(fuzz['bytes'])} decoders; all passed: {fuzz['ok']}"

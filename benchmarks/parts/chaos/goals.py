@@ -1,0 +1,164 @@
+"""The reliability goals of Berth, each with its measurement and the command of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.parts.chaos import figures
+
+Json = Mapping[str, Any]
+
+NOT_MEASURED = "not measured"
+PYTEST = "pytest "
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One reliability goal: a test, its target and the figures that were measured."""
+
+    name: str
+    test: str
+    target: str
+    measured: Callable[[Json, Json], str]
+    """Sums up all results and those of fuzzing; empty if the goal was not measured."""
+    source: str
+    """The part that measures it, whose run has the command, or a command."""
+
+
+def row(goal: Goal, result: Json, fuzz: Json) -> tuple[str, str, str, str, str]:
+    """Return name, test, target, figures and command."""
+    summary = goal.measured(result, fuzz)
+    if summary:
+        source = command(goal.source, result)
+    else:
+        source = f"`{goal.source}`" if " " in goal.source else ""
+    return goal.name, goal.test, goal.target, summary or NOT_MEASURED, source
+
+
+def command(source: str, result: Json) -> str:
+    """Return the command of the run that measured a part; other sources are commands."""
+    part = result["parts"].get(source)
+    if part is None:
+        return f"`{source}`"
+    run = result["runs"].get(part.get("run"), {})
+    return f"`{run.get('command', source)}`"
+
+
+GOALS = (
+    Goal(
+        "G1",
+        "100 SIGKILLs of each service at random times, 100,000 jobs",
+        "0 lost, 0 allocated twice, each ends once",
+        figures.kills,
+        "kills",
+    ),
+    Goal(
+        "G2",
+        "read models after G1 against a fold from the start of the ledgers",
+        "equal",
+        figures.read_models,
+        "kills",
+    ),
+    Goal(
+        "G3",
+        "SIGKILL of a service to its first new decision",
+        "p50 < 2 s, p99 < 5 s (quiet machine, 2 cores)",
+        figures.recovery,
+        "recovery",
+    ),
+    Goal(
+        "G4",
+        "SIGKILL of the broker",
+        "0 lost, decisions < 15 s after its port is open",
+        figures.resume_after("broker"),
+        "broker",
+    ),
+    Goal(
+        "G5",
+        "SIGQUIT of Postgres",
+        "0 lost, < 10 s after it answers",
+        figures.resume_after("postgres"),
+        "postgres",
+    ),
+    Goal(
+        "G6",
+        "a second copy of placement, SIGSTOP then SIGCONT, 100 times",
+        "0 stale records accepted, both keep running",
+        figures.zombies,
+        "zombies",
+    ),
+    Goal(
+        "G7",
+        "10^6 malformed records end to end",
+        "0 crashes, each a dead letter with a reason, valid jobs behind delayed < 5 s",
+        figures.flood,
+        "flood",
+    ),
+    Goal(
+        "G8",
+        "every input delivered 1 to 5 times, repeats late",
+        "the same final state",
+        figures.redelivery,
+        "python -m tests.chaos",
+    ),
+    Goal(
+        "G9",
+        "projector paused for 10 min under load",
+        "no loss, growth < 50 MiB, catches up > 5 times as fast",
+        figures.slow,
+        "slow",
+    ),
+    Goal(
+        "G10",
+        "disk full: broker, Postgres",
+        "503 < 5 s, nothing acknowledged is lost",
+        figures.full_disks,
+        "disk_kafka",
+    ),
+    Goal(
+        "G11",
+        "deterministic simulation",
+        "0 invariants broken in 10^5 seeds a night",
+        figures.simulation_seeds,
+        "python -m tests.chaos",
+    ),
+    Goal(
+        "G12",
+        "one rule of the protocol removed at a time",
+        "each removal is detected",
+        figures.sabotage,
+        "python -m tests.chaos",
+    ),
+    Goal(
+        "G13",
+        "golden ledgers; upgrade and rollback under traffic",
+        "state equal, 0 lost",
+        figures.tests("tests.replay.test_replay", "tests.operations.test_upgrade"),
+        PYTEST + "tests/replay tests/operations/test_upgrade.py",
+    ),
+    Goal("G14", "soak: 8 h at 20 jobs/s", "memory < 1 MiB/h, 0 errors", figures.soak, "soak"),
+    Goal("G15", "stall of a service's loop", "p99 < 50 ms, max < 250 ms", figures.stall, "stall"),
+    Goal(
+        "G17",
+        "ACL matrix on the real broker",
+        "every cell as specified",
+        figures.tests("tests.infra.security.test_kafka_security"),
+        PYTEST + "tests/infra/security/test_kafka_security.py",
+    ),
+    Goal(
+        "G18",
+        "fuzzing of the API and of decoders",
+        "0 uncaught, 0 x 5xx",
+        figures.fuzzing,
+        "make fuzz",
+    ),
+    Goal(
+        "G19",
+        "trace completeness",
+        "> 99.9 % of placed jobs have all five spans",
+        figures.tests("tests.e2e.test_observed"),
+        PYTEST + "tests/e2e/test_observed.py",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Comparison of placement planners on contended rounds."""

@@ -1,0 +1,73 @@
+"""The page of chaos results shows every figure, every violation and every goal."""
+
+from __future__ import annotations
+
+from benchmarks.parts.chaos.goals import GOALS, NOT_MEASURED, row
+from benchmarks.parts.chaos.page import render_page
+
+RUN = "2026-11-21T12:00:00Z"
+END = {
+    "jobs_acknowledged": 4000,
+    "jobs_ended": 3999,
+    "all_ended": False,
+    "verify": "failed",
+    "violations": ["read models equal the fold: jobs: j1 is missing"],
+    "rules": ["a", "read models equal the fold"],
+    "counts": {"records": 5, "events": 9},
+}
+TIMES = {"count": 33, "p50": 1.5, "p99": 3.2, "max": 3.3}
+KILLS = {
+    "kills": 33,
+    "fewest_per_service": 3,
+    "at_once": 1,
+    "recovery_s": TIMES,
+    "deciders_recovery_s": TIMES,
+}
+RESULT = {
+    "runs": {
+        RUN: {
+            "command": "berth bench chaos --kills 3",
+            "cores": 2,
+            "load_1m": 1.5,
+            "wall_s": 600,
+            "settings": {},
+            "end": END,
+        }
+    },
+    "parts": {"kills": {**KILLS, "run": RUN}, "recovery": {**KILLS, "run": RUN}},
+    "simulation": {
+        "seeds": 200,
+        "jobs": 5000,
+        "deaths": 2700,
+        "freezes": 1500,
+        "accidents": 5000,
+        "ignored": 7000,
+        "virtual_h": 2.4,
+        "wrong": [{"seed": 7, "what": []}],
+        "sabotage": {"no reader rule": True, "no gap check": False},
+    },
+    "checks": {"tests.replay.test_replay": {"tests": 9, "failed": 1, "skipped": 2}},
+}
+
+
+def test_the_page_shows_figures_and_violations() -> None:
+    text = render_page(RESULT, {})
+    for phrase in (
+        "33 kills, at least 3 of each service",
+        "p99 3.2 s",
+        "1 without an end",
+        "verify **failed** (1 violations)",
+        "jobs: j1 is missing",
+        "1 seeds with violations (7)",
+        "199 of 200 runs",
+        "1 of 2 removed rules",
+        "| no gap check | NOT DETECTED |",
+        "6 of 9 passed, 2 skipped",
+    ):
+        assert phrase in text
+
+
+def test_a_goal_without_results_is_shown_as_not_measured() -> None:
+    empty = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
+    for goal in GOALS:
+        assert row(goal, empty, {})[3] == NOT_MEASURED, goal.name
