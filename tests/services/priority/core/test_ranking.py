@@ -11,7 +11,7 @@ import pytest
 from services.priority.core.decide import Priority
 from services.priority.core.features import SCHEMA, compute_features
 from services.priority.core.learned import BadModel, LearnedModel, ModelManifest, session_of
-from services.priority.core.shadows import SHADOW_MS, kendall_tau
+from services.priority.core.shadows import SHADOW_MS
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
@@ -185,14 +185,6 @@ def test_a_shadow_that_fails_is_reported_once_without_effect() -> None:
     ]
     assert names(only(events, QueueRanked)) == ["two", "four", "one"]
     assert [type(e) for e in run(LEARNED, state, [], AT + SHADOW_MS)] == [QueueRanked]
-
-
-def test_agreement_is_kendalls_tau_over_the_first_of_either() -> None:
-    assert kendall_tau([1, 2, 3], [1, 2, 3]) == 1.0
-    assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1.0
-    assert kendall_tau([5], [5]) == 1.0
-    assert kendall_tau([1, 2, 3, 4], [2, 1, 3, 4]) == pytest.approx(4 / 6, abs=1e-6)
-    assert kendall_tau([1, 2], [3, 4], most=2) == pytest.approx(-4 / 6, abs=1e-6)
 
 
 def test_a_ranking_carries_the_predictors_error() -> None:
