@@ -84,7 +84,7 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 	$(BIN)/berth bench ranking --json > docs/results/ranking.json
 
-CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/test_kafka_security.py tests/e2e/test_observed.py
+CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py $(wildcard tests/infra/security/test_kafka_*.py) tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
 
 chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=

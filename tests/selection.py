@@ -14,20 +14,20 @@ PROCESS_FIXTURES = frozenset({"postgres_dir"})
 SPAWNING = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 GROUPS = {
-    "tests/e2e/test_bad_input.py": "shared stack",
+    "tests/e2e/bad_input/": "shared stack",
     "tests/e2e/test_browser.py": "shared stack",
     "tests/e2e/test_observed.py": "shared stack",
     "tests/infra/compose/test_tilt.py": "shared stack",
+    "tests/infra/security/test_kafka_": "guarded broker",
+    "tests/services/gateway/test_": "gateway",
 }
-"""Files whose tests use one session fixture that is dear to start."""
-GATEWAY = "tests/services/gateway/test_"
-"""Files that share one gateway."""
+"""Beginnings of the paths of files that share a fixture which is dear to start -> their group."""
 
 
 def group_of(node_id: str) -> str:
     """Return the group of a test; most files are a group of their own."""
     path, _, _ = node_id.partition("::")
-    return "gateway" if path.startswith(GATEWAY) else GROUPS.get(path, path)
+    return next((group for start, group in GROUPS.items() if path.startswith(start)), path)
 
 
 def starts_processes(item: pytest.Item) -> bool:
