@@ -20,7 +20,7 @@ from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
 from shared.ledger.reader import Cursor
-from tests.e2e.stand import POOL, Stand, a_stand, a_wish
+from tests.e2e.stand import POOL, Stand, a_stand, a_submission
 
 JOBS, GROUPS = 40, 8
 WITHIN_S = 120.0
@@ -64,7 +64,7 @@ def publish(stand: Stand, group: int) -> list[str]:
     """Submit a group of jobs as acknowledged events; return their ids."""
     keys = [f"g{group}-{number}" for number in range(JOBS // GROUPS)]
     lane = group % stand.stack.partitions
-    submissions = (a_wish(key, simulated={"duration_s": 0.2}) for key in keys)
+    submissions = (a_submission(key, simulated={"duration_s": 0.2}) for key in keys)
     stand.publish("submissions.ada", lane, *submissions)
     return [derive_job_id("ada", POOL, key) for key in keys]
 

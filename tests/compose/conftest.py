@@ -42,5 +42,5 @@ def project() -> Iterator[Project]:
     cli("tenants", "add", tenant, "--pool", "virtual")
     key = cli("keys", "create", "--tenant", tenant)["key"]
     stand = Stand(stack, {"root": root, "tenant": key})
-    eventually(lambda: stand.call("GET", "/v1/jobs", who="tenant")[0] == 200)
+    eventually(lambda: stand.call("GET", "/v1/jobs", caller="tenant")[0] == 200)
     yield Project(stand, tenant)

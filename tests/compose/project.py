@@ -10,7 +10,7 @@ from typing import Any
 
 from infra.compose import containers as compose
 from infra.drills.crash import kill_all
-from tests.e2e.stand import Json, Stand, a_wish, eventually
+from tests.e2e.stand import Json, Stand, a_submission, eventually
 
 WELL_S = 240.0
 """Far above what a quiet machine needs: services that lost the broker are restarted in turns."""
@@ -24,11 +24,11 @@ class Project:
     tenant: str
 
     def submit(self, **spec: object) -> str:
-        return str(self.stand.submit(who="tenant", **spec)["job_id"])
+        return str(self.stand.submit(caller="tenant", **spec)["job_id"])
 
     def publish(self, key: str) -> None:
         """A job as a tenant's own producer sends it, with nothing of the gateway."""
-        self.stand.publish(f"submissions.{self.tenant}", 0, a_wish(key))
+        self.stand.publish(f"submissions.{self.tenant}", 0, a_submission(key))
 
     def named(self, service: str) -> compose.Container:
         (found,) = [each for each in compose.containers() if each.service == service]

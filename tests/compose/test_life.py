@@ -72,7 +72,7 @@ def test_a_real_process_runs_in_the_local_pools_container(project: Project) -> N
         "POST",
         "/v1/jobs",
         {"pool": "local", "spec": {"name": "real", "command": ["python", "-c", script]}},
-        who="tenant",
+        caller="tenant",
     )
     assert status == 202, told
     assert project.stand.ended(told["job_id"], WELL_S)["phase"] == "succeeded"

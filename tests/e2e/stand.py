@@ -1,4 +1,4 @@
-"""A whole stack of its own for the tests of one file, and what one does to it from outside."""
+"""A whole stack for tests, and the calls, records and reads that drive it from outside."""
 
 from __future__ import annotations
 
@@ -55,55 +55,60 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Stand:
-    """A running stack with one pool; `keys` opens the API for each tenant, and for `root`."""
+    """A running stack with one pool; `keys` holds an API key of each tenant, and of `root`."""
 
     stack: RunningStack
     keys: dict[str, str]
     lane: int = 0
     sent: dict[tuple[str, int, int], bytes] = field(default_factory=dict)
-    """Bytes of every record that somebody has to reject, by its place."""
+    """Bytes of every record that must be rejected, by its place: topic, partition, offset."""
     pids_at_start: dict[str, int] = field(default_factory=dict)
 
     def call(
-        self, method: str, path: str, body: object = None, *, who: str = "root", key: str = ""
+        self, method: str, path: str, body: object = None, *, caller: str = "root", key: str = ""
     ) -> tuple[int, Json]:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        headers = {"Authorization": f"Bearer {self.keys[who]}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {self.keys[caller]}",
+            "Content-Type": "application/json",
+        }
         if key:
             headers["Idempotency-Key"] = key
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             self.stack.gateway + path, None if body is None else raw, headers, method=method
         )
         try:
-            with urllib.request.urlopen(asked, timeout=60, context=trust(self.stack)) as answer:
+            with urllib.request.urlopen(request, timeout=60, context=trust(self.stack)) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.loads(error.read())
 
     def get(self, path: str) -> Json | None:
-        """None for what is not there, or not yet."""
-        status, found = self.call("GET", path)
-        return found if status == 200 else None
+        """Return the body of the answer; None unless its status is 200."""
+        status, body = self.call("GET", path)
+        return body if status == 200 else None
 
-    def submit(self, *, who: str = "ada", key: str = "", **spec: object) -> Json:
-        status, ticket = self.call("POST", "/v1/jobs", {"spec": a_spec(**spec)}, who=who, key=key)
+    def submit(self, *, caller: str = "ada", key: str = "", **spec: object) -> Json:
+        status, ticket = self.call(
+            "POST", "/v1/jobs", {"spec": a_spec(**spec)}, caller=caller, key=key
+        )
         assert status == 202, ticket
         return ticket
 
     def publish(self, topic: str, partition: int, *values: bytes) -> list[int]:
-        """Offsets, in the order of the values."""
+        """Publish the values; return their offsets, in the same order."""
         return asyncio.run(self._publish(topic, partition, values))
 
     async def _publish(self, topic: str, partition: int, values: tuple[bytes, ...]) -> list[int]:
         async with TopicProducer(self.stack.connection("operator")) as producer:
             posted = [await producer.post(topic, partition, value) for value in values]
-            return [await each for each in posted]
+            return [await offset for offset in posted]
 
     def bad(self, topic: str, lane: int, cases: Mapping[str, bytes]) -> dict[str, Json]:
-        """Dead letters of all of these; behind each of them a good job succeeds."""
+        """Publish a good job behind each case; return the dead letters once all jobs succeeded."""
         goods = [str(uuid4()) for _ in cases]
-        step = 2 if (behind := [each for key in goods if (each := _good(topic, key))]) else 1
+        step = 2 if (behind := [job for key in goods if (job := _good(topic, key))]) else 1
         pairs = zip(cases.values(), behind, strict=True) if behind else zip(cases.values())
         values = [value for pair in pairs for value in pair]
         offsets = self.publish(topic, lane, *values)[::step]
@@ -122,11 +127,12 @@ class Stand:
             assert self.ended(derive_job_id("ada", POOL, key))["phase"] == "succeeded"
 
     def dead(self, topic: str, partition: int, offset: int) -> Json | None:
-        found = self.get("/v1/dead?limit=1000")
+        letters = self.get("/v1/dead?limit=1000")
         place = (topic, partition, offset)
-        rows = found["items"] if found else []
+        rows = letters["items"] if letters else []
         return next(
-            (r for r in rows if (r["topic"], r["partition"], r["log_offset"]) == place), None
+            (row for row in rows if (row["topic"], row["partition"], row["log_offset"]) == place),
+            None,
         )
 
     def answer(self, command_id: str) -> Json:
@@ -148,13 +154,13 @@ class Stand:
         )
 
     def pids(self) -> dict[str, int]:
-        return {each.name: each.pid for each in supervise.status(self.stack.data_dir)}
+        return {process.name: process.pid for process in supervise.status(self.stack.data_dir)}
 
     def verify(self) -> Verified:
         return verified(self.stack)
 
     def dead_topic(self) -> dict[tuple[str, int, int], str]:
-        """Places of the dead letters, and the sha256 of the bytes that are kept of each."""
+        """Return the place of each dead letter and the SHA-256 of its bytes."""
         log = KafkaLog(self.stack.connection("operator"), client="e2e")
         return asyncio.run(
             reading.read_dead_letters(reading.InstallationLog(log, self.stack.partitions))
@@ -162,7 +168,7 @@ class Stand:
 
 
 def trust(stack: RunningStack) -> ssl.SSLContext | None:
-    """Whom to trust at its API and its LLM proxy; None where they speak plain HTTP."""
+    """Return the context for the CA of its API and LLM proxy; None for plain HTTP."""
     return _trust(stack.ca) if stack.tls and stack.ca else None
 
 
@@ -172,30 +178,30 @@ def _trust(ca: Path) -> ssl.SSLContext:
 
 
 def _good(topic: str, key: str) -> bytes:
-    """A good job as it lies in that topic; nothing where no jobs lie."""
+    """Return a good job as a record of the topic; nothing for a topic without jobs."""
     if topic == "commands":
         spec = JobSpec.model_validate(a_spec())
         job_id = derive_job_id("ada", POOL, key)
         return a_command(
             SubmitJob(job_id=job_id, tenant="ada", pool=POOL, idempotency_key=key, spec=spec)
         )
-    return a_wish(key) if topic.startswith("submissions.") else b""
+    return a_submission(key) if topic.startswith("submissions.") else b""
 
 
-def eventually(what: Callable[[], T | None], within_s: float = PROMPT_S) -> T:
-    """What it returns once that is true; asks ten times a second."""
+def eventually(condition: Callable[[], T | None], within_s: float = PROMPT_S) -> T:
+    """Call the condition ten times a second until its result is true; return the result."""
     ends = time.monotonic() + within_s
-    while not (found := what()):
+    while not (result := condition()):
         assert time.monotonic() < ends, "did not happen in time"
         time.sleep(0.1)
-    return found
+    return result
 
 
 def a_spec(**changed: object) -> Json:
     return {"name": "job", "gang": {"workers": 1}, "simulated": {"duration_s": 0.05}} | changed
 
 
-def a_wish(key: str, **changed: object) -> bytes:
+def a_submission(key: str, **changed: object) -> bytes:
     """A submission as a tenant would publish it."""
     return an_event({"idempotency_key": key, "spec": a_spec(**changed)}, id=key)
 
@@ -207,7 +213,7 @@ def an_event(data: object, type: str = "job.submit.v1", **envelope: object) -> b
 
 
 def a_command(message: Model, id: str = "") -> bytes:
-    """As the gateway would append it."""
+    """Return the command as a record of the gateway."""
     return cloudevents.encode(
         id=id or str(uuid4()),
         source="/test",
@@ -224,11 +230,11 @@ def a_stand(
     tracing: bool = False,
     tls: bool = False,
 ) -> Iterator[Stand]:
-    """Everything but the services named; a short path, as a unix socket's may have 107 bytes."""
+    """Run all services but those named. The path is short: a unix socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="berth-e2e-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        services = tuple(each for each in SERVICES if each.name not in without)
+        services = tuple(service for service in SERVICES if service.name not in without)
         options = supervise.StackOptions(
             data_dir=folder,
             services=services,
@@ -243,29 +249,27 @@ def a_stand(
             )
             stack = supervise.up(with_nodes(options, inventories))
             key = open_up(stack, POOLS, TENANTS)
-            supervise.wait_ready(folder, tuple(each.name for each in services), 60)
+            supervise.wait_ready(folder, tuple(service.name for service in services), 60)
             yield prepared(Stand(stack, {"root": key}))
         finally:
             supervise.down(folder)
 
 
 def prepared(stand: Stand) -> Stand:
-    """Tenants have keys, nodes have joined, and the ingress takes what is published."""
+    """Return the stand once tenants have keys, nodes have joined and the ingress reads."""
     for tenant in TENANTS:
-        made = eventually(lambda tenant=tenant: _key(stand, tenant))  # type: ignore[misc]
-        stand.keys[tenant] = made
-    found = eventually(
-        lambda: pools if (pools := stand.get("/v1/pools")) and pools["items"] else None
-    )
-    stand.lane = next(row["partition"] for row in found["items"] if row["pool"] == POOL)
-    stand.publish("submissions.ada", 0, a_wish("first"))
+        key = eventually(lambda tenant=tenant: _key(stand, tenant))  # type: ignore[misc]
+        stand.keys[tenant] = key
+    pools = eventually(lambda: page if (page := stand.get("/v1/pools")) and page["items"] else None)
+    stand.lane = next(row["partition"] for row in pools["items"] if row["pool"] == POOL)
+    stand.publish("submissions.ada", 0, a_submission("first"))
     assert stand.ended(derive_job_id("ada", POOL, "first"), 60)["phase"] == "succeeded"
     return stand
 
 
 def _key(stand: Stand, tenant: str) -> str | None:
-    status, made = stand.call("POST", f"/v1/tenants/{tenant}/keys", {"role": "submitter"})
+    status, ticket = stand.call("POST", f"/v1/tenants/{tenant}/keys", {"role": "submitter"})
     if status != 202:
         return None
-    assert stand.answer(made["command_id"])["accepted"]
-    return str(made["key"])
+    assert stand.answer(ticket["command_id"])["accepted"]
+    return str(ticket["key"])

@@ -52,7 +52,7 @@ def job_id(stand: Stand) -> Iterator[str]:
             "gang": {"workers": workers, "gpus_per_worker": 4},
             "simulated": {"duration_s": 600},
         }
-        behind.append(stand.submit(who=tenant, **spec)["job_id"])
+        behind.append(stand.submit(caller=tenant, **spec)["job_id"])
     job_id = str(stand.submit(gang={"workers": 2, "gpus_per_worker": 2})["job_id"])
     assert stand.ended(job_id)["phase"] == "succeeded"
     yield job_id

@@ -16,7 +16,7 @@ from infra.supervisor.stack import SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.identity import derive_job_id
-from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_wish, eventually
+from tests.e2e.stand import POOL, PROMPT_S, Json, Stand, a_stand, a_submission, eventually
 from tests.patience import LOADED
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
@@ -45,7 +45,7 @@ def publish(stand: Stand, run: str, jobs: int) -> list[str]:
             "submissions.ada",
             lane,
             *(
-                a_wish(
+                a_submission(
                     key,
                     gang={"workers": 2 if number % 5 == 0 else 1},
                     simulated={"duration_s": 0.05 + number % 10 * 0.1},

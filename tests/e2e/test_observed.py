@@ -51,14 +51,14 @@ def rows(stand: Stand, query: str) -> list[dict[str, Any]]:
 
 
 def submitted(stand: Stand, **spec: object) -> str:
-    status, told = stand.call("POST", "/v1/jobs", {"name": "job", **spec}, who="ada")
+    status, told = stand.call("POST", "/v1/jobs", {"name": "job", **spec}, caller="ada")
     assert status == 202, told
     return str(told["job_id"])
 
 
 def taken(stand: Stand, wish: dict[str, object]) -> dict[str, Any] | None:
     """The gateway hears of a new endpoint a moment after access has answered."""
-    status, told = stand.call("POST", "/v1/llm/requests", wish, who="ada")
+    status, told = stand.call("POST", "/v1/llm/requests", wish, caller="ada")
     return told if status == 202 else None
 
 
@@ -87,7 +87,7 @@ def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: S
     assert stand.ended(job_id)["nodes"] == ["a100-1"]
     told = stand.get("/v1/faults?state=cleared")
     path = f"/v1/faults/{told['items'][0]['fault_id']}"  # type: ignore[index]
-    assert stand.call("POST", f"{path}/false-alarm", {}, who="ada")[0] == 403
+    assert stand.call("POST", f"{path}/false-alarm", {}, caller="ada")[0] == 403
     status, ticket = stand.call("POST", f"{path}/false-alarm", {"reason": "a fan"})
     assert status == 202 and stand.answer(ticket["command_id"])["accepted"]
     eventually(lambda: health(stand, SLOW_NODE) == 1.0)

@@ -113,14 +113,14 @@ def drive(stand: Stand) -> None:
         "env": {"PASS": "secret://db"},
     }
     body = {"spec": spec, "pool": LOCAL_POOL}
-    status, told = stand.call("POST", "/v1/jobs", body, who="ada")
+    status, told = stand.call("POST", "/v1/jobs", body, caller="ada")
     assert status == 202, told
     assert stand.ended(told["job_id"], 60)["phase"] == "succeeded"
     missing = {"spec": {**spec, "env": {"PASS": "secret://absent"}}, "pool": LOCAL_POOL}
-    status, told = stand.call("POST", "/v1/jobs", missing, who="ada")
-    stand.call("DELETE", f"/v1/jobs/{told['job_id']}", who="root")
+    status, told = stand.call("POST", "/v1/jobs", missing, caller="ada")
+    stand.call("DELETE", f"/v1/jobs/{told['job_id']}", caller="root")
     for bad in ({"API_TOKEN": REJECTED}, {"A": ["x", REJECTED]}, {REJECTED: 7}):
-        status, told = stand.call("POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, who="ada")
+        status, told = stand.call("POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, caller="ada")
         assert status == 422
     ask_llm(stand)
     turned_away(stand)
@@ -163,10 +163,10 @@ def completed(stand: Stand, asked: dict[str, Any]) -> int:
 
 def turned_away(stand: Stand) -> None:
     stand.keys |= {"wrong": f"ada-x.{TOKEN}", "forged": FORGED}
-    for who in ("wrong", "forged"):
-        assert stand.call("GET", "/v1/jobs", who=who)[0] == 401
-        del stand.keys[who]
-    assert stand.call("POST", "/v1/pools", {"pool": "mine"}, who="ada")[0] == 403
+    for caller in ("wrong", "forged"):
+        assert stand.call("GET", "/v1/jobs", caller=caller)[0] == 401
+        del stand.keys[caller]
+    assert stand.call("POST", "/v1/pools", {"pool": "mine"}, caller="ada")[0] == 403
 
 
 def found_in(driven: Driven, where: str, raw: bytes) -> list[str]:
@@ -269,7 +269,7 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
     }
     eventually(lambda: expected <= told())
     assert not any(action == "job.submit.v1" for _, action, _, _ in told())
-    assert stand.call("GET", "/v1/audit", who="ada")[0] == 403
+    assert stand.call("GET", "/v1/audit", caller="ada")[0] == 403
     said = subprocess.run(
         [
             sys.executable,
@@ -293,4 +293,4 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
 
 def test_verify_holds_and_a_revoked_key_opens_nothing(driven: Driven) -> None:
     assert driven.stand.verify().violations == []
-    assert driven.stand.call("GET", "/v1/jobs", who="bob-2")[0] == 401
+    assert driven.stand.call("GET", "/v1/jobs", caller="bob-2")[0] == 401
