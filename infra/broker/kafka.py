@@ -233,8 +233,8 @@ def main() -> None:
         return
     certificates.make(options.data / CERTIFICATES)
     prepare(options.data, options.port, options.data / CERTIFICATES)
-    words = command(options.data)
-    os.execv(words[0], words)
+    argv = command(options.data)
+    os.execv(argv[0], argv)
 
 
 if __name__ == "__main__":

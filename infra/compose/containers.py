@@ -100,7 +100,7 @@ def open_up() -> RunningStack:
 
 def down(volumes: bool) -> None:
     """Stop and remove the containers; with `volumes` also data, secrets and the key."""
-    profiles = [word for name in PROFILES for word in ("--profile", name)]
+    profiles = [option for name in PROFILES for option in ("--profile", name)]
     _run([*compose_command(), *profiles, "down", *(["--volumes"] if volumes else [])])
     if not volumes:
         return
@@ -194,29 +194,33 @@ def containers() -> list[Container]:
         ]
     )
     ids = listed.split()
-    containers_now = json.loads(_output(["docker", "inspect", *ids])) if ids else []
-    return sorted((_container(each) for each in containers_now), key=lambda each: each.service)
+    inspected = json.loads(_output(["docker", "inspect", *ids])) if ids else []
+    return sorted(
+        (_container(container) for container in inspected), key=lambda container: container.service
+    )
 
 
 def wait_well(services: tuple[str, ...] = (), timeout_s: float = READY_S) -> None:
     """Wait until these containers, or all, are healthy. Raises DidNotStart with the log's end."""
     ends = time.monotonic() + timeout_s
     while bad := [
-        each
-        for each in containers()
-        if each.is_well is False and (not services or each.service in services)
+        container
+        for container in containers()
+        if container.is_well is False and (not services or container.service in services)
     ]:
         if time.monotonic() > ends:
             first = bad[0]
-            raise DidNotStart(f"{first.service} is {first.health or first.state}: {words(first)}")
+            raise DidNotStart(
+                f"{first.service} is {first.health or first.state}: {log_tail(first)}"
+            )
         time.sleep(POLL_S)
 
 
-def words(container: Container) -> str:
+def log_tail(container: Container) -> str:
     """Return the last lines of a container's log."""
     command = ["docker", "logs", "--tail", LAST_LINES, container.id]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (done.stdout + done.stderr).strip() or "it wrote nothing"
+    return (done.stdout + done.stderr).strip() or "no output"
 
 
 def first_key(stack: RunningStack) -> str:
@@ -240,7 +244,7 @@ def first_key(stack: RunningStack) -> str:
     ends = time.monotonic() + READY_S
     while ask(stack, key, "GET", "/v1/pools")[0] != 200:
         if time.monotonic() > ends:
-            raise DidNotStart("the gateway does not know the key that was made")
+            raise DidNotStart("the gateway does not accept the new operator key")
         time.sleep(POLL_S)
     return key
 
@@ -323,31 +327,33 @@ def _output(command: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m infra.compose", description=__doc__)
-    words = parser.add_subparsers(dest="word", required=True)
-    words.add_parser("up", help="start everything and say where it is")
-    words.add_parser("prepare", help="make the secrets, and the images that no registry has")
-    words.add_parser("open", help="make the first key and the pools of started containers")
-    words.add_parser("load", help="submit a synthetic workload by event, and wait for its end")
-    ends = words.add_parser("down", help="stop and remove the containers")
-    ends.add_argument("--volumes", action="store_true", help="and all data, secrets and the key")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="start all containers and print their addresses")
+    commands.add_parser("prepare", help="create the secrets and the images that no registry has")
+    commands.add_parser("open", help="create the first key and the pools of started containers")
+    commands.add_parser("load", help="submit a synthetic workload as events and wait for its end")
+    ends = commands.add_parser("down", help="stop and remove the containers")
+    ends.add_argument(
+        "--volumes", action="store_true", help="also remove all data, secrets and the key"
+    )
     options = parser.parse_args()
     started = time.monotonic()
     try:
-        if options.word == "down":
+        if options.command == "down":
             down(options.volumes)
             return
-        if options.word == "prepare":
+        if options.command == "prepare":
             prepare(_say)
             return
-        if options.word == "load":
+        if options.command == "load":
             _run([*compose_command(), "--profile", "load", "run", "--rm", "load"])
             return
-        stack = up(_say) if options.word == "up" else open_up()
+        stack = up(_say) if options.command == "up" else open_up()
     except DidNotStart as error:
         raise SystemExit(str(error)) from None
     for line in addresses(stack):
         _say(line)
-    _say(f"all well after {time.monotonic() - started:.0f} s")
+    _say(f"all containers healthy after {time.monotonic() - started:.0f} s")
 
 
 def _say(line: str) -> None:

@@ -25,7 +25,7 @@ KILL_ALL = (
     "pids = {int(name) for name in os.listdir('/proc') if name.isdigit()} - {1, os.getpid()}\n"
     "[os.kill(pid, signal.SIGKILL) for pid in pids]"
 )
-"""Shell command that kills all processes of a container but Docker's init."""
+"""Python program that kills all processes of a container but Docker's init."""
 
 
 def crash(folder: Path, service: str) -> float:
@@ -39,7 +39,7 @@ def crash(folder: Path, service: str) -> float:
 
 
 def _crash_process(folder: Path, service: str) -> None:
-    """Kill a process of the supervisor and return a check that it is ready again."""
+    """Kill a process of the supervisor and wait until it is ready again."""
     before = _until(lambda: supervise.pid_of(folder, service), service)
     os.kill(before, signal.SIGKILL)
     _until(lambda: supervise.pid_of(folder, service) not in (0, before), service)
@@ -47,17 +47,17 @@ def _crash_process(folder: Path, service: str) -> None:
 
 
 def _crash_container(service: str) -> None:
-    containers_now = [each for each in compose.containers() if each.service == service]
-    if not containers_now:
+    matching = [container for container in compose.containers() if container.service == service]
+    if not matching:
         raise DidNotStart(f"no container of a service {service}")
-    before = _restarts(containers_now[0].id)
-    kill_all(containers_now[0].id)
-    _until(lambda: _restarts(containers_now[0].id) > before, service)
+    before = _restarts(matching[0].id)
+    kill_all(matching[0].id)
+    _until(lambda: _restarts(matching[0].id) > before, service)
     compose.wait_well((service,), BACK_S)
 
 
 def kill_all(container_id: str) -> None:
-    """Kill the processes of a container and return a check that it is healthy again."""
+    """Kill all processes of a container but its init."""
     subprocess.run(
         ["docker", "exec", container_id, "python", "-c", KILL_ALL], capture_output=True, check=False
     )
@@ -68,13 +68,13 @@ def _restarts(container_id: str) -> int:
     return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
-def _until(what: Callable[[], int], service: str) -> int:
+def _until(poll: Callable[[], int], service: str) -> int:
     ends = time.monotonic() + BACK_S
-    while not (containers_now := what()):
+    while not (value := poll()):
         if time.monotonic() > ends:
             raise DidNotStart(f"{service} did not come back within {BACK_S:.0f} s")
         time.sleep(POLL_S)
-    return containers_now
+    return value
 
 
 def main() -> None:

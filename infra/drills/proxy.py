@@ -66,17 +66,19 @@ class Proxy:
             return
         self.connections += 1
         try:
-            there, back = await self._reach()
+            target_reader, target_writer = await self._reach()
         except OSError:
             writer.transport.abort()
             return
-        self._open |= {writer, back}
+        self._open |= {writer, target_writer}
         try:
-            await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+            await asyncio.gather(
+                self._pass(reader, target_writer), self._pass(target_reader, writer)
+            )
         finally:
-            self._open -= {writer, back}
-            for each in (writer, back):
-                each.close()
+            self._open -= {writer, target_writer}
+            for end in (writer, target_writer):
+                end.close()
 
     async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if isinstance(self._target, Path):

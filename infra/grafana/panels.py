@@ -44,7 +44,7 @@ class Board:
     title: str
     panels: Sequence[Panel]
     variables: Sequence[tuple[str, str]] = field(default=())
-    """A template variable: name and query, as in `label_values(metric, label)`."""
+    """Template variables: name and query, as in `label_values(metric, label)`."""
 
 
 def rendered(board: Board) -> Json:
@@ -57,7 +57,7 @@ def rendered(board: Board) -> Json:
         "editable": False,
         "refresh": "10s",
         "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": [_variable(*each) for each in board.variables]},
+        "templating": {"list": [_variable(*variable) for variable in board.variables]},
         "panels": list(_laid_out(board.panels)),
     }
 
@@ -94,7 +94,9 @@ def _panel(panel: Panel, number: int, place: Json) -> Json:
             },
             "overrides": [],
         },
-        "targets": [_target(panel, *each) for each in zip("ABCDEFGH", panel.queries, strict=False)],
+        "targets": [
+            _target(panel, *target) for target in zip("ABCDEFGH", panel.queries, strict=False)
+        ],
     }
 
 

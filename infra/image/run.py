@@ -23,8 +23,8 @@ def main(command: list[str]) -> int:
         with suppress(ProcessLookupError):
             os.kill(child, number)
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, pass_on)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code == EXIT_PROTOCOL:
         _stay(child)
@@ -33,8 +33,8 @@ def main(command: list[str]) -> int:
 
 def _stay(child: int) -> None:
     """Kill what is left of the command and wait for a signal."""
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     sys.stderr.write(f"{STAYS}\n")

@@ -93,23 +93,23 @@ def free_ports(count: int) -> list[int]:
     Ports of the system's ephemeral range are left out: an outgoing connection could take one before
     its service binds it.
     """
-    held: list[socket.socket] = []
+    servers: list[socket.socket] = []
     candidates = _unlent()
-    while len(held) < count:
+    while len(servers) < count:
         candidate = next(candidates, 0)
         try:
-            held.append(socket.create_server(("127.0.0.1", candidate)))
+            servers.append(socket.create_server(("127.0.0.1", candidate)))
         except OSError:
             if not candidate:
                 raise
-    ports = [int(each.getsockname()[1]) for each in held]
-    for each in held:
-        each.close()
+    ports = [int(server.getsockname()[1]) for server in servers]
+    for server in servers:
+        server.close()
     return ports
 
 
 def _unlent() -> Iterator[int]:
-    """Return the ephemeral port range in random order, empty if the system does not publish it."""
+    """Yield the ports below the ephemeral range at random; none if that range is unknown."""
     with suppress(OSError):
         lent_from = int(LENT.read_text().split()[0])
         yield from random.sample(range(LEAST_PORT, lent_from), max(0, lent_from - LEAST_PORT))

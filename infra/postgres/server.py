@@ -137,8 +137,8 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
     cluster.mkdir(parents=True, mode=0o700)
     _give(cluster)
     passwords = {user: secrets.token_urlsafe(32) for user in USERS}
-    given = data_dir / "initial"
-    _put(given, passwords[USER] + "\n")
+    password_file = data_dir / "initial"
+    _put(password_file, passwords[USER] + "\n")
     try:
         _run(
             [
@@ -148,14 +148,14 @@ def _make(data_dir: Path, cluster: Path, initdb: Path) -> None:
                 str(cluster),
                 f"--username={USER}",
                 "--auth=scram-sha-256",
-                f"--pwfile={given}",
+                f"--pwfile={password_file}",
                 "--encoding=UTF8",
                 "--locale=C",
                 "--no-sync",
             ]
         )
     finally:
-        given.unlink()
+        password_file.unlink()
     for user, password in passwords.items():
         path = _passfile(data_dir, user)
         path.parent.mkdir(exist_ok=True, mode=0o700)

@@ -115,16 +115,16 @@ def remove_users(admin: KafkaAdminClient, names: Iterable[str]) -> None:
 def grants(admin: KafkaAdminClient) -> set[Grant]:
     """Return the broker's ACLs as grants. Raises NotApplied for an ACL the table cannot express."""
     anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
-    grants_now, _ = admin.describe_acls(
+    acls, _ = admin.describe_acls(
         ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
     )
-    return {grant for acl in grants_now if (grant := _grant(acl)) is not None}
+    return {grant for acl in acls if (grant := _grant(acl)) is not None}
 
 
 def _settle(admin: KafkaAdminClient, wanted: frozenset[Grant]) -> None:
-    there = grants(admin)
-    _add(admin, wanted - there)
-    _remove(admin, there - wanted)
+    present = grants(admin)
+    _add(admin, wanted - present)
+    _remove(admin, present - wanted)
 
 
 def _alter(

@@ -100,5 +100,5 @@ def key_pem(key: EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def bundle(made: KeyPair) -> bytes:
-    return key_pem(made.key) + pem(made.certificate)
+def bundle(pair: KeyPair) -> bytes:
+    return key_pem(pair.key) + pem(pair.certificate)

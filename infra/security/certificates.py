@@ -124,10 +124,10 @@ def _authority(folder: Path, options: CertificateOptions, now: datetime) -> tupl
         check_pair(path, pair)
         if not _is_near_end(pair.certificate, now):
             return pair, False
-    made = KeyPair(_self_signed(key, now), key)
+    pair = KeyPair(_self_signed(key, now), key)
     write(key_path, key_pem(key), 0o400)
-    write(path, pem(made.certificate), 0o644)
-    return made, True
+    write(path, pem(pair.certificate), 0o644)
+    return pair, True
 
 
 def _self_signed(key: EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
@@ -198,11 +198,11 @@ def _names_of(certificate: x509.Certificate) -> set[x509.GeneralName]:
     return set(extension.value)
 
 
-def _write_server(folder: Path, server: str, made: KeyPair, key_mode: int) -> None:
+def _write_server(folder: Path, server: str, pair: KeyPair, key_mode: int) -> None:
     # The bundle is written last: after a kill before it the files do not match, and are renewed.
-    write(folder / f"{server}.key", key_pem(made.key), key_mode)
-    write(folder / f"{server}.crt", pem(made.certificate), 0o644)
-    write(folder / f"{server}.pem", bundle(made), key_mode)
+    write(folder / f"{server}.key", key_pem(pair.key), key_mode)
+    write(folder / f"{server}.crt", pem(pair.certificate), 0o644)
+    write(folder / f"{server}.pem", bundle(pair), key_mode)
 
 
 def main(argv: list[str] | None = None, say: Callable[[str], object] = sys.stdout.write) -> None:

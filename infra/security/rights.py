@@ -135,4 +135,4 @@ def _verify() -> Iterator[Grant]:
 
 def allows(grants: Iterable[Grant], user: str, operation: Operation, kind: Kind, name: str) -> bool:
     """Return whether the broker must allow an operation of a user."""
-    return any(each.user == user and each.covers(operation, kind, name) for each in grants)
+    return any(grant.user == user and grant.covers(operation, kind, name) for grant in grants)

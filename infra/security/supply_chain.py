@@ -38,27 +38,34 @@ def locked(lock: Path) -> set[Package]:
 
 def findings(lock: Path, advisories: str = ADVISORIES) -> list[str]:
     """Return a line per known vulnerability of a locked package. Raises NotAudited."""
-    responses = [item for text in rounds(lock.read_text()) for item in _query(text, advisories)]
-    answered = {(_normal(item["name"]), item["version"]) for item in responses if "vulns" in item}
+    responses = [
+        package for text in rounds(lock.read_text()) for package in _query(text, advisories)
+    ]
+    answered = {
+        (_normal(package["name"]), package["version"])
+        for package in responses
+        if "vulns" in package
+    }
     if missing := sorted(locked(lock) - answered):
-        raise NotAudited(f"no answer for {', '.join('=='.join(item) for item in missing)}")
+        raise NotAudited(f"no answer for {', '.join('=='.join(package) for package in missing)}")
     return [
-        f"{item['name']} {item['version']}: {bad['id']}, fixed in {bad['fix_versions'] or 'none'}"
-        for item in responses
-        for bad in item["vulns"]
+        f"{package['name']} {package['version']}: {flaw['id']}, "
+        f"fixed in {flaw['fix_versions'] or 'none'}"
+        for package in responses
+        for flaw in package["vulns"]
     ]
 
 
 def rounds(text: str) -> list[str]:
     """Split the lock into texts without environment markers that name each package once."""
-    made: list[dict[str, str]] = []
+    documents: list[dict[str, str]] = []
     for entry in _entries(MARKER.sub("", text)):
         name, _ = _package(entry)
-        free = next((item for item in made if name not in item), None)
-        if free is None:
-            made.append(free := {})
-        free[name] = entry
-    return ["\n".join(item.values()) + "\n" for item in made]
+        entries = next((entries for entries in documents if name not in entries), None)
+        if entries is None:
+            documents.append(entries := {})
+        entries[name] = entry
+    return ["\n".join(entries.values()) + "\n" for entries in documents]
 
 
 def _query(text: str, advisories: str) -> list[dict[str, Any]]:
@@ -85,8 +92,8 @@ def _query(text: str, advisories: str) -> list[dict[str, Any]]:
         )
         if not report.exists():
             raise NotAudited(_end(done.stderr))
-        findings: list[dict[str, Any]] = json.loads(report.read_text())["dependencies"]
-        return findings
+        packages: list[dict[str, Any]] = json.loads(report.read_text())["dependencies"]
+        return packages
 
 
 def audit(locks: Sequence[Path], advisories: str = ADVISORIES) -> int:
@@ -108,7 +115,7 @@ def audit(locks: Sequence[Path], advisories: str = ADVISORIES) -> int:
 
 
 def sbom(lock: Path, out: Path) -> None:
-    """Return a reproducible CycloneDX 1.6 document of the locked packages."""
+    """Write a reproducible CycloneDX 1.6 document of the locked packages."""
     out.parent.mkdir(parents=True, exist_ok=True)
     done = _tool(
         "cyclonedx-py",
@@ -134,7 +141,7 @@ def _tool(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _end(text: str) -> str:
-    return " ".join(text.strip().splitlines()[-LAST_LINES:])[-500:] or "it said nothing"
+    return " ".join(text.strip().splitlines()[-LAST_LINES:])[-500:] or "no output"
 
 
 def _entries(text: str) -> list[str]:
@@ -144,10 +151,10 @@ def _entries(text: str) -> list[str]:
 
 
 def _package(entry: str) -> Package:
-    findings = PINNED.match(entry)
-    if findings is None:
+    match = PINNED.match(entry)
+    if match is None:
         raise NotAudited(f"not pinned: {entry.splitlines()[0][:80]}")
-    return _normal(findings[1]), findings[2]
+    return _normal(match[1]), match[2]
 
 
 def _normal(name: str) -> str:
@@ -163,16 +170,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m infra.security.supply_chain", description=__doc__
     )
-    words = parser.add_subparsers(dest="word", required=True)
-    audit_parser = words.add_parser("audit", help="query the advisory service for every package")
+    commands = parser.add_subparsers(dest="command", required=True)
+    audit_parser = commands.add_parser("audit", help="query the advisory service for every package")
     audit_parser.add_argument("--advisories", default=ADVISORIES, help="an OSV service")
     audit_parser.add_argument("locks", nargs="*", type=Path, default=list(LOCKS))
-    writes = words.add_parser("sbom", help="write the bill of materials")
+    writes = commands.add_parser("sbom", help="write the bill of materials")
     writes.add_argument("--lock", type=Path, default=LOCKS[0])
     writes.add_argument("--out", type=Path, default=SBOM)
     options = parser.parse_args()
     try:
-        if options.word == "audit":
+        if options.command == "audit":
             raise SystemExit(audit(options.locks, options.advisories))
         sbom(options.lock, options.out)
         _say(f"{options.out}: {len(locked(options.lock))} packages")

@@ -42,7 +42,7 @@ def import_base(tag: str, labels: Mapping[str, str]) -> None:
             ]
         )
         label_options = [
-            word for name, text in labels.items() for word in ("-c", f'LABEL "{name}"="{text}"')
+            option for name, text in labels.items() for option in ("-c", f'LABEL "{name}"="{text}"')
         ]
         output(
             ["docker", "import", "-c", f"ENV {PATH}", *label_options, str(folder / "root.tar"), tag]

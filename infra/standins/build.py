@@ -40,10 +40,10 @@ CODE = (
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """Recipe of the image of a variable; `what` is the text of its label."""
+    """Recipe of the image of a variable; `difference` is the text of its label."""
 
     variable: str
-    what: str
+    difference: str
     dockerfile: str = ""
     fill: Callable[[Path], None] = lambda folder: None
     """Function that adds fetched files to the build directory."""
@@ -89,28 +89,30 @@ STAND_INS = (
 
 def ensure(images: dict[str, str], say: Callable[[str], None]) -> list[str]:
     """Pull or build these images (variable -> tag); return the tags that are stand-ins."""
-    for item in STAND_INS:
-        tag = images[item.variable]
-        if label(tag) and label(tag, SOURCES) != sources_of(item):
+    for stand_in in STAND_INS:
+        tag = images[stand_in.variable]
+        if label(tag) and label(tag, SOURCES) != sources_of(stand_in):
             say(f"{tag}: its stand-in is of another version, building it anew")
         elif _is_here(tag) or _pulled(tag):
             continue
         else:
-            say(f"no registry has {tag}: building a stand-in, {item.what}")
-        build(item, tag, images["PYTHON_IMAGE"])
+            say(f"no registry has {tag}: building a stand-in, {stand_in.difference}")
+        build(stand_in, tag, images["PYTHON_IMAGE"])
     return stood_in(images)
 
 
 def stood_in(images: dict[str, str]) -> list[str]:
     """Return a line per image that is a stand-in."""
-    labels = ((images[item.variable], label(images[item.variable])) for item in STAND_INS)
+    labels = (
+        (images[stand_in.variable], label(images[stand_in.variable])) for stand_in in STAND_INS
+    )
     return [f"{tag}: {text}" for tag, text in labels if text]
 
 
-def build(wanted: StandIn, tag: str, python_image: str) -> None:
+def build(stand_in: StandIn, tag: str, python_image: str) -> None:
     """Build a stand-in in a temporary directory."""
-    if not wanted.dockerfile:
-        import_base(tag, {LABEL: wanted.what, SOURCES: sources_of(wanted)})
+    if not stand_in.dockerfile:
+        import_base(tag, {LABEL: stand_in.difference, SOURCES: sources_of(stand_in)})
         return
     with tempfile.TemporaryDirectory(prefix="berth-standin-") as name:
         folder = Path(name)
@@ -119,7 +121,7 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
         for path in CODE:
             (folder / "code" / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, folder / "code" / path)
-        wanted.fill(folder)
+        stand_in.fill(folder)
         output(
             [
                 "docker",
@@ -128,11 +130,11 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
                 "-t",
                 tag,
                 "-f",
-                str(HERE / wanted.dockerfile),
+                str(HERE / stand_in.dockerfile),
                 "--label",
-                f"{LABEL}={wanted.what}",
+                f"{LABEL}={stand_in.difference}",
                 "--label",
-                f"{SOURCES}={sources_of(wanted)}",
+                f"{SOURCES}={sources_of(stand_in)}",
                 "--build-arg",
                 f"PYTHON_IMAGE={python_image}",
                 "--network",
@@ -142,11 +144,11 @@ def build(wanted: StandIn, tag: str, python_image: str) -> None:
         )
 
 
-def sources_of(wanted: StandIn) -> str:
+def sources_of(stand_in: StandIn) -> str:
     """Return a hash of the source files of a stand-in."""
-    if not wanted.dockerfile:
+    if not stand_in.dockerfile:
         return hashlib.sha256("".join(PACKAGES).encode()).hexdigest()[:16]
-    ours = [HERE / wanted.dockerfile, *sorted(HERE.glob("*.sh")), *(ROOT / path for path in CODE)]
+    ours = [HERE / stand_in.dockerfile, *sorted(HERE.glob("*.sh")), *(ROOT / path for path in CODE)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in ours)).hexdigest()[:16]
 
 

@@ -24,7 +24,7 @@ def endpoints(config: dict[str, Any]) -> dict[str, str | None]:
     exporters = (
         settings for name, settings in config["exporters"].items() if name.startswith("otlphttp")
     )
-    return {item["endpoint"]: item.get("tls", {}).get("ca_file") for item in exporters}
+    return {exporter["endpoint"]: exporter.get("tls", {}).get("ca_file") for exporter in exporters}
 
 
 def main() -> None:

@@ -48,16 +48,16 @@ def source_url(provisioning: Path) -> str:
 
 def dashboards(provisioning: Path) -> dict[str, Json]:
     """Return the dashboards of all providers by uid."""
-    queries_read: dict[str, Json] = {}
+    boards: dict[str, Json] = {}
     for provider in _listed(provisioning / "dashboards", "providers"):
         for path in sorted(Path(provider["options"]["path"]).glob("**/*.json")):
             board = json.loads(path.read_text())
-            queries_read[board["uid"]] = board
-    return queries_read
+            boards[board["uid"]] = board
+    return boards
 
 
 def queries(board: Json) -> Iterator[Query]:
-    """Return the queries in the order of the panels, those inside rows included."""
+    """Yield the queries in the order of the panels, those inside rows included."""
     for panel in board.get("panels", ()):
         yield from queries(panel)
         for target in panel.get("targets", ()):
@@ -66,16 +66,16 @@ def queries(board: Json) -> Iterator[Query]:
 
 def ask(url: str, expression: str) -> list[tuple[str, str]]:
     """Return labels and value of each series. Raises ValueError with the error of the source."""
-    where = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    address = f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     try:
-        with urllib.request.urlopen(where, timeout=ASK_S) as answer:
+        with urllib.request.urlopen(address, timeout=ASK_S) as answer:
             result = json.loads(answer.read())["data"]["result"]
     except urllib.error.HTTPError as error:
         with error:
             raise ValueError(json.loads(error.read()).get("error", str(error.code))) from None
     except OSError as error:
         raise ValueError(f"{url}: {error}") from None
-    return [(_labels(item["metric"]), item["value"][1]) for item in result]
+    return [(_labels(series["metric"]), series["value"][1]) for series in result]
 
 
 def page(board: Json, url: str) -> str:
@@ -102,14 +102,14 @@ def page(board: Json, url: str) -> str:
 
 def failing(boards: dict[str, Json], url: str) -> list[str]:
     """Return a line per query that fails."""
-    queries_read: list[str] = []
+    failures: list[str] = []
     for uid, board in boards.items():
         for query in queries(board):
             try:
                 ask(url, query.expression)
             except ValueError as error:
-                queries_read.append(f"{uid}: {query.panel}: {error}")
-    return queries_read
+                failures.append(f"{uid}: {query.panel}: {error}")
+    return failures
 
 
 def answer(path: str, boards: dict[str, Json], url: str) -> tuple[int, str, str]:
@@ -129,7 +129,7 @@ def answer(path: str, boards: dict[str, Json], url: str) -> tuple[int, str, str]
 
 
 def server(provisioning: Path, port: int) -> ThreadingHTTPServer:
-    """Serve the dashboards; files are read once at the start."""
+    """Return a server of the dashboards; it reads the files once, now."""
     url, boards = source_url(provisioning), dashboards(provisioning)
 
     class Handler(BaseHTTPRequestHandler):
@@ -143,9 +143,9 @@ def server(provisioning: Path, port: int) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """Log nothing per request."""
 
-    made = ThreadingHTTPServer(("", port), Handler)
-    made.daemon_threads = True
-    return made
+    http_server = ThreadingHTTPServer(("", port), Handler)
+    http_server.daemon_threads = True
+    return http_server
 
 
 def _listed(folder: Path, name: str) -> Iterator[Json]:

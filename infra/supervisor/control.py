@@ -46,17 +46,17 @@ def is_up(data_dir: Path) -> bool:
 def processes(data_dir: Path) -> list[ProcessState]:
     """Return all processes in configuration order; empty without a running supervisor."""
     try:
-        processes_now = cast("list[dict[str, Any]]", _call(data_dir, "getAllProcessInfo"))
+        rows = cast("list[dict[str, Any]]", _call(data_dir, "getAllProcessInfo"))
     except (*AWAY, Stopping):
         return []
     return [
         ProcessState(
-            str(each["name"]),
-            str(each["statename"]).lower(),
-            int(each["pid"]),
-            int(each["now"]) - int(each["start"]) if each["pid"] else 0,
+            str(row["name"]),
+            str(row["statename"]).lower(),
+            int(row["pid"]),
+            int(row["now"]) - int(row["start"]) if row["pid"] else 0,
         )
-        for each in processes_now
+        for row in rows
     ]
 
 

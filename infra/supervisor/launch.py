@@ -112,8 +112,8 @@ def prepare(stack: RunningStack) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(stack.work, ignore_errors=True)
         (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
-    for each in (folder, stack.state, stack.work):
-        make_own(each, 0o711)
+    for directory in (folder, stack.state, stack.work):
+        make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
     postgres.prepare(_postgres(stack))
@@ -124,7 +124,7 @@ def prepare(stack: RunningStack) -> None:
 
 
 def _prepare_kafka(stack: RunningStack) -> None:
-    """Create the passwords."""
+    """Create the passwords of its users, then its configuration."""
     pems = None
     if stack.ca is not None and stack.secrets is not None:
         pems = stack.ca.parent
@@ -159,7 +159,7 @@ def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
     """Return the last lines of a process's log."""
     path = data_dir / "logs" / f"{name}.log"
     text = path.read_bytes()[-size_bytes:].decode(errors="replace") if path.exists() else ""
-    return text.strip() or "it wrote nothing"
+    return text.strip() or "no output"
 
 
 def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:

@@ -38,7 +38,7 @@ class StackSupervisor(Supervisor):  # type: ignore[misc]
         # At the end of its loop's first round: the parts start while the services' code is read.
         if self.options.warm is None:
             groups = self.options.process_group_configs
-            commands = [each.command for group in groups for each in group.process_configs]
+            commands = [process.command for group in groups for process in group.process_configs]
             self.options.warm = Warm(commands)
             self.options.warm.read()
         super().tick(now)

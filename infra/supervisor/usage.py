@@ -39,11 +39,13 @@ def cpu_s(data_dir: Path) -> dict[str, float]:
 
 
 def _trees(data_dir: Path) -> dict[str, list[psutil.Process]]:
-    return {each.name: _tree(each.pid) for each in control.processes(data_dir) if each.pid}
+    return {
+        process.name: _tree(process.pid) for process in control.processes(data_dir) if process.pid
+    }
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """Yield the process and its descendants."""
+    """Return the process and its descendants; empty if it has ended."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -52,7 +54,7 @@ def _tree(pid: int) -> list[psutil.Process]:
 
 
 def _memory(process: psutil.Process) -> Memory:
-    """Return no memory for a process that has ended."""
+    """Return the memory of a process; zero if it has ended."""
     try:
         rss = process.memory_info().rss / MIB
     except psutil.Error:
@@ -60,7 +62,7 @@ def _memory(process: psutil.Process) -> Memory:
     try:
         return Memory(rss, process.memory_full_info().pss / MIB)
     except (psutil.Error, AttributeError):
-        # Only Linux says it, and only of processes of our own.
+        # Only Linux reports it, and only for processes of the same user.
         return Memory(rss, rss)
 
 

@@ -87,7 +87,7 @@ class Warm:
             sys.modules.pop(main, None)
         os.environ = real  # noqa: B003
         self._asked = {name: real.get(name, MISSING) for name in recorded.names_read}
-        files = (getattr(each, "__file__", None) for each in list(sys.modules.values()))
+        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         self._read = {path: _version(path) for path in files if path}
         # The collector would write to every page, and each copy would have its own.
         gc.collect()

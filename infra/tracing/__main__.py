@@ -75,12 +75,12 @@ def main() -> None:
     parser.add_argument("--otlp-port", type=int, default=4318)
     parser.add_argument("--ui-port", type=int, default=9411)
     parser.add_argument("--also", action="append", default=[], help="an OTLP address, repeatable")
-    parser.add_argument("--ca", help="whom to trust there, PEM")
-    given = parser.parse_args()
+    parser.add_argument("--ca", help="certificate authority of these addresses, PEM")
+    options = parser.parse_args()
     jar = zipkin.fetch()
-    if not given.fetch:
-        also = tuple(given.also)
-        serve(Options(jar, given.host, given.otlp_port, given.ui_port, also, given.ca))
+    if not options.fetch:
+        also = tuple(options.also)
+        serve(Options(jar, options.host, options.otlp_port, options.ui_port, also, options.ca))
 
 
 if __name__ == "__main__":
