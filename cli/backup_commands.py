@@ -33,11 +33,15 @@ def backup(
     from shared.backup.files import BadBackup
 
     try:
-        made = asyncio.run(_save(load(data_dir(data)), folder))
+        manifest = asyncio.run(_save(load(data_dir(data)), folder))
     except BadBackup as error:
         raise Refused(str(error)) from None
-    result = {"folder": str(folder), "records": made.records, "partitions": len(made.parts)}
-    report(as_json, result, f"{made.records} records of {len(made.parts)} partitions in {folder}")
+    result = {"folder": str(folder), "records": manifest.records, "partitions": len(manifest.parts)}
+    report(
+        as_json,
+        result,
+        f"{manifest.records} records of {len(manifest.parts)} partitions in {folder}",
+    )
 
 
 def restore(

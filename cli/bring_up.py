@@ -45,16 +45,16 @@ def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
 def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
     """Create pools and tenants and return the operator key; the first pool is the default."""
     # The embedded broker keeps no keys over a restart; a durable one keeps pools too.
-    if stack.durable and (known := key_of(stack.data_dir)):
-        return known
-    made, command = new_key("operator")
+    if stack.durable and (stored_key := key_of(stack.data_dir)):
+        return stored_key
+    key, command = new_key("operator")
     default = pools[0].pool
     registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
     commands: list[Command] = [command, *pools, *registered]
     make_topics(stack, tenants)
     asyncio.run(send_to_access(stack.connection("operator"), commands))
-    store_key(stack.data_dir, made)
-    return made
+    store_key(stack.data_dir, key)
+    return key
 
 
 def own_api(stack: RunningStack) -> Api:

@@ -96,8 +96,8 @@ def bench(
 
     if not name.isidentifier():
         raise BadInput(f"invalid benchmark name: {name!r}")
-    known = find_spec(BENCHMARKS) and find_spec(f"{BENCHMARKS}.{name}")
-    if not known:
+    exists = find_spec(BENCHMARKS) and find_spec(f"{BENCHMARKS}.{name}")
+    if not exists:
         raise NotFound(
             f"unknown benchmark: {name}; available: {', '.join(_benchmarks()) or 'none'}"
         )

@@ -85,8 +85,12 @@ class Api:
         query: Query | None,
         body: Mapping[str, object] | None,
     ) -> HTTPResponse:
-        known = {name: value for name, value in (query or {}).items() if value not in (None, "")}
-        url = f"{self._address.path.rstrip('/')}{path}" + (f"?{urlencode(known)}" if known else "")
+        parameters = {
+            name: value for name, value in (query or {}).items() if value not in (None, "")
+        }
+        url = f"{self._address.path.rstrip('/')}{path}" + (
+            f"?{urlencode(parameters)}" if parameters else ""
+        )
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = "application/json"

@@ -175,8 +175,8 @@ def cancel(
     body: Body = {"reason": reason, **({"pool": pool} if pool else {})}
     ticket = client.post(f"/v1/jobs/{part(job)}/cancel", body)
     answer = await_answer(client, ticket) if wait else {}
-    word = "cancelled" if answer else "cancellation requested"
-    report(as_json, {"job_id": job, **ticket, "answer": answer or None}, f"{job} {word}")
+    outcome = "cancelled" if answer else "cancellation requested"
+    report(as_json, {"job_id": job, **ticket, "answer": answer or None}, f"{job} {outcome}")
 
 
 def logs(

@@ -27,12 +27,12 @@ def read(path: Path) -> Body:
 
 def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object]) -> Body:
     """Return the body with flags applied; a flag that is None was not given."""
-    known = {name: value for name, value in around.items() if value is not None}
-    given = {name: value for name, value in spec.items() if value not in (None, (), [])}
+    set_around = {name: value for name, value in around.items() if value is not None}
+    set_spec = {name: value for name, value in spec.items() if value not in (None, (), [])}
     old = cast("Body", body.get("spec") or {})
-    gang = {**_object(old, "gang"), **_object(given, "gang")}
-    new = {name: value for name, value in {**old, **given}.items() if name != "gang"}
-    return {**body, **known, "spec": {**new, "gang": gang} if gang else new}
+    gang = {**_object(old, "gang"), **_object(set_spec, "gang")}
+    new = {name: value for name, value in {**old, **set_spec}.items() if name != "gang"}
+    return {**body, **set_around, "spec": {**new, "gang": gang} if gang else new}
 
 
 def _object(spec: Mapping[str, object], name: str) -> Body:

@@ -15,7 +15,7 @@ from cli.stack_commands import stay
 from cli.target import SIMULATION_DATA, data_dir
 
 if TYPE_CHECKING:
-    from cli.recorded import Sight
+    from cli.recorded import Overview
     from infra.supervisor.running import RunningStack
     from simulator.engine.recording import RecordedReport, Recording
 
@@ -59,8 +59,8 @@ def open_(
     try:
         stack = supervise.up(recorded.options(data, port, not detach), say)
         with working("copying", as_json) as progress:
-            stack, sight = recorded.show(stack, folder, recording, until_ms, progress)
-        _report_opened(stack, folder, recording, sight, as_json)
+            stack, overview = recorded.show(stack, folder, recording, until_ms, progress)
+        _report_opened(stack, folder, recording, overview, as_json)
         if not detach:
             say("press Ctrl-C to stop")
             stay(data)
@@ -70,7 +70,7 @@ def open_(
 
 
 def _report_opened(
-    stack: RunningStack, folder: Path, recording: Recording, sight: Sight, as_json: bool
+    stack: RunningStack, folder: Path, recording: Recording, overview: Overview, as_json: bool
 ) -> None:
     from cli.watching import watched, watching
 
@@ -78,8 +78,8 @@ def _report_opened(
         "api": stack.gateway,
         "data": str(stack.data_dir),
         "simulation": str(folder),
-        "jobs": sight.phases,
-        "waited_longest": sight.waited_longest,
+        "jobs": overview.phases,
+        "waited_longest": overview.waited_longest,
         "report": recording.report.model_dump(),
     }
     shown = [
@@ -87,8 +87,8 @@ def _report_opened(
         f"key {stack.data_dir / 'operator.key'}",
         *watching(stack),
         _describe(recording.report),
-        _phases(sight),
-        _suggest(stack, sight.waited_longest),
+        _phases(overview),
+        _suggest(stack, overview.waited_longest),
     ]
     report(as_json, document | watched(stack), *shown)
 
@@ -102,8 +102,8 @@ def _describe(recording: RecordedReport) -> str:
     )
 
 
-def _phases(sight: Sight) -> str:
-    counts = ", ".join(f"{count} {phase}" for phase, count in sight.phases.items())
+def _phases(overview: Overview) -> str:
+    counts = ", ".join(f"{count} {phase}" for phase, count in overview.phases.items())
     return f"jobs: {counts or 'none yet'}"
 
 

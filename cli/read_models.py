@@ -33,7 +33,7 @@ def standing(stack: RunningStack) -> list[dict[str, object]]:
 async def _standing(stack: RunningStack) -> list[dict[str, object]]:
     conn = await connect(stack.postgres)
     try:
-        known = await cursor.read(conn)
+        cursors = await cursor.read(conn)
     finally:
         await conn.close()
     log = _log(stack)
@@ -44,7 +44,7 @@ async def _standing(stack: RunningStack) -> list[dict[str, object]]:
         await log.stop()
     rows: list[dict[str, object]] = []
     for place, end in ends.items():
-        at = known.get(place)
+        at = cursors.get(place)
         reached = at.next if at else 0
         # The end reported by the embedded broker may lag behind the records already read.
         rows.append(

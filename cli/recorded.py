@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Overview:
     """Jobs by phase, and the id of the job with the longest wait (empty if there is none)."""
 
     phases: dict[str, int]
@@ -67,27 +67,27 @@ def options(data: Path, port: int, foreground: bool) -> supervise.StackOptions:
 
 def show(
     stack: RunningStack, folder: Path, recording: Recording, until_ms: int | None, say: Say
-) -> tuple[RunningStack, Sight]:
-    """Return an overview once the API serves the whole simulation.
+) -> tuple[RunningStack, Overview]:
+    """Copy the simulation into the stack; return the overview once the API serves all of it.
 
     The stack holds one record more than the simulation: the one that creates the key.
     """
     shown = stack.model_copy(update={"recorded": str(folder.resolve())})
     save(shown)
     key, command = new_key("operator")
-    made = KeyCreated(**command.model_dump())
-    ends = asyncio.run(_copied(shown, folder, recording, until_ms, made, say))
-    sight = asyncio.run(_projected(shown, ends, say))
+    key_created = KeyCreated(**command.model_dump())
+    ends = asyncio.run(_copied(shown, folder, recording, until_ms, key_created, say))
+    overview = asyncio.run(_projected(shown, ends, say))
     _let_in(shown, key)
     store_key(shown.data_dir, key)
-    return shown, sight
+    return shown, overview
 
 
-def key_record(folder: Path, made: KeyCreated, at: int) -> bytes:
+def key_record(folder: Path, key_created: KeyCreated, at: int) -> bytes:
     """Return the record that follows the last one of the simulated access ledger."""
     broker = restore_broker(folder, [ACCESS])
     seq = len(broker.entries(TP(ACCESS, LANE))) + 1
-    Ledgers(broker).record(ACCESS, [Fact(made, ACCESS, LANE, seq, 0, at)], {})
+    Ledgers(broker).record(ACCESS, [Fact(key_created, ACCESS, LANE, seq, 0, at)], {})
     value = broker.entries(TP(ACCESS, LANE))[-1].value
     assert value is not None
     return value
@@ -98,26 +98,26 @@ async def _copied(
     folder: Path,
     recording: Recording,
     until_ms: int | None,
-    made: KeyCreated,
+    key_created: KeyCreated,
     say: Say,
 ) -> dict[str, int]:
-    """Return the number of records by topic."""
+    """Copy the simulation's records into the broker; return their number by topic."""
     ends: dict[str, int] = {}
     async with KafkaRestorer(stack.connection("operator")) as restorer:
         for file in recording.files:
             say(f"{file.topic}, {file.records:,} of {recording.records:,} records")
-            last = [key_record(folder, made, now_ms())] if file.topic == ACCESS else []
-            values_read = chain(read_values(folder, file, until_ms), last)
-            ends[file.topic] = await fill(file.tp, _entries(values_read), restorer)
+            last = [key_record(folder, key_created, now_ms())] if file.topic == ACCESS else []
+            values = chain(read_values(folder, file, until_ms), last)
+            ends[file.topic] = await fill(file.tp, _entries(values), restorer)
     return ends
 
 
-def _entries(values_read: Iterable[bytes]) -> Iterator[Entry]:
-    for offset, value in enumerate(values_read):
+def _entries(values: Iterable[bytes]) -> Iterator[Entry]:
+    for offset, value in enumerate(values):
         yield Entry(offset, None, value)
 
 
-async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> Sight:
+async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> Overview:
     """Return the overview once all records are projected.
 
     Raises if the projector exits, which it does only on a broken ledger.
@@ -125,11 +125,11 @@ async def _projected(stack: RunningStack, ends: Mapping[str, int], say: Say) -> 
     conn = await connect(stack.postgres)
     try:
         while True:
-            values_read = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
-            left = sum(ends[ledger] - values_read.get(ledger, 0) for ledger in LEDGERS)
+            projected = {place[0]: at.next for place, at in (await cursor.read(conn)).items()}
+            left = sum(ends[ledger] - projected.get(ledger, 0) for ledger in LEDGERS)
             if left == 0:
                 phases = {row["phase"]: row["jobs"] for row in await conn.fetch(PHASES)}
-                return Sight(phases, str(await conn.fetchval(WAITED_LONGEST) or ""))
+                return Overview(phases, str(await conn.fetchval(WAITED_LONGEST) or ""))
             say(f"{left:,} ledger records left to project")
             supervise.refuse_ended(stack.data_dir)
             await asyncio.sleep(LOOK_S)

@@ -77,15 +77,17 @@ def _register(client: Api, folder: Path, wanted: list[str], pool: str) -> None:
     from cli.bring_up import make_topics
     from infra.supervisor.running import load
 
-    known = {str(row["tenant"]): row["active"] for row in pages(client, "/v1/tenants", {}, 10**6)}
-    retired = [name for name in wanted if known.get(name) is False]
+    active_by_tenant = {
+        str(row["tenant"]): row["active"] for row in pages(client, "/v1/tenants", {}, 10**6)
+    }
+    retired = [name for name in wanted if active_by_tenant.get(name) is False]
     if retired:
         raise BadInput(f"retired tenants of this workload: {', '.join(retired)}")
     make_topics(load(folder), wanted)
     tickets = [
         client.post("/v1/tenants", {"tenant": name, "default_pool": pool})
         for name in wanted
-        if name not in known
+        if name not in active_by_tenant
     ]
     for ticket in tickets:
         await_answer(client, ticket)

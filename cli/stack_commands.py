@@ -139,17 +139,19 @@ def restart(
 
     folder = data_dir(data)
     ports = supervise.load(folder).ports
-    known = list(reversed(ports))
-    if unknown := sorted(set(services or ()) - set(known)):
-        raise BadInput(f"unknown service: {unknown[0]}; available: {', '.join(sorted(known))}")
+    all_services = list(reversed(ports))
+    if unknown := sorted(set(services or ()) - set(all_services)):
+        raise BadInput(
+            f"unknown service: {unknown[0]}; available: {', '.join(sorted(all_services))}"
+        )
     if not supervise.is_running(folder):
         raise Unreachable(f"no stack is running in {folder}")
-    for name in services or known:
+    for name in services or all_services:
         if not as_json:
             say(f"restarting {name}")
         supervise.restart(folder, name)
         supervise.wait_ready(folder, (name,), READY_S)
-    report(as_json, {"restarted": services or known}, "all services ready")
+    report(as_json, {"restarted": services or all_services}, "all services ready")
 
 
 def status(as_json: AsJson = False, data: Data = None) -> None:

@@ -72,9 +72,12 @@ def add(
     client = api(data)
     body = {"tenant": tenant, "default_pool": pool, "weight": weight}
     answer = await_answer(client, client.post("/v1/tenants", body))
-    made = _topics(tenant, data)
+    topics = _topics(tenant, data)
     report(
-        as_json, {**answer, "topics": made}, f"{tenant} registered with default pool {pool}", *made
+        as_json,
+        {**answer, "topics": topics},
+        f"{tenant} registered with default pool {pool}",
+        *topics,
     )
 
 
@@ -165,8 +168,13 @@ def quota(
     data: Data = None,
 ) -> None:
     """Set a tenant's quota in a pool."""
-    given = {"guaranteed_gpus": guaranteed, "borrow_gpus": borrow, "spot_gpus": spot, "pool": pool}
-    body = {name: value for name, value in given.items() if value is not None}
+    options = {
+        "guaranteed_gpus": guaranteed,
+        "borrow_gpus": borrow,
+        "spot_gpus": spot,
+        "pool": pool,
+    }
+    body = {name: value for name, value in options.items() if value is not None}
     client = api(data)
     answer = await_answer(client, client.post(f"/v1/tenants/{part(tenant)}/quota", body))
     report(as_json, answer, f"{tenant}: {guaranteed:g} GPUs guaranteed")

@@ -10,7 +10,7 @@ from infra.supervisor import usage
 
 @dataclass(slots=True)
 class Peaks:
-    """Return the peak of all samples, in MiB."""
+    """The peaks of all samples, in MiB."""
 
     data_dir: Path
     peak_rss_mib: float = 0.0
