@@ -1,4 +1,4 @@
-"""W3C trace context as plain strings: made, continued and strictly parsed without the SDK."""
+"""W3C trace context as plain strings: created, continued and strictly parsed without the SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRACEPARENT = re.compile(
 
 
 class TraceParent(NamedTuple):
-    """Where a span stands: its trace and its own id, in lower-case hex."""
+    """The ids of a trace and of one of its spans, in lower-case hex."""
 
     trace_id: str
     span_id: str
@@ -27,7 +27,7 @@ class TraceParent(NamedTuple):
 
 
 def parse(traceparent: object) -> TraceParent | None:
-    """None for whatever is no traceparent; it never raises, whoever sent it."""
+    """Return the parsed traceparent, None if it is malformed; never raises."""
     if not isinstance(traceparent, str) or len(traceparent) > MAX_CHARS:
         return None
     match = _TRACEPARENT.fullmatch(traceparent)
@@ -37,14 +37,14 @@ def parse(traceparent: object) -> TraceParent | None:
 
 
 def new_traceparent() -> str:
-    """The root of a new trace."""
+    """Return the traceparent of the root of a new trace."""
     return f"00-{_nonzero_hex(16)}-{_nonzero_hex(8)}-01"
 
 
 def child_of(traceparent: str) -> str:
-    """A new span in the same trace; in a new one if `traceparent` is empty or malformed.
+    """Return a new span in the same trace; in a new one if `traceparent` is empty or malformed.
 
-    Always sampled, whatever the caller asked for: every job's trace must be complete.
+    It is always sampled, also if the caller's was not: every job's trace must be complete.
     """
     parent = parse(traceparent)
     if parent is None:
@@ -53,7 +53,7 @@ def child_of(traceparent: str) -> str:
 
 
 def for_event(wire_type: str, cause_traceparent: str) -> str:
-    """The traceparent of a decision: in its cause's trace if that is a job's start, else a root."""
+    """Return a decision's traceparent: in its cause's trace until the job starts, else a root."""
     return child_of(cause_traceparent) if continues_trace(wire_type) else new_traceparent()
 
 

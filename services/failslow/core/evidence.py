@@ -1,4 +1,4 @@
-"""The last reports of worker_times watched worker: pure, disposable, and not part of the ledger.
+"""The last reports of each watched worker: pure, disposable, and not part of the ledger.
 
 A shell keeps one `Evidence` per lane. Losing it or a report, or reading one twice, costs at most
 the time until `Thresholds.reports` new reports have come.

@@ -5,7 +5,7 @@ that report. Windows are compared from their newest end, so the clocks of execut
 
 A worker *stands apart* when it is slower than the faster half of its gang by `slowdown`. The
 others, the *quiet* ones, alone define the normal time, so that several slow workers, say behind one
-bad switch, do not hide comparison other; without a quiet majority no worker is suspected.
+bad switch, do not hide each other; without a quiet majority no worker is suspected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A simulated pool with a solver: rounds are solved in the instant they open, and repeatably."""
+"""A simulation whose pool uses the solver: at the same instant, and the same each time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def played(solver: str, seen: Counter[str]) -> Simulation:
 @pytest.fixture(scope="module")
 def twice() -> list[tuple[Simulation, Counter[str]]]:
     seen: list[Counter[str]] = [Counter(), Counter()]
-    return [(played("cpsat", planner_seen), planner_seen) for planner_seen in seen]
+    return [(played("cpsat", counter), counter) for counter in seen]
 
 
 def test_contended_rounds_are_solved_when_they_are_opened(
