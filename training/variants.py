@@ -51,4 +51,4 @@ SHIPPED = (
     Variant("berth-preempt-blind", preemption=True, history=False, band=0.5),
     Variant("berth-queue-blind", preemption=False, history=False, band=1.0),
 )
-VARIANTS = {each.name: each for each in (FIRST, *SHIPPED)}
+VARIANTS = {variant.name: variant for variant in (FIRST, *SHIPPED)}

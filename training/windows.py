@@ -52,11 +52,13 @@ class BatchWindow:
     """Short queues that begin on an empty cluster, as in RLTune's protocol."""
 
     name: str
-    each: Sequence[JobBatch]
+    batches: Sequence[JobBatch]
 
     def delay_s(self, rules: Rules) -> float:
-        ran = [run_batch(batch, replace(rules, large_at_start=batch.large)) for batch in self.each]
-        return float(collect_side(list(self.each), ran).delay_s.mean())
+        ran = [
+            run_batch(batch, replace(rules, large_at_start=batch.large)) for batch in self.batches
+        ]
+        return float(collect_side(list(self.batches), ran).delay_s.mean())
 
 
 def training_windows(loads: Sequence[float]) -> list[TrainingWindow]:

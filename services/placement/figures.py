@@ -41,19 +41,19 @@ def jobs(pool: Pool, label: tuple[str], now: Millis) -> Iterator[Figure]:
 
 def gpus(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
     """Yield GPUs that are present, taken, and free on partly used nodes."""
-    there: Counter[str] = Counter()
+    present_gpus: Counter[str] = Counter()
     held: Counter[str] = Counter()
     free_milli = partly_milli = 0
     for node in present(pool):
         kind, free = node.kind.gpu_type, sum(node.free)
-        there[kind] += node.kind.gpus
+        present_gpus[kind] += node.kind.gpus
         held[kind] += node.kind.gpus * GPU - free
         free_milli += free
         partly_milli += free if free < node.kind.gpus * GPU else 0
-    for kind, count in sorted(there.items()):
+    for kind, count in sorted(present_gpus.items()):
         yield Figure("berth_gpus", count, (*label, kind))
         yield Figure("berth_gpus_held", held[kind] / GPU, (*label, kind))
-    total = sum(there.values())
+    total = sum(present_gpus.values())
     used = sum(held.values()) / GPU
     yield Figure("berth_gpu_utilization_ratio", used / total if total else 0.0, label)
     apart = partly_milli / free_milli if free_milli else 0.0

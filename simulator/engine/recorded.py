@@ -46,9 +46,9 @@ class RecordedPool:
                 case PoolConfigured(pool=self.name) as pool:
                     self.pool = pool
                 case QueueChanged(pool=self.name) as note:
-                    self.entries |= {each.job_id: each for each in note.entered}
-                    self.finished |= {each.job_id: each for each in note.finished}
-                    self.nodes |= {each.node_id: each.gpus for each in note.nodes if each.gpus}
+                    self.entries |= {entry.job_id: entry for entry in note.entered}
+                    self.finished |= {job.job_id: job for job in note.finished}
+                    self.nodes |= {node.node_id: node.gpus for node in note.nodes if node.gpus}
 
     @property
     def unended(self) -> int:
@@ -106,7 +106,10 @@ def jobs_of(past: RecordedPool, time_scale: float) -> list[WorkloadJob]:
     out.
     """
     ended = [past.entries[name] for name in past.finished if name in past.entries]
-    ended = sorted((each for each in ended if each.gpus), key=lambda e: (e.submitted_at, e.job_id))
+    ended = sorted(
+        (entry for entry in ended if entry.gpus),
+        key=lambda entry: (entry.submitted_at, entry.job_id),
+    )
     return [
         WorkloadJob(
             entry.job_id,

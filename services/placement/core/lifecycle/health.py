@@ -24,18 +24,18 @@ Fault = FaultSuspected | FaultCleared | FaultDismissed
 def note_fault(pool: Pool, message: Fault, item: Input, now: int) -> Iterator[Decision]:
     """Note a suspicion or its end; unknown nodes and suspicions are ignored."""
     node_id, fault_id = message.node_id, message.fault_id
-    known = pool.board.slow.get(node_id, {})
+    slowdowns = pool.board.slow.get(node_id, {})
     match message:
         case FaultSuspected(slowdown=slowdown):
             if node_id in pool.board.nodes:
                 yield health_noted(pool, node_id, fault_id, slowdown, item)
-        case FaultCleared(reason="job_ended") if fault_id in known:
+        case FaultCleared(reason="job_ended") if fault_id in slowdowns:
             until = now + round(MEMORY_S * 1000 / pool.time_scale)
-            yield health_noted(pool, node_id, fault_id, known[fault_id], item, until)
+            yield health_noted(pool, node_id, fault_id, slowdowns[fault_id], item, until)
         case FaultCleared(reason="recovered"):
-            for other in [f for f in known if f == fault_id or f in pool.board.fading]:
+            for other in [f for f in slowdowns if f == fault_id or f in pool.board.fading]:
                 yield health_noted(pool, node_id, other, HEALTHY, item)
-        case FaultDismissed() if fault_id in known:
+        case FaultDismissed() if fault_id in slowdowns:
             yield health_noted(pool, node_id, fault_id, HEALTHY, item)
 
 

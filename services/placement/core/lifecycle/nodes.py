@@ -100,10 +100,10 @@ def release_all(
     node = pool.board.nodes.get(node_id)
     for job_id in list(node.jobs) if node else ():
         job = pool.jobs[job_id]
-        here = [name for name, held in job.allocations.items() if held.slot.node_id == node_id]
-        for allocation_id in here[:most]:
+        on_node = [name for name, held in job.allocations.items() if held.slot.node_id == node_id]
+        for allocation_id in on_node[:most]:
             yield gangs.release(job, allocation_id, "lease_over", None, cause)
-        most -= len(here)
+        most -= len(on_node)
         yield from gangs.conclude(job, now, cause)
         if most <= 0:
             return

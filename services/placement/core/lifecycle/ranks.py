@@ -12,13 +12,17 @@ from shared.ledger.decider import Decision, Input
 
 
 def note_ranks(pool: Pool, message: QueueRanked, item: Input) -> Iterator[Decision]:
-    """Note the ranks of jobs not on GPUs, and where rank may stop jobs of those on GPUs as well."""
-    waiting, known = pool.waiting, pool.jobs
+    """Note the ranks of jobs that hold no GPUs; of the others too, where rank may stop jobs."""
+    waiting, jobs = pool.waiting, pool.jobs
     useful = tuple(
-        [e for e in message.ranked if (name := e.job_id) in waiting or name not in known]
+        [
+            ranked_job
+            for ranked_job in message.ranked
+            if (job_id := ranked_job.job_id) in waiting or job_id not in jobs
+        ]
     )
     holders = pool.running if pool.is_ranked else {}
-    running = tuple([e for e in message.running if e.job_id in holders])
+    running = tuple([ranked_job for ranked_job in message.running if ranked_job.job_id in holders])
     if useful or running:
         yield item.decision(
             construct(

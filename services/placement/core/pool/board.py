@@ -120,9 +120,9 @@ class Board:
             self.slow.setdefault(node_id, {})[fault_id] = slowdown
             if until is not None:
                 self.fading[fault_id] = Fading(until, node_id)
-        elif (known := self.slow.get(node_id)) is not None:
-            known.pop(fault_id, None)
-            if not known:
+        elif (slowdowns := self.slow.get(node_id)) is not None:
+            slowdowns.pop(fault_id, None)
+            if not slowdowns:
                 del self.slow[node_id]
 
     def health(self, node_id: str) -> float:

@@ -53,18 +53,18 @@ class Capacity:
             if now or later:
                 self.model.cp.add(sum(now) + sum(later) <= place.count)
             return
-        now_, later_ = self.model.now[number], self.model.later[number]
-        self.bound(now_.gpus, cls.whole)
-        self.bound(now_.cpu, cls.cpu_milli)
-        self.bound(now_.mem, cls.mem_mib)
-        if later_.gpus:
+        load, later_load = self.model.now[number], self.model.later[number]
+        self.bound(load.gpus, cls.whole)
+        self.bound(load.cpu, cls.cpu_milli)
+        self.bound(load.mem, cls.mem_mib)
+        if later_load.gpus:
             back = [(self.model.stops[share.victim], share) for share in cls.victim_shares]
             whole = [(stop, -share.whole) for stop, share in back]
             cpu = [(stop, -share.cpu_milli) for stop, share in back]
             mem = [(stop, -share.mem_mib) for stop, share in back]
-            self.bound(now_.gpus + later_.gpus + whole, cls.whole)
-            self.bound(now_.cpu + later_.cpu + cpu, cls.cpu_milli)
-            self.bound(now_.mem + later_.mem + mem, cls.mem_mib)
+            self.bound(load.gpus + later_load.gpus + whole, cls.whole)
+            self.bound(load.cpu + later_load.cpu + cpu, cls.cpu_milli)
+            self.bound(load.mem + later_load.mem + mem, cls.mem_mib)
 
     def bound(self, taken: Sum, most: int) -> None:
         terms = [(var, need) for var, need in taken if need]
@@ -140,9 +140,9 @@ class Capacity:
             alike = [
                 n for n in numbers if self.model.places[n].is_single and self.model.now[n].gpus
             ]
-            for one, other in zip(alike, alike[1:], strict=False):
+            for node, next_node in zip(alike, alike[1:], strict=False):
                 self.model.cp.add(
-                    total(self.model.now[one].gpus) >= total(self.model.now[other].gpus)
+                    total(self.model.now[node].gpus) >= total(self.model.now[next_node].gpus)
                 )
 
 

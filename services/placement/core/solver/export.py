@@ -36,18 +36,20 @@ from services.placement.core.solver.window import VICTIMS, Candidate, Window, is
 HOMES = 32
 """Classes of nodes that one job chooses among."""
 RESTART_S = 60.0
-"""Cluster seconds that a stop costs beside lost work, where nobody knows better."""
+"""Cluster seconds that a stop costs beside lost work, if the job does not declare them."""
 
 
 def instance_of(view: View, greedy: Plan | None = None) -> Instance:
     """Return the instance of a view; `greedy`: greedy's plan of it, if it is known already."""
     with Draft(view.board) as draft:
-        known = greedy or greedy_plan(view)
+        greedy_plan_of_view = greedy or greedy_plan(view)
         window = Window(
-            view, draft, {assignment.job.job_id: assignment for assignment in known.assignments}
+            view,
+            draft,
+            {assignment.job.job_id: assignment for assignment in greedy_plan_of_view.assignments},
         )
         window.look()
-        return Export(view, draft, window, known).instance()
+        return Export(view, draft, window, greedy_plan_of_view).instance()
 
 
 class ClassChoice(NamedTuple):

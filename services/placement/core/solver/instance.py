@@ -119,7 +119,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class VictimMigration:
-    """A victim, by its index, that goes on on other GPUs, which are free now."""
+    """A victim, by its index, that continues on other GPUs, which are free now."""
 
     victim: int
     slots: tuple[Slot, ...]

@@ -91,8 +91,8 @@ class Model(Variables):
             if most:
                 var = gang.bins[number, at] = self.upto(most)
                 self.shares.setdefault((number, at), []).append((var, gang.request.milli))
-        here = [var for (place, _), var in gang.bins.items() if place == number]
-        self.cp.add(sum(here) == workers)
+        workers_by_gpu = [var for (place, _), var in gang.bins.items() if place == number]
+        self.cp.add(sum(workers_by_gpu) == workers)
 
     def value(self, gang: GangVariables) -> None:
         """Add the value of a start: the gang runs at the speed of its slowest node."""

@@ -65,7 +65,7 @@ def workers_later(cls: NodeClass, request: GangRequest) -> int:
 
 def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:
     """Return places for all nodes of the instance, such that they can express the plan."""
-    used = usage(instance, plan)
+    used = usage(plan)
     total = sum(len(cls.nodes) for cls in instance.classes)
     per_class = max(1, singles // max(1, len(instance.classes)))
     places_of_all: list[Place] = []
@@ -78,17 +78,17 @@ def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[
 
 
 def split(instance: Instance, index: int, used: Usage, most: int) -> list[Place]:
-    """Singles in the order of the GPUs that the plan takes of them, most first; then a bundle.
+    """Return single nodes, those of which the plan takes most GPUs first; then a bundle.
 
-    Beside the nodes that the plan mixes, the singles are those it touches least: free to mix.
+    Besides the nodes that the plan mixes, single nodes are those it touches least.
     """
     cls = instance.classes[index]
     nodes = sorted(cls.nodes, key=lambda node: -whole_used(used.get(node.node_id), node))
     mixed = {n.node_id for n in nodes if is_mixed(instance, cls, used.get(n.node_id))}
-    rest = [node for node in nodes if node.node_id not in mixed]
-    bundled = rest[: max(0, len(rest) - max(0, most - len(mixed)))]
-    apart = {node.node_id for node in bundled}
-    places = [Place(index, (node,), True) for node in nodes if node.node_id not in apart]
+    unmixed = [node for node in nodes if node.node_id not in mixed]
+    bundled = unmixed[: max(0, len(unmixed) - max(0, most - len(mixed)))]
+    in_bundle = {node.node_id for node in bundled}
+    places = [Place(index, (node,), True) for node in nodes if node.node_id not in in_bundle]
     return [*places, Place(index, tuple(bundled), False)] if bundled else places
 
 
@@ -97,14 +97,16 @@ class NodeUsage:
     """The use of one node by a plan."""
 
     workers: Counter[int] = field(default_factory=Counter)
-    """By wish; a victim that moves here counts as -1 - victim, a claim as `MANY` + wish."""
+    """By request; a victim that migrates here counts as -1 - victim, a reservation as `MANY` +
+    request."""
     gpus: set[int] = field(default_factory=set)
 
 
 Usage = dict[str, NodeUsage]
 
 
-def usage(instance: Instance, plan: RoundPlan) -> Usage:
+def usage(plan: RoundPlan) -> Usage:
+    """Return what the plan uses of each node, by node id."""
     nodes: Usage = {}
     taken = [(start.request, start.slots) for start in plan.starts]
     taken += [(-1 - migration.victim, migration.slots) for migration in plan.migrations]
