@@ -32,12 +32,12 @@ settings.register_profile("berth", deadline=None)
 settings.load_profile("berth")
 
 SLOW_NODE = "a100-0"
-"""The node of the shared stack whose gangs are slow."""
+"""The slow node of the shared stack."""
 
 
 @pytest.fixture(scope="session")
 def postgres_dir() -> Iterator[Path]:
-    """A short path: a unix socket's may have 107 bytes."""
+    """Folder of a running Postgres; its path is short: a unix socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="berth-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The project that `make compose-up` started; without it these tests are skipped, and say why."""
+"""The project that `make compose-up` started; without it these tests are skipped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.compose.project import Project, cli
 from tests.e2e.stand import Stand, eventually
 
 
-def why_not() -> str:
-    """What is missing; these tests kill containers, so a project that merely runs is not enough."""
+def reason_to_skip() -> str:
+    """Return what is missing: these tests kill containers, so a running project is not enough."""
     if os.environ.get("BERTH_COMPOSE") != "1":
         return "`make compose-test` runs these, against the project of `make compose-up`"
     if not shutil.which("docker"):
@@ -28,14 +28,14 @@ def why_not() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.get_closest_marker("compose")]
-    if ours and (reason := why_not()):
+    if ours and (reason := reason_to_skip()):
         for item in ours:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")
 def project() -> Iterator[Project]:
-    """With a tenant of this run's own, so that it can be run again on the same data."""
+    """The project, with a tenant of this run's own: the same data serve several runs."""
     stack = load(compose.FOLDER)
     root = (compose.FOLDER / OPERATOR_KEY).read_text().strip()
     tenant = f"team-{int(time.time())}"

@@ -1,4 +1,4 @@
-"""A started compose project, and what one does to it from outside."""
+"""A started compose project, and calls that drive it from outside."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class Project:
         return str(self.stand.submit(caller="tenant", **spec)["job_id"])
 
     def publish(self, key: str) -> None:
-        """A job as a tenant's own producer sends it, with nothing of the gateway."""
+        """Publish a job as a tenant's own producer does, without the gateway."""
         self.stand.publish(f"submissions.{self.tenant}", 0, a_submission(key))
 
     def named(self, service: str) -> compose.Container:
-        (found,) = [each for each in compose.containers() if each.service == service]
-        return found
+        (container,) = [item for item in compose.containers() if item.service == service]
+        return container
 
     def inspect(self, service: str) -> Any:
-        (told,) = json.loads(docker("inspect", self.named(service).id))
-        return told
+        (container,) = json.loads(docker("inspect", self.named(service).id))
+        return container
 
     def python(self, service: str, code: str) -> str:
         return docker("exec", self.named(service).id, "python", "-c", code)
 
     def crash(self, service: str) -> None:
-        """Its processes die by SIGKILL, and Docker brings them back by itself."""
+        """Kill its processes by SIGKILL; return once Docker has restarted the container."""
         before = self.inspect(service)["RestartCount"]
         kill_all(self.named(service).id)
         eventually(lambda: self.inspect(service)["RestartCount"] > before, WELL_S)
@@ -58,7 +58,7 @@ def docker(*words: str) -> str:
 
 
 def cli(*words: str) -> Json:
-    """The berth command, as a person at this machine uses it."""
+    """Run the berth command; return its JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "cli", *words, "--json", "--data", str(compose.FOLDER)],
         capture_output=True,

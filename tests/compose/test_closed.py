@@ -1,4 +1,4 @@
-"""What Docker itself says of the containers: users, rights, limits, ports, secrets."""
+"""Users, rights, limits, ports and secrets of the containers, as Docker reports them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from infra.supervisor.stack import PARTS, SERVICES, STEPS
 from tests.compose.project import Project, docker
 
 pytestmark = [pytest.mark.compose, pytest.mark.parts]
-LASTING = tuple(each.name for each in (*PARTS, *SERVICES))
-NAMES = (*LASTING, *(each.name for each in STEPS))
+LASTING = tuple(service.name for service in (*PARTS, *SERVICES))
+NAMES = (*LASTING, *(step.name for step in STEPS))
 every = pytest.mark.parametrize("service", NAMES)
 lasting = pytest.mark.parametrize("service", LASTING)
 MIB = 1 << 20
@@ -23,9 +23,9 @@ MIB = 1 << 20
 
 @every
 def test_a_container_has_no_rights_and_a_bound(project: Project, service: str) -> None:
-    told = project.inspect(service)
-    host = told["HostConfig"]
-    assert told["Config"]["User"] not in ("", "0", "root")
+    container = project.inspect(service)
+    host = container["HostConfig"]
+    assert container["Config"]["User"] not in ("", "0", "root")
     assert host["ReadonlyRootfs"] and not host["Privileged"]
     assert [right.removeprefix("CAP_") for right in host["CapDrop"]] == ["ALL"]
     assert not host["CapAdd"]
@@ -49,7 +49,7 @@ def test_its_processes_are_as_docker_says(project: Project, service: str) -> Non
 @every
 def test_ports_are_published_on_the_loopback_only(project: Project, service: str) -> None:
     ports = project.inspect(service)["NetworkSettings"]["Ports"].values()
-    assert {each["HostIp"] for published in ports for each in published or ()} <= {"127.0.0.1"}
+    assert {binding["HostIp"] for bindings in ports for binding in bindings or ()} <= {"127.0.0.1"}
 
 
 @every
@@ -62,6 +62,6 @@ def test_the_databases_password_is_in_no_log_and_no_setting(project: Project, se
 
 @lasting
 def test_it_stays_below_three_quarters_of_its_memory(project: Project, service: str) -> None:
-    told = docker("stats", "--no-stream", "--format", "{{.MemPerc}}", project.named(service).id)
-    found = re.match(r"([0-9.]+)%", told)
-    assert found and float(found[1]) < 75, told
+    output = docker("stats", "--no-stream", "--format", "{{.MemPerc}}", project.named(service).id)
+    percent = re.match(r"([0-9.]+)%", output)
+    assert percent and float(percent[1]) < 75, output

@@ -30,20 +30,20 @@ START = {"submit", "admit", "rank", "place", "start"}
 METRICS = (
     "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9100/metrics').read().decode())"
 )
-NAMES = tuple(each.name for each in SERVICES)
+NAMES = tuple(service.name for service in SERVICES)
 services = pytest.mark.parametrize("service", NAMES)
 crashes = pytest.mark.parametrize("service", ("placement", "gateway", "projector"))
 
 
 def by_event(project: Project) -> str:
-    """The id of a job that was published and not posted."""
+    """Submit a job by event; return its id."""
     key = str(uuid4())
     project.publish(key)
     return derive_job_id(project.tenant, "virtual", key)
 
 
 def get(url: str) -> Any:
-    """JSON, or None for what is not there."""
+    """Return the JSON at the URL; None for an HTTP error."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.loads(answer.read())
@@ -56,9 +56,9 @@ def test_a_job_by_rest_is_placed_on_the_virtual_pool_and_succeeds(project: Proje
     job_id = project.submit(gang={"workers": 2, "gpus_per_worker": 4})
     row = project.stand.ended(job_id)
     assert (row["phase"], row["pool"], row["tenant"]) == ("succeeded", "virtual", project.tenant)
-    told = project.stand.get(f"/v1/jobs/{job_id}/timeline")
-    assert told and {"job.placed.v1", "job.succeeded.v1"} <= {
-        each["type"] for each in told["items"]
+    timeline = project.stand.get(f"/v1/jobs/{job_id}/timeline")
+    assert timeline and {"job.placed.v1", "job.succeeded.v1"} <= {
+        item["type"] for item in timeline["items"]
     }
 
 
@@ -68,30 +68,30 @@ def test_a_job_by_event_is_placed_and_succeeds(project: Project) -> None:
 
 def test_a_real_process_runs_in_the_local_pools_container(project: Project) -> None:
     script = "import os; print('user', os.getuid())"
-    status, told = project.stand.call(
+    status, ticket = project.stand.call(
         "POST",
         "/v1/jobs",
         {"pool": "local", "spec": {"name": "real", "command": ["python", "-c", script]}},
         caller="tenant",
     )
-    assert status == 202, told
-    assert project.stand.ended(told["job_id"], WELL_S)["phase"] == "succeeded"
-    printed = cli("logs", told["job_id"])["lines"]
-    assert any("user 10001" in each["text"] for each in printed)
+    assert status == 202, ticket
+    assert project.stand.ended(ticket["job_id"], WELL_S)["phase"] == "succeeded"
+    printed = cli("logs", ticket["job_id"])["lines"]
+    assert any("user 10001" in line["text"] for line in printed)
 
 
 def test_a_jobs_start_is_one_trace_in_the_api_and_in_the_tracing_ui(project: Project) -> None:
     job_id = project.submit()
     row = project.stand.ended(job_id)
-    told = eventually(
+    trace = eventually(
         lambda: (
-            found
-            if (found := project.stand.get(f"/v1/jobs/{job_id}/trace"))
-            and {span["name"] for span in found["spans"]} >= START
+            page
+            if (page := project.stand.get(f"/v1/jobs/{job_id}/trace"))
+            and {span["name"] for span in page["spans"]} >= START
             else None
         )
     )
-    assert row["trace_id"] in {span["trace_id"] for span in told["spans"]}
+    assert row["trace_id"] in {span["trace_id"] for span in trace["spans"]}
     assert eventually(lambda: shown(row["trace_id"]) >= START)
 
 
@@ -100,8 +100,8 @@ def shown(trace_id: str) -> set[str]:
     if label(compose.variables()["JAEGER_IMAGE"]):
         spans = get(f"{compose.traces_url()}/api/v2/trace/{trace_id}") or []
         return {span["name"] for span in spans}
-    found = get(f"{compose.traces_url()}/api/traces/{trace_id}") or {"data": []}
-    return {span["operationName"] for trace in found["data"] for span in trace["spans"]}
+    traces = get(f"{compose.traces_url()}/api/traces/{trace_id}") or {"data": []}
+    return {span["operationName"] for trace in traces["data"] for span in trace["spans"]}
 
 
 @services
@@ -117,7 +117,7 @@ def test_the_api_has_its_pages(project: Project) -> None:
             assert answer.status == 200
 
 
-def test_who_does_not_know_the_ca_or_speaks_plainly_is_not_served(project: Project) -> None:
+def test_a_client_without_the_ca_or_without_tls_is_not_served(project: Project) -> None:
     stack = project.stand.stack
     for address in (f"{stack.gateway}/health", f"{stack.llm}/v1/models"):
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -127,13 +127,13 @@ def test_who_does_not_know_the_ca_or_speaks_plainly_is_not_served(project: Proje
         assert not isinstance(met.value, urllib.error.HTTPError)
 
 
-def test_the_proxy_of_llms_is_asked_over_tls(project: Project) -> None:
+def test_the_llm_proxy_serves_tls(project: Project) -> None:
     stack = project.stand.stack
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{stack.llm}/v1/models", timeout=10, context=trust(stack))
 
 
-async def test_postgres_is_entered_by_tls_alone(project: Project) -> None:
+async def test_postgres_accepts_tls_only(project: Project) -> None:
     dsn = project.stand.stack.postgres
     with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError, match="no pg_hba.conf"):
         await asyncpg.connect(dsn.replace("verify-full", "disable"))
@@ -142,7 +142,7 @@ async def test_postgres_is_entered_by_tls_alone(project: Project) -> None:
     await conn.close()
 
 
-def test_a_service_of_kafka_may_do_what_the_table_says_and_nothing_else(project: Project) -> None:
+def test_a_user_of_kafka_may_do_what_the_table_says_and_nothing_else(project: Project) -> None:
     async def refused(user: str, topic: str) -> bool:
         log = KafkaLog(project.stand.stack.connection(user), client="test")
         await log.start()
@@ -163,8 +163,8 @@ def test_prometheus_reaches_every_service_and_no_rule_is_broken(project: Project
 
     def all_up() -> bool:
         targets = get(f"{url}/targets")["data"]["activeTargets"]
-        up = {each["labels"]["service"] for each in targets if each["health"] == "up"}
-        return up == {each.name for each in SERVICES}
+        up = {target["labels"]["service"] for target in targets if target["health"] == "up"}
+        return up == set(NAMES)
 
     eventually(all_up, WELL_S)
     groups = get(f"{url}/rules")["data"]["groups"]
@@ -178,12 +178,12 @@ def test_grafana_has_the_dashboards_and_their_data(project: Project) -> None:
     if not label(compose.variables()["GRAFANA_IMAGE"]):
         return
     boards = {path.stem for path in (compose.ROOT / "infra/grafana/dashboards").glob("*.json")}
-    assert {each["uid"] for each in get(f"{url}/api/search")} == boards
+    assert {board["uid"] for board in get(f"{url}/api/search")} == boards
     assert get(f"{url}/api/failing") == []
 
 
 def test_the_load_profile_submits_a_workload(project: Project) -> None:
-    """Not to its end: some of its jobs run for an hour of the cluster."""
+    """Its end is not awaited: some of its jobs run for an hour of the cluster."""
     ran = subprocess.run(
         [
             *compose.compose_command(),
@@ -228,10 +228,10 @@ def test_a_service_that_crashes_comes_back_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("service", ("broker", "postgres", "admission"))
-def test_what_is_killed_by_hand_goes_on_where_it_was_when_started_again(
+def test_a_container_killed_by_hand_goes_on_where_it_was_when_started_again(
     project: Project, service: str
 ) -> None:
-    """Docker takes `docker kill` as somebody's wish and restarts nothing."""
+    """Docker does not restart a container after `docker kill`."""
     before = project.submit(simulated={"duration_s": 1})
     container = project.named(service).id
     docker("kill", container)
@@ -245,8 +245,8 @@ def test_a_service_that_must_not_go_on_stays_down_and_is_not_started_again(
     project: Project,
 ) -> None:
     """A container of the same image and policy, as no ledger of the project shall be broken."""
-    known = project.inspect("access")["Config"]
-    entry = [*known["Entrypoint"][1:], "python", "-c", "raise SystemExit(71)"]
+    config = project.inspect("access")["Config"]
+    entry = [*config["Entrypoint"][1:], "python", "-c", "raise SystemExit(71)"]
     container = docker(
         "run",
         "--detach",
@@ -254,26 +254,28 @@ def test_a_service_that_must_not_go_on_stays_down_and_is_not_started_again(
         "--restart",
         "unless-stopped",
         "--entrypoint",
-        known["Entrypoint"][0],
-        known["Image"],
+        config["Entrypoint"][0],
+        config["Image"],
         *entry,
     ).strip()
     try:
         eventually(lambda: "stopped for good" in logs(container))
-        (told,) = json.loads(docker("inspect", container))
-        assert (told["State"]["Status"], told["RestartCount"]) == ("running", 0)
+        (state,) = json.loads(docker("inspect", container))
+        assert (state["State"]["Status"], state["RestartCount"]) == ("running", 0)
         docker("stop", container)
     finally:
         docker("rm", "--force", "--volumes", container)
 
 
 def logs(container: str) -> str:
-    """Both streams of what it said."""
-    told = subprocess.run(["docker", "logs", container], capture_output=True, text=True, check=True)
-    return told.stdout + told.stderr
+    """Return its standard output and standard error."""
+    output = subprocess.run(
+        ["docker", "logs", container], capture_output=True, text=True, check=True
+    )
+    return output.stdout + output.stderr
 
 
-def test_every_promise_was_kept(project: Project) -> None:
-    found = cli("verify")
-    assert found["violations"] == []
-    assert found["counts"]
+def test_verify_has_no_violations_after_all_of_them(project: Project) -> None:
+    result = cli("verify")
+    assert result["violations"] == []
+    assert result["counts"]

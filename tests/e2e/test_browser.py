@@ -1,4 +1,4 @@
-"""Zipkin and the metrics page of a running stack, as a person sees them in Chromium.
+"""Zipkin and the metrics page of a running stack, as shown in Chromium.
 
 With BERTH_SCREENSHOTS=1 (`make screenshots`) the pictures of the docs are taken anew.
 """
@@ -75,10 +75,10 @@ def page() -> Iterator[Page]:
 
 
 def traces_of(stand: Stand, job_id: str) -> list[list[dict[str, Any]]]:
-    asked = f"{stand.stack.traces}/api/v2/traces?annotationQuery=job.id%3D{job_id}&limit=50"
-    with urllib.request.urlopen(asked, timeout=60) as answer:
-        found: list[list[dict[str, Any]]] = json.loads(answer.read())
-        return found
+    address = f"{stand.stack.traces}/api/v2/traces?annotationQuery=job.id%3D{job_id}&limit=50"
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        traces: list[list[dict[str, Any]]] = json.loads(answer.read())
+        return traces
 
 
 def first_trace(stand: Stand, job_id: str) -> list[dict[str, Any]] | None:
@@ -90,14 +90,14 @@ def first_trace(stand: Stand, job_id: str) -> list[dict[str, Any]] | None:
 
 
 def keep(page: Page, name: str) -> None:
-    """The picture of the docs, where it was asked for."""
+    """Take the picture of the docs, if BERTH_SCREENSHOTS is set."""
     if os.environ.get("BERTH_SCREENSHOTS"):
         IMAGES.mkdir(exist_ok=True)
         taken = page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
         assert len(taken) < MOST_BYTES
 
 
-def test_zipkin_shows_a_jobs_start_and_what_decided(stand: Stand, job_id: str, page: Page) -> None:
+def test_zipkin_shows_a_jobs_start_and_its_decision(stand: Stand, job_id: str, page: Page) -> None:
     spans = eventually(lambda: first_trace(stand, job_id))
     page.goto(f"{stand.stack.traces}/zipkin/traces/{spans[0]['traceId']}")
     for shown in SHOWN:
@@ -109,7 +109,7 @@ def test_zipkin_shows_a_jobs_start_and_what_decided(stand: Stand, job_id: str, p
     keep(page, "trace")
 
 
-def test_an_end_is_a_trace_of_its_own_that_leads_to_the_first(stand: Stand, job_id: str) -> None:
+def test_an_end_is_a_trace_of_its_own_with_a_link_to_the_first(stand: Stand, job_id: str) -> None:
     first = eventually(lambda: first_trace(stand, job_id))[0]["traceId"]
 
     def end() -> dict[str, Any] | None:
@@ -123,15 +123,15 @@ def test_an_end_is_a_trace_of_its_own_that_leads_to_the_first(stand: Stand, job_
 
 def test_the_gateways_ring_has_the_same_spans(stand: Stand, job_id: str) -> None:
     in_zipkin = {span["id"] for span in eventually(lambda: first_trace(stand, job_id))}
-    told = stand.get(f"/v1/jobs/{job_id}/trace")
-    assert told and {span["span_id"] for span in told["spans"]} >= in_zipkin
+    trace = stand.get(f"/v1/jobs/{job_id}/trace")
+    assert trace and {span["span_id"] for span in trace["spans"]} >= in_zipkin
 
 
 def test_the_metrics_page_shows_every_service_and_loads_nothing(
     stand: Stand, job_id: str, page: Page
 ) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
     address = f"http://127.0.0.1:{stand.stack.ports['gateway']['metrics']}/"
     page.goto(address)
     assert page.title() == f"Berth: {len(SERVICES)} of {len(SERVICES)} services answer"
@@ -140,11 +140,11 @@ def test_the_metrics_page_shows_every_service_and_loads_nothing(
     expect(pool.locator("td").nth(6)).to_have_text("3")
     for service in SERVICES:
         expect(page.get_by_role("cell", name=service.name, exact=True)).to_be_visible()
-    assert [url for url in asked if not url.startswith(address)] == []
+    assert [url for url in urls if not url.startswith(address)] == []
     keep(page, "metrics")
 
 
-def test_the_metrics_page_says_who_is_away(stand: Stand, page: Page) -> None:
+def test_the_metrics_page_names_a_service_that_is_away(stand: Stand, page: Page) -> None:
     data_dir = stand.stack.data_dir
     control.stop(data_dir, "executor-local")
     try:

@@ -23,12 +23,12 @@ def command(data: Path, *more: str) -> list[str]:
 
 
 def left_behind(data: Path) -> list[str]:
-    """Processes whose command line names the folder of the stack."""
-    found = []
+    """Return the processes with the folder of the stack in their command line."""
+    processes = []
     for process in psutil.process_iter(["cmdline"]):
         if str(data) in " ".join(process.info["cmdline"] or []):
-            found.append(str(process))
-    return found
+            processes.append(str(process))
+    return processes
 
 
 def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None:
@@ -41,14 +41,14 @@ def test_a_demo_checks_itself_and_leaves_nothing_running(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["verify"] == "ok"
-    assert told["jobs"].pop("submitted") == JOBS == sum(told["jobs"].values())
-    assert told["jobs"]["succeeded"] > told["jobs"]["failed"] > 0
-    assert told["local_jobs"] == {"submitted": 3, "succeeded": 3}
-    assert told["speed"] >= 1
-    assert 0 < told["first_placed_s"] < told["wall_s"]
-    assert told["peak_pss_mib"] < 1024
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["verify"] == "ok"
+    assert summary["jobs"].pop("submitted") == JOBS == sum(summary["jobs"].values())
+    assert summary["jobs"]["succeeded"] > summary["jobs"]["failed"] > 0
+    assert summary["local_jobs"] == {"submitted": 3, "succeeded": 3}
+    assert summary["speed"] >= 1
+    assert 0 < summary["first_placed_s"] < summary["wall_s"]
+    assert summary["peak_pss_mib"] < 1024
     assert left_behind(data) == []
 
 
@@ -59,7 +59,7 @@ def test_a_demo_that_is_ended_while_it_starts_leaves_nothing_running(tmp_path: P
         while not (data / "supervisord.pid").exists() and time.monotonic() < ends_s:
             time.sleep(0.1)
         os.kill(process.pid, signal.SIGTERM)
-        _, told = process.communicate(timeout=240)
-    assert process.returncode == 0, told
-    assert "Traceback" not in told
+        _, stderr = process.communicate(timeout=240)
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr
     assert left_behind(data) == []

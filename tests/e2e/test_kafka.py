@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.skipif(bool(kafka.missing()), reason=kafka.missing() or "Kafka is there"),
 ]
 TENANT = "ada"
-TOLD = {"job.admitted.v1", "job.placed.v1", "job.succeeded.v1"}
+EVENT_TYPES = {"job.admitted.v1", "job.placed.v1", "job.succeeded.v1"}
 T = TypeVar("T")
 
 
@@ -75,15 +75,18 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def client_settings(data: Path, tenant: str = TENANT) -> Connection:
-    """What a tenant's own programs come with; each call ends the password of the one before."""
-    told = berth(data, "tenants", "kafka-user", tenant, "--json")
+    """Return settings for a tenant's own programs; each call revokes the password of the last."""
+    settings = berth(data, "tenants", "kafka-user", tenant, "--json")
     return Connection(
-        told["servers"], user=told["user"], password=told["password"], ca=Path(told["ca"])
+        settings["servers"],
+        user=settings["user"],
+        password=settings["password"],
+        ca=Path(settings["ca"]),
     )
 
 
 def publish(tenant: Connection, key: str, topic: str = f"submissions.{TENANT}") -> None:
-    """A tenant's own producer, with nothing of the gateway."""
+    """Publish a job with a tenant's own producer, without the gateway."""
     job = {"name": key, "gang": {"gpus_per_worker": 2}, "simulated": {"duration_s": 0.5}}
     body = json.dumps({"idempotency_key": key, "spec": job}).encode()
     value = cloudevents.encode(id=key, source="/ada", type="job.submit.v1", data=body)
@@ -99,19 +102,19 @@ def publish(tenant: Connection, key: str, topic: str = f"submissions.{TENANT}") 
     _run(send())
 
 
-def hear(tenant: Connection, lanes: int, awaited: set[str]) -> None:
-    """A tenant reads events of itself until it has read of those types: each ledger is published
-    in its order, and none waits for another."""
+def await_events(tenant: Connection, lanes: int, awaited: set[str]) -> None:
+    """Read a tenant's events until all awaited types are read: each ledger is published in its
+    order, and none waits for another."""
 
     async def read() -> None:
         tail = TopicTail(KafkaLog(tenant, client=TENANT))
         await tail.start_at_begin([TP(f"events.{TENANT}", lane) for lane in range(lanes)])
-        found: set[str] = set()
+        types: set[str] = set()
         try:
             async with asyncio.timeout(120):
-                while not awaited <= found:
+                while not awaited <= types:
                     for entries in (await tail.poll()).values():
-                        found |= {cloudevents.decode(entry.value).type for entry in entries}
+                        types |= {cloudevents.decode(entry.value).type for entry in entries}
         finally:
             await tail.stop()
 
@@ -119,15 +122,15 @@ def hear(tenant: Connection, lanes: int, awaited: set[str]) -> None:
 
 
 def phases(data: Path) -> dict[str, str]:
-    found = berth(data, "jobs", "--json")
-    rows = found if isinstance(found, list) else found["jobs"]
+    listing = berth(data, "jobs", "--json")
+    rows = listing if isinstance(listing, list) else listing["jobs"]
     return {row["name"]: row["phase"] for row in rows}
 
 
 def until(data: Path, expected: dict[str, str], within_s: float = 180) -> None:
     ends = time.monotonic() + within_s
-    while (found := phases(data)) != expected:
-        assert time.monotonic() < ends, found
+    while (current := phases(data)) != expected:
+        assert time.monotonic() < ends, current
         time.sleep(0.5)
 
 
@@ -140,7 +143,7 @@ def test_jobs_by_event_outlive_a_stop_of_everything() -> None:
             ada = client_settings(data)
             publish(ada, "first")
             until(data, {"first": "succeeded"})
-            hear(ada, load(data).partitions, TOLD)
+            await_events(ada, load(data).partitions, EVENT_TYPES)
             berth(data, "tenants", "add", "bob", "--pool", "virtual")
             with pytest.raises(Forbidden):
                 publish(client_settings(data, "bob"), "stolen")
@@ -157,12 +160,12 @@ def test_jobs_by_event_outlive_a_stop_of_everything() -> None:
             with pytest.raises(Forbidden):
                 publish(ada, "third")
             assert berth(data, "verify", "--json")["violations"] == []
-            _no_secret_is_told(data)
-        _every_line_can_be_read(data)
+            _check_no_secret_is_shown(data)
+        _check_log_lines(data)
 
 
-def _every_line_can_be_read(data: Path) -> None:
-    """Of a service's log: JSON with a level, whichever library wrote it."""
+def _check_log_lines(data: Path) -> None:
+    """Each line of a service's log is JSON with a level, whichever library wrote it."""
     for service in SERVICES:
         lines = (data / "logs" / f"{service.name}.log").read_text().splitlines()
         bare = [line for line in lines if line and not line.startswith("{")]
@@ -170,8 +173,8 @@ def _every_line_can_be_read(data: Path) -> None:
         assert {"info"} <= {json.loads(line)["level"] for line in lines if line}, service.name
 
 
-def _no_secret_is_told(data: Path) -> None:
-    """Neither to a log, an event's reader, nor whoever lists the processes."""
+def _check_no_secret_is_shown(data: Path) -> None:
+    """No secret is in a log, in a file of the stack or in the arguments of a process."""
     secrets = [path.read_text().strip() for path in (data / "secrets").glob("kafka_*")]
     arguments = [
         path.read_bytes().decode(errors="replace")
@@ -180,6 +183,6 @@ def _no_secret_is_told(data: Path) -> None:
     ]
     logs = [path.read_text(errors="replace") for path in (data / "logs").iterdir()]
     plain = [data / "stack.json", data / "supervisord.conf"]
-    told = [*arguments, *logs, *(path.read_text() for path in plain)]
+    texts = [*arguments, *logs, *(path.read_text() for path in plain)]
     assert len(secrets) >= 13
-    assert not [each for each in secrets if any(each in text for text in told)]
+    assert not [secret for secret in secrets if any(secret in text for text in texts)]

@@ -21,24 +21,24 @@ from tests.patience import LOADED
 
 pytestmark = [pytest.mark.stack, pytest.mark.parts]
 BOUND_S = 120.0
-"""Of the whole story on a quiet machine."""
+"""Limit of the whole test on a quiet machine."""
 
 
 @pytest.fixture(scope="module")
 def stand() -> Iterator[Stand]:
-    with a_stand() as found:
-        yield found
+    with a_stand() as running:
+        yield running
 
 
 def kill(stand: Stand, name: str) -> None:
-    """Returns once the supervisor has started it again; it need not be ready."""
+    """Kill a service; return once the supervisor has started it again, ready or not."""
     before = eventually(lambda: supervise.pid_of(stand.stack.data_dir, name))
     os.kill(before, signal.SIGKILL)
     eventually(lambda: supervise.pid_of(stand.stack.data_dir, name) not in (0, before))
 
 
 def publish(stand: Stand, run: str, jobs: int) -> list[str]:
-    """Short jobs, every fifth of them a gang of two, spread over the ingress."""
+    """Publish short jobs, every fifth a gang of two, spread over the ingress; return their ids."""
     keys = [f"{run}-{number}" for number in range(jobs)]
     for lane in range(stand.stack.partitions):
         stand.publish(
@@ -64,17 +64,17 @@ def test_every_service_is_killed_once_and_every_job_ends(stand: Stand) -> None:
     for service in SERVICES:
         jobs += publish(stand, f"kill-{service.name}", share)
         kill(stand, service.name)
-    supervise.wait_ready(stand.stack.data_dir, tuple(each.name for each in SERVICES), 60)
+    supervise.wait_ready(stand.stack.data_dir, tuple(service.name for service in SERVICES), 60)
     phases = [stand.ended(job_id, 60)["phase"] for job_id in jobs]
     assert phases == ["succeeded"] * len(jobs)
     assert stand.verify().violations == []
     assert time.monotonic() - began_s < BOUND_S * LOADED
 
 
-def test_without_postgres_jobs_are_taken_placed_and_ended(stand: Stand) -> None:
+def test_without_postgres_jobs_are_submitted_placed_and_ended(stand: Stand) -> None:
     before = publish(stand, "before", 20)
-    said, ticket = asyncio.run(without_postgres(stand))
-    assert said["reason"] == "reads_unavailable"
+    problem, ticket = asyncio.run(without_postgres(stand))
+    assert problem["reason"] == "reads_unavailable"
     eventually(lambda: stand.call("GET", "/v1/jobs")[0] == 200, 60)
     after = publish(stand, "after", 20)
     for job_id in (*before, ticket["job_id"], *after):
@@ -83,9 +83,9 @@ def test_without_postgres_jobs_are_taken_placed_and_ended(stand: Stand) -> None:
 
 
 async def without_postgres(stand: Stand) -> tuple[Json, Json]:
-    """Kills it whenever it lives, until a job that was submitted meanwhile has succeeded."""
+    """Kill Postgres whenever it runs, until a job submitted meanwhile has succeeded."""
     kill_postgres(stand)
-    said = await asyncio.to_thread(eventually, lambda: refused_read(stand))
+    problem = await asyncio.to_thread(eventually, lambda: refused_read(stand))
     ticket = stand.submit(key="meanwhile")
     log = KafkaLog(stand.stack.connection("operator"), client="e2e")
     tail = LedgerTail(log, {"placement": [stand.lane]})
@@ -96,11 +96,11 @@ async def without_postgres(stand: Stand) -> tuple[Json, Json]:
                 kill_postgres(stand)
     finally:
         await tail.stop()
-    return said, ticket
+    return problem, ticket
 
 
 async def facts(tail: LedgerTail) -> set[tuple[str, str]]:
-    return {(raw.type, raw.subject) for each in await tail.poll(0.1) for raw in each.raw()}
+    return {(raw.type, raw.subject) for record in await tail.poll(0.1) for raw in record.raw()}
 
 
 def kill_postgres(stand: Stand) -> None:
@@ -111,5 +111,5 @@ def kill_postgres(stand: Stand) -> None:
 
 def refused_read(stand: Stand) -> Json | None:
     kill_postgres(stand)
-    status, said = stand.call("GET", "/v1/jobs")
-    return said if status == 503 else None
+    status, problem = stand.call("GET", "/v1/jobs")
+    return problem if status == 503 else None

@@ -1,4 +1,4 @@
-"""What one can see of a running stack: slow workers, traces, metrics, LLM requests, read models."""
+"""A running stack as its operators see it: slow workers, traces, metrics, LLM requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stand(shared_stand: Stand) -> Stand:
     return shared_stand
 
 
-def rows(stand: Stand, query: str) -> list[dict[str, Any]]:
+def fetch_rows(stand: Stand, query: str) -> list[dict[str, Any]]:
     async def fetch() -> list[asyncpg.Record]:
         conn = await connect(stand.stack.postgres)
         try:
@@ -50,43 +50,43 @@ def rows(stand: Stand, query: str) -> list[dict[str, Any]]:
     return [dict(row) for row in asyncio.run(fetch())]
 
 
-def submitted(stand: Stand, **spec: object) -> str:
-    status, told = stand.call("POST", "/v1/jobs", {"name": "job", **spec}, caller="ada")
-    assert status == 202, told
-    return str(told["job_id"])
+def submit_job(stand: Stand, **spec: object) -> str:
+    status, ticket = stand.call("POST", "/v1/jobs", {"name": "job", **spec}, caller="ada")
+    assert status == 202, ticket
+    return str(ticket["job_id"])
 
 
-def taken(stand: Stand, wish: dict[str, object]) -> dict[str, Any] | None:
-    """The gateway hears of a new endpoint a moment after access has answered."""
-    status, told = stand.call("POST", "/v1/llm/requests", wish, caller="ada")
-    return told if status == 202 else None
+def submit_llm_request(stand: Stand, request: dict[str, object]) -> dict[str, Any] | None:
+    """Submit an LLM request; None while the gateway has not yet read of the new endpoint."""
+    status, ticket = stand.call("POST", "/v1/llm/requests", request, caller="ada")
+    return ticket if status == 202 else None
 
 
 def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stand: Stand) -> None:
-    job_id = submitted(
+    job_id = submit_job(
         stand,
         gang={"workers": 4, "gpus_per_worker": 8},
         simulated={"duration_s": 25, "iteration_s": 0.1},
     )
-    found = eventually(lambda: rows(stand, "SELECT * FROM fault"), 60)
-    assert [fault["node_id"] for fault in found] == [SLOW_NODE]
-    assert found[0]["job_id"] == job_id and found[0]["slowdown"] > 1.5
+    faults = eventually(lambda: fetch_rows(stand, "SELECT * FROM fault"), 60)
+    assert [fault["node_id"] for fault in faults] == [SLOW_NODE]
+    assert faults[0]["job_id"] == job_id and faults[0]["slowdown"] > 1.5
     assert stand.ended(job_id, 120)["phase"] == "succeeded"
-    eventually(lambda: rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
+    eventually(lambda: fetch_rows(stand, "SELECT * FROM fault WHERE state = 'cleared'"))
 
 
 def health(stand: Stand, node_id: str) -> float:
-    told = stand.get("/v1/nodes?limit=1000")
-    return next(node["health"] for node in told["items"] if node["node_id"] == node_id)  # type: ignore[index]
+    nodes = stand.get("/v1/nodes?limit=1000")
+    return next(node["health"] for node in nodes["items"] if node["node_id"] == node_id)  # type: ignore[index]
 
 
-def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: Stand) -> None:
-    """After the test above: the job that suffered has ended, which proves nothing."""
+def test_its_node_is_used_last_until_an_operator_reports_a_false_alarm(stand: Stand) -> None:
+    """Run after the test above: the end of the slow job alone does not restore the node."""
     assert health(stand, SLOW_NODE) < 0.7
-    job_id = submitted(stand, gang={"gpus_per_worker": 8}, simulated={"duration_s": 0.05})
+    job_id = submit_job(stand, gang={"gpus_per_worker": 8}, simulated={"duration_s": 0.05})
     assert stand.ended(job_id)["nodes"] == ["a100-1"]
-    told = stand.get("/v1/faults?state=cleared")
-    path = f"/v1/faults/{told['items'][0]['fault_id']}"  # type: ignore[index]
+    faults = stand.get("/v1/faults?state=cleared")
+    path = f"/v1/faults/{faults['items'][0]['fault_id']}"  # type: ignore[index]
     assert stand.call("POST", f"{path}/false-alarm", {}, caller="ada")[0] == 403
     status, ticket = stand.call("POST", f"{path}/false-alarm", {"reason": "a fan"})
     assert status == 202 and stand.answer(ticket["command_id"])["accepted"]
@@ -95,8 +95,8 @@ def test_its_node_is_used_last_until_an_operator_calls_it_a_false_alarm(stand: S
     assert stand.answer(ticket["command_id"])["reason"] == "already_closed"
 
 
-def test_a_job_on_a_drained_node_goes_on_on_another(stand: Stand) -> None:
-    job_id = submitted(
+def test_a_job_on_a_drained_node_migrates_to_another(stand: Stand) -> None:
+    job_id = submit_job(
         stand, gang={"gpus_per_worker": 8}, checkpoint_interval_s=1, simulated={"duration_s": 5}
     )
     (node_id,) = stand.until(job_id, "running")["nodes"]
@@ -113,12 +113,12 @@ def test_a_job_on_a_drained_node_goes_on_on_another(stand: Stand) -> None:
 
 
 def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
-    job_id = submitted(stand, simulated={"duration_s": 0.05})
+    job_id = submit_job(stand, simulated={"duration_s": 0.05})
     stand.ended(job_id)
 
     def whole() -> list[dict[str, Any]] | None:
-        told = stand.get(f"/v1/jobs/{job_id}/trace")
-        spans = told["spans"] if told else []
+        trace = stand.get(f"/v1/jobs/{job_id}/trace")
+        spans = trace["spans"] if trace else []
         return spans if {span["name"] for span in spans} >= set(START) else None
 
     spans = [span for span in eventually(whole) if span["name"] in START]
@@ -126,34 +126,36 @@ def test_a_jobs_start_is_one_trace_of_five_services(stand: Stand) -> None:
     assert {span["service"] for span in spans} >= {"gateway", "admission", "priority", "placement"}
 
 
-def test_of_many_placed_jobs_every_one_has_all_five_spans(stand: Stand) -> None:
+def test_every_placed_job_of_many_has_all_five_spans(stand: Stand) -> None:
     """Goal G19, at a sample of 100 %: nothing is dropped as long as the queues are not full."""
-    job_ids = [submitted(stand, simulated={"duration_s": 0.01}) for _ in range(TRACED_JOBS)]
+    job_ids = [submit_job(stand, simulated={"duration_s": 0.01}) for _ in range(TRACED_JOBS)]
     for job_id in job_ids:
         assert stand.ended(job_id, 120)["phase"] == "succeeded"
-    missing = eventually_none(lambda: [each for each in job_ids if not started(stand, each)])
+    missing = eventually_none(lambda: [job_id for job_id in job_ids if not started(stand, job_id)])
     assert len(missing) <= TRACED_JOBS / 1000, missing
     ports = metrics_ports(stand)
-    lost = {each.name: each.total("berth_spans_dropped_total") for each in scrape_all(ports)}
+    lost = {
+        service.name: service.total("berth_spans_dropped_total") for service in scrape_all(ports)
+    }
     assert not any(lost.values()), lost
 
 
 def metrics_ports(stand: Stand) -> dict[str, str]:
     ports = stand.stack.ports
-    return {each.name: f"127.0.0.1:{ports[each.name]['metrics']}" for each in SERVICES}
+    return {service.name: f"127.0.0.1:{ports[service.name]['metrics']}" for service in SERVICES}
 
 
 def started(stand: Stand, job_id: str) -> bool:
-    told = stand.get(f"/v1/jobs/{job_id}/trace")
-    return {span["name"] for span in told["spans"]} >= set(START) if told else False
+    trace = stand.get(f"/v1/jobs/{job_id}/trace")
+    return {span["name"] for span in trace["spans"]} >= set(START) if trace else False
 
 
-def eventually_none(what: Callable[[], list[str]]) -> list[str]:
-    """What is left of it once services have had the time to send their spans."""
+def eventually_none(remaining: Callable[[], list[str]]) -> list[str]:
+    """Return what remains once services have had the time to send their spans."""
     ends = time.monotonic() + SPANS_S
-    while (found := what()) and time.monotonic() < ends:
+    while (ids := remaining()) and time.monotonic() < ends:
         time.sleep(0.5)
-    return found
+    return ids
 
 
 def test_every_service_answers_prometheus(stand: Stand) -> None:
@@ -177,7 +179,7 @@ def test_every_service_measures_its_lag(stand: Stand) -> None:
 
 @pytest.fixture
 def prometheus(stand: Stand, tmp_path: Path) -> Iterator[str]:
-    """A real one that reads this stack."""
+    """URL of the API of a real Prometheus that scrapes this stack."""
     if not shutil.which("prometheus"):
         pytest.skip("Prometheus is not installed")
     (port,) = free_ports(1)
@@ -206,38 +208,38 @@ def is_ready(port: int) -> bool:
     return True
 
 
-def asked(api: str, path: str, **query: str) -> dict[str, Any]:
+def query_api(api: str, path: str, **query: str) -> dict[str, Any]:
     with urllib.request.urlopen(
         f"{api}/{path}?{urllib.parse.urlencode(query)}", timeout=60
-    ) as said:
-        data: dict[str, Any] = json.loads(said.read())["data"]
+    ) as answer:
+        data: dict[str, Any] = json.loads(answer.read())["data"]
         return data
 
 
 def values(api: str, expression: str) -> list[float]:
-    found = asked(api, "query", query=expression)["result"]
-    return [float(each["value"][1]) for each in found]
+    series = query_api(api, "query", query=expression)["result"]
+    return [float(one["value"][1]) for one in series]
 
 
 def test_prometheus_answers_every_dashboard_and_no_alert_fires(prometheus: str) -> None:
-    """An expression that a panel or a rule has wrong is an HTTP error here."""
+    """A wrong expression of a panel or a rule is an HTTP error here."""
     eventually(lambda: values(prometheus, 'sum(up{job="berth"})') == [len(SERVICES)])
     expressions = {
         q.expression for board in BOARDS for panel in board.panels for q in panel.queries
     }
-    found = {each: values(prometheus, plain(each)) for each in expressions}
+    results = {text: values(prometheus, plain(text)) for text in expressions}
     stats = [
         q.expression for panel in OVERVIEW.panels for q in panel.queries if panel.kind == "stat"
     ]
-    assert all(found[each] for each in stats if "dead_letters" not in each)
+    assert all(results[text] for text in stats if "dead_letters" not in text)
     eventually(lambda: rules(prometheus) == {"ok"})
-    alerts = asked(prometheus, "alerts")["alerts"]
-    assert [each["labels"] for each in alerts if each["state"] == "firing"] == []
+    alerts = query_api(prometheus, "alerts")["alerts"]
+    assert [alert["labels"] for alert in alerts if alert["state"] == "firing"] == []
 
 
 def rules(api: str) -> set[str]:
-    """Health of the rules: `unknown` until each was evaluated, `err` where one cannot be."""
-    groups = asked(api, "rules")["groups"]
+    """Return the health of all rules: `unknown` until evaluated, `err` for a rule that fails."""
+    groups = query_api(api, "rules")["groups"]
     return {rule["health"] for group in groups for rule in group["rules"]}
 
 
@@ -249,30 +251,30 @@ def plain(expression: str) -> str:
 
 def test_an_llm_request_is_served_and_charged_to_its_tenant(stand: Stand) -> None:
     endpoint = {"endpoint": "chat", "tokens_per_s": 2000, "batch_tokens": 20_000}
-    status, told = stand.call("POST", "/v1/endpoints", endpoint)
-    assert status == 202 and stand.answer(told["command_id"])["accepted"]
-    wish = {"request_id": "r1", "endpoint": "chat", "prompt_tokens": 50, "max_output_tokens": 40}
-    ordered = eventually(lambda: taken(stand, wish))
+    status, ticket = stand.call("POST", "/v1/endpoints", endpoint)
+    assert status == 202 and stand.answer(ticket["command_id"])["accepted"]
+    request = {"request_id": "r1", "endpoint": "chat", "prompt_tokens": 50, "max_output_tokens": 40}
+    ordered = eventually(lambda: submit_llm_request(stand, request))
     assert stand.answer(ordered["command_id"])["accepted"]
     done = "SELECT * FROM llm_request WHERE request_id = 'r1' AND state = 'finished'"
-    served = eventually(lambda: rows(stand, done))[0]
+    served = eventually(lambda: fetch_rows(stand, done))[0]
     assert served["tenant"] == "ada" and 0 < served["output_tokens"] <= 40
-    account = rows(stand, "SELECT * FROM llm_tenant WHERE tenant = 'ada'")[0]
+    account = fetch_rows(stand, "SELECT * FROM llm_tenant WHERE tenant = 'ada'")[0]
     assert (account["prompt_tokens"], account["output_tokens"]) == (50, served["output_tokens"])
 
 
 def test_the_proxy_answers_as_openai_does(stand: Stand) -> None:
     body = {"model": "chat", "max_tokens": 16, "messages": [{"role": "user", "content": "hello"}]}
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"{stand.stack.llm}/v1/chat/completions",
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {stand.keys['bob']}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(asked, timeout=90, context=trust(stand.stack)) as answer:
-        told = json.loads(answer.read())
+    with urllib.request.urlopen(request, timeout=90, context=trust(stand.stack)) as answer:
+        completion = json.loads(answer.read())
         assert answer.headers["x-berth-queue-wait-ms"] is not None
-    assert told["choices"][0]["message"]["content"]
-    assert 0 < told["usage"]["completion_tokens"] <= 16
+    assert completion["choices"][0]["message"]["content"]
+    assert 0 < completion["usage"]["completion_tokens"] <= 16
 
 
 def test_the_read_models_are_rebuilt_beside_the_live_ones(stand: Stand) -> None:
@@ -280,9 +282,9 @@ def test_the_read_models_are_rebuilt_beside_the_live_ones(stand: Stand) -> None:
     stack = stand.stack
     result = asyncio.run(rebuild(stack.postgres, log, stack.partitions, swap=True))
     assert result.different == [] and result.swapped and result.events > 20
-    job_id = submitted(stand, simulated={"duration_s": 0.05})
+    job_id = submit_job(stand, simulated={"duration_s": 0.05})
     assert stand.ended(job_id)["phase"] == "succeeded"
 
 
-def test_all_of_it_is_in_order(stand: Stand) -> None:
+def test_verify_has_no_violations_after_all_of_them(stand: Stand) -> None:
     assert stand.verify().violations == []

@@ -41,23 +41,24 @@ class Installation:
     admin: KafkaAdminClient
 
     def holders(self, service: str) -> dict[int, str]:
-        """Who of the service's group holds each lane of its inputs; none while lanes change hands.
+        """Return the member of the service's group that holds each lane of its inputs.
 
-        The broker gives a member without an assignment an empty text in its place.
+        Lanes that change hands are missing: the broker gives a member without an assignment an
+        empty text.
         """
-        told = self.admin.describe_groups([f"berth-{service}"])[f"berth-{service}"]
+        group = self.admin.describe_groups([f"berth-{service}"])[f"berth-{service}"]
         return {
             lane: str(member["group_instance_id"])
-            for member in told["members"]
+            for member in group["members"]
             if member["member_assignment"]
             for part in member["member_assignment"]["assigned_partitions"]
             for lane in part["partitions"]
         }
 
-    def stands(self, service: str) -> dict[int, str]:
-        """The same once no lane is without a holder."""
+    def all_holders(self, service: str) -> dict[int, str]:
+        """Return the holders once every lane has one."""
         return eventually(
-            lambda: found if len(found := self.holders(service)) == LANES else None, WITHIN_S
+            lambda: holders if len(holders := self.holders(service)) == LANES else None, WITHIN_S
         )
 
     def submit(self, pool: str, name: str) -> str:
@@ -67,9 +68,9 @@ class Installation:
             "idempotency_key": f"{pool}-{name}",
             "spec": {"name": name, "gang": {"workers": 1}, "simulated": {"duration_s": 0.2}},
         }
-        status, told = ask(self.running, self.key, "POST", "/v1/jobs", body)
-        assert status == 202, told
-        return str(told["job_id"])
+        status, ticket = ask(self.running, self.key, "POST", "/v1/jobs", body)
+        assert status == 202, ticket
+        return str(ticket["job_id"])
 
     def succeeded(self, job_id: str) -> bool:
         status, row = ask(self.running, self.key, "GET", f"/v1/jobs/{job_id}")
@@ -100,13 +101,13 @@ def two_of_each(folder: Path) -> Iterator[RunningStack]:
     ]
     inventory = folder / "nodes.json"
     inventory.write_text(json.dumps(nodes))
-    kept = [each for each in stack.SERVICES if each.name != "executor-local"]
+    services = [service for service in stack.SERVICES if service.name != "executor-local"]
     options = supervise.StackOptions(
         data_dir=folder / "data",
         broker="kafka",
         partitions=LANES,
         awaited=("access",),
-        services=stack.copies(2, kept),
+        services=stack.copies(2, services),
         env={"executor-virtual": {"BERTH_NODES": str(inventory)}},
     )
     try:
@@ -121,7 +122,7 @@ def site() -> Iterator[Installation]:
         Path(root).chmod(0o755)
         with two_of_each(Path(root)) as running:
             key = open_up(running, [ConfigurePool(pool=pool) for pool in POOLS], ["ada"])
-            names = tuple(each for each in running.ports)
+            names = tuple(running.ports)
             supervise.wait_ready(running.data_dir, names, WITHIN_S)
             admin = connect(running.connection("admin"))
             try:
@@ -132,7 +133,7 @@ def site() -> Iterator[Installation]:
 
 @pytest.mark.parametrize("service", DECIDERS)
 def test_two_copies_share_the_lanes(site: Installation, service: str) -> None:
-    assert set(site.stands(service).values()) == {f"{service}-0", f"{service}-2-0"}
+    assert set(site.all_holders(service).values()) == {f"{service}-0", f"{service}-2-0"}
 
 
 def test_jobs_of_both_pools_run_and_one_of_the_two_projectors_writes(site: Installation) -> None:
@@ -141,8 +142,8 @@ def test_jobs_of_both_pools_run_and_one_of_the_two_projectors_writes(site: Insta
         eventually(lambda job=job_id: site.succeeded(job), WITHIN_S)  # type: ignore[misc]
 
 
-def test_who_is_gone_hands_its_lane_over_and_its_jobs_go_on(site: Installation) -> None:
-    """Its machine is gone: nothing starts it again."""
+def test_the_lanes_of_a_stopped_copy_are_taken_over_and_its_jobs_go_on(site: Installation) -> None:
+    """The supervisor does not start a stopped copy again."""
     for service in DECIDERS:
         control.stop(site.running.data_dir, service)
     jobs = [site.submit(pool, f"after-{n}") for pool in POOLS for n in range(5)]
@@ -153,13 +154,13 @@ def test_who_is_gone_hands_its_lane_over_and_its_jobs_go_on(site: Installation) 
         eventually(lambda name=service, one=only: set(site.holders(name).values()) == one, WITHIN_S)  # type: ignore[misc]
 
 
-def test_who_comes_back_gets_a_lane_again(site: Installation) -> None:
+def test_a_copy_that_comes_back_gets_a_lane_again(site: Installation) -> None:
     for service in DECIDERS:
         control.start(site.running.data_dir, service)
     for service in DECIDERS:
-        eventually(lambda name=service: len(set(site.stands(name).values())) == 2, WITHIN_S)  # type: ignore[misc]
+        eventually(lambda name=service: len(set(site.all_holders(name).values())) == 2, WITHIN_S)  # type: ignore[misc]
 
 
 def test_nothing_was_lost_or_done_twice(site: Installation) -> None:
-    found = verified(site.running)
-    assert not found.violations
+    result = verified(site.running)
+    assert not result.violations

@@ -1,5 +1,5 @@
 """Canaries: secrets that went through a running stack are in no log, trace, event, row, argv or
-environment; and the audit knows who did what meanwhile."""
+environment; and the audit lists each action with its principal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORGED = "eyJhbGciOiJub25lIn0." + TOKEN + ".x"
 
 @dataclass
 class Spans:
-    """An OTLP receiver that keeps what it is sent, and how services are told of it."""
+    """The spans that an OTLP receiver was sent, and its address."""
 
     url: str = ""
     raw: list[bytes] = field(default_factory=list)
@@ -73,7 +73,7 @@ def receiver() -> Iterator[Spans]:
 
 @dataclass
 class Driven:
-    """A stack after its traffic, and every secret there is."""
+    """A stack after its traffic, and all secrets, by name."""
 
     stand: Stand
     spans: Spans
@@ -94,36 +94,38 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
 
 
 def secrets_of(stand: Stand) -> dict[str, str]:
-    """What must not be seen, by a name that may."""
-    found = {f"key of {who}": key.rpartition(".")[2] for who, key in stand.keys.items()}
+    """Return all secrets by names that may be shown."""
+    secrets = {f"key of {caller}": key.rpartition(".")[2] for caller, key in stand.keys.items()}
     root = stand.stack.state.parent
     for user in postgres.USERS:
         line = (root / "postgres" / "passwords" / user).read_text()
-        found[f"password of {user}"] = line.strip().rpartition(":")[2]
-    made = {"job": JOB_SECRET, "prompt": PROMPT, "body": REJECTED, "token": TOKEN}
-    assert all(len(secret) > 12 for secret in found.values())
-    return found | made
+        secrets[f"password of {user}"] = line.strip().rpartition(":")[2]
+    canaries = {"job": JOB_SECRET, "prompt": PROMPT, "body": REJECTED, "token": TOKEN}
+    assert all(len(secret) > 12 for secret in secrets.values())
+    return secrets | canaries
 
 
 def drive(stand: Stand) -> None:
-    """Work of every kind, bad requests, and deaths."""
+    """Submit work of every kind and bad requests, then kill processes."""
     spec = {
         "name": "reads",
         "command": ["sh", "-c", 'test "$PASS" && sleep 1'],
         "env": {"PASS": "secret://db"},
     }
     body = {"spec": spec, "pool": LOCAL_POOL}
-    status, told = stand.call("POST", "/v1/jobs", body, caller="ada")
-    assert status == 202, told
-    assert stand.ended(told["job_id"], 60)["phase"] == "succeeded"
+    status, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
+    assert status == 202, ticket
+    assert stand.ended(ticket["job_id"], 60)["phase"] == "succeeded"
     missing = {"spec": {**spec, "env": {"PASS": "secret://absent"}}, "pool": LOCAL_POOL}
-    status, told = stand.call("POST", "/v1/jobs", missing, caller="ada")
-    stand.call("DELETE", f"/v1/jobs/{told['job_id']}", caller="root")
+    status, ticket = stand.call("POST", "/v1/jobs", missing, caller="ada")
+    stand.call("DELETE", f"/v1/jobs/{ticket['job_id']}", caller="root")
     for bad in ({"API_TOKEN": REJECTED}, {"A": ["x", REJECTED]}, {REJECTED: 7}):
-        status, told = stand.call("POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, caller="ada")
+        status, ticket = stand.call(
+            "POST", "/v1/jobs", {"spec": {**spec, "env": bad}}, caller="ada"
+        )
         assert status == 422
     ask_llm(stand)
-    turned_away(stand)
+    send_unauthorized(stand)
     status, made = stand.call("POST", "/v1/tenants/bob/keys", {"key_id": "bob-2"})
     assert stand.answer(made["command_id"])["accepted"]
     stand.keys["bob-2"] = made["key"]
@@ -139,18 +141,18 @@ def drive(stand: Stand) -> None:
 
 def ask_llm(stand: Stand) -> None:
     endpoint = {"endpoint": "llama", "tokens_per_s": 1e6, "batch_tokens": 10**6}
-    _, told = stand.call("POST", "/v1/endpoints", endpoint)
-    assert stand.answer(told["command_id"])["accepted"]
-    asked = {"model": "llama", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 4}
-    eventually(lambda: completed(stand, asked) == 200)
-    for wrong in ({**asked, "model": PROMPT}, {**asked, "max_tokens": PROMPT}):
+    _, ticket = stand.call("POST", "/v1/endpoints", endpoint)
+    assert stand.answer(ticket["command_id"])["accepted"]
+    request = {"model": "llama", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 4}
+    eventually(lambda: completed(stand, request) == 200)
+    for wrong in ({**request, "model": PROMPT}, {**request, "max_tokens": PROMPT}):
         assert completed(stand, wrong) in (400, 404, 422)
 
 
-def completed(stand: Stand, asked: dict[str, Any]) -> int:
+def completed(stand: Stand, body: dict[str, Any]) -> int:
     request = urllib.request.Request(
         stand.stack.llm + "/v1/chat/completions",
-        json.dumps(asked).encode(),
+        json.dumps(body).encode(),
         {"Authorization": f"Bearer {stand.keys['ada']}", "Content-Type": "application/json"},
     )
     try:
@@ -161,7 +163,7 @@ def completed(stand: Stand, asked: dict[str, Any]) -> int:
             return error.code
 
 
-def turned_away(stand: Stand) -> None:
+def send_unauthorized(stand: Stand) -> None:
     stand.keys |= {"wrong": f"ada-x.{TOKEN}", "forged": FORGED}
     for caller in ("wrong", "forged"):
         assert stand.call("GET", "/v1/jobs", caller=caller)[0] == 401
@@ -169,9 +171,9 @@ def turned_away(stand: Stand) -> None:
     assert stand.call("POST", "/v1/pools", {"pool": "mine"}, caller="ada")[0] == 403
 
 
-def found_in(driven: Driven, where: str, raw: bytes) -> list[str]:
+def secrets_in(driven: Driven, place: str, raw: bytes) -> list[str]:
     secrets = driven.secrets.items()
-    return [f"{name} in {where}" for name, secret in secrets if secret.encode() in raw]
+    return [f"{name} in {place}" for name, secret in secrets if secret.encode() in raw]
 
 
 def test_no_log_or_kept_file_holds_a_secret(driven: Driven) -> None:
@@ -180,7 +182,7 @@ def test_no_log_or_kept_file_holds_a_secret(driven: Driven) -> None:
     for path in data.rglob("*"):
         is_kept_for_it = path.parent.name == "passwords" or path.name == "operator.key"
         if path.is_file() and not is_kept_for_it and not path.is_relative_to(cluster):
-            seen += found_in(driven, str(path.relative_to(data)), path.read_bytes())
+            seen += secrets_in(driven, str(path.relative_to(data)), path.read_bytes())
             count += 1
     assert seen == [] and count > 15
 
@@ -192,22 +194,22 @@ def test_files_that_hold_secrets_are_closed(driven: Driven) -> None:
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
 
 
-def test_no_process_was_told_a_secret(driven: Driven) -> None:
-    seen, told = [], 0
+def test_no_process_has_a_secret_in_its_arguments_or_environment(driven: Driven) -> None:
+    seen, processes = [], 0
     for name, pid in driven.stand.pids().items():
-        for process in (found := psutil.Process(pid), *found.children(recursive=True)):
+        for process in (parent := psutil.Process(pid), *parent.children(recursive=True)):
             argv, environ = Path(f"/proc/{process.pid}/cmdline"), f"/proc/{process.pid}/environ"
-            seen += found_in(driven, f"argv of {name}", argv.read_bytes())
-            seen += found_in(driven, f"environ of {name}", Path(environ).read_bytes())
-            told += 1
-    assert seen == [] and told >= len(driven.stand.pids())
+            seen += secrets_in(driven, f"argv of {name}", argv.read_bytes())
+            seen += secrets_in(driven, f"environ of {name}", Path(environ).read_bytes())
+            processes += 1
+    assert seen == [] and processes >= len(driven.stand.pids())
 
 
 def test_no_span_holds_a_secret(driven: Driven) -> None:
     raw = b"".join(driven.spans.raw)
     for service in (b"gateway", b"admission", b"placement", b"throttle"):
         assert service in raw
-    assert found_in(driven, "a span", raw) == []
+    assert secrets_in(driven, "a span", raw) == []
 
 
 async def test_no_topic_holds_a_secret(driven: Driven) -> None:
@@ -226,7 +228,7 @@ async def test_no_topic_holds_a_secret(driven: Driven) -> None:
         while polled := await feed.poll(0.5, 5000):
             for entry in (entry for entries in polled.values() for entry in entries):
                 records += 1
-                seen += found_in(driven, spec.name, (entry.value or b"") + repr(entry).encode())
+                seen += secrets_in(driven, spec.name, (entry.value or b"") + repr(entry).encode())
         await feed.close()
     await log.stop()
     assert seen == [] and records > 100
@@ -245,16 +247,16 @@ async def test_no_row_holds_a_secret(driven: Driven) -> None:
             rows = await conn.fetch(f"SELECT t::text AS t FROM {name} t")  # noqa: S608
         except asyncpg.PostgresError:
             continue
-        seen += found_in(driven, name, "\n".join(str(row["t"]) for row in rows).encode())
+        seen += secrets_in(driven, name, "\n".join(str(row["t"]) for row in rows).encode())
     await conn.close()
     assert seen == []
 
 
-def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> None:
+def test_the_audit_has_the_principal_of_each_action_and_each_refusal(driven: Driven) -> None:
     stand = driven.stand
     root = f"key:{stand.keys['root'].partition('.')[0]}"
 
-    def told() -> set[tuple[str, str, str, str]]:
+    def entries() -> set[tuple[str, str, str, str]]:
         rows = (stand.get("/v1/audit?limit=1000") or {"items": []})["items"]
         return {(row["principal"], row["action"], row["object"], row["outcome"]) for row in rows}
 
@@ -267,10 +269,10 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
         (ada, "POST /v1/pools", "", "refused"),
         ("", "GET /v1/jobs", "", "refused"),
     }
-    eventually(lambda: expected <= told())
-    assert not any(action == "job.submit.v1" for _, action, _, _ in told())
+    eventually(lambda: expected <= entries())
+    assert not any(action == "job.submit.v1" for _, action, _, _ in entries())
     assert stand.call("GET", "/v1/audit", caller="ada")[0] == 403
-    said = subprocess.run(
+    printed = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -286,9 +288,9 @@ def test_the_audit_says_who_did_what_and_who_was_turned_away(driven: Driven) -> 
         text=True,
         check=True,
     )
-    [row] = json.loads(said.stdout)
+    [row] = json.loads(printed.stdout)
     assert (row["principal"], row["object"], row["requests"]) == (root, "bob-2", 1)
-    assert found_in(driven, "the audit", said.stdout.encode()) == []
+    assert secrets_in(driven, "the audit", printed.stdout.encode()) == []
 
 
 def test_verify_holds_and_a_revoked_key_opens_nothing(driven: Driven) -> None:

@@ -72,7 +72,7 @@ def test_the_page_does_what_it_says(page: str, home: Path) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """A person's shell with the virtual environment on; nothing of the tests' own."""
+    """Return the environment of an operator's shell in the virtual environment."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "BERTH_HOME": str(home), "BACKUP": str(home.parent / "backup")}

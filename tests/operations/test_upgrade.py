@@ -36,7 +36,7 @@ def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _previous() -> bytes:
-    """Its code, as a tar; nothing where this clone does not reach so far back."""
+    """Return its code as a tar; nothing in a clone that does not reach so far back."""
     return _git("archive", PREVIOUS, *PREVIOUS_CODE).stdout
 
 
@@ -58,11 +58,11 @@ class Site:
             shutil.copytree(ROOT / name, self.code / name, ignore=skipped)
 
     def run(self, *words: str, timeout_s: float = 240, **env: str) -> str:
-        """A program of the code that is in place now."""
-        told = {"PYTHONPATH": str(self.code)}
+        """Run a program of the installed code; return its output."""
+        path = {"PYTHONPATH": str(self.code)}
         done = subprocess.run(
             [sys.executable, "-P", *words],
-            env=os.environ | told | env,
+            env=os.environ | path | env,
             cwd=self.code.parent,
             capture_output=True,
             text=True,
@@ -85,7 +85,7 @@ class Site:
 
 
 class Traffic:
-    """Submits jobs by REST until it is stopped; `taken` are those that were acknowledged."""
+    """Submits jobs by REST until it is stopped; `taken` holds the acknowledged ones."""
 
     def __init__(self, stack: RunningStack, key: str) -> None:
         self._stack, self._key = stack, key
@@ -115,11 +115,11 @@ class Traffic:
                     "simulated": {"duration_s": 0.2},
                 },
             }
-            status, told = ask(self._stack, self._key, "POST", "/v1/jobs", body)
+            status, answer = ask(self._stack, self._key, "POST", "/v1/jobs", body)
             # 0 and 503: the gateway restarts, or starts; nothing was acknowledged.
-            assert status in (202, 0, 503), (status, told)
+            assert status in (202, 0, 503), (status, answer)
             if status == 202:
-                self.taken.append(told["job_id"])
+                self.taken.append(answer["job_id"])
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_upgrade_and_rollback_under_traffic(site: Site) -> None:
         time.sleep(0.5)
     assert set(phases) == {"succeeded"} and len(phases) > 20
     site.install_this()
-    # What the previous projector folded lacks what only this version's events say.
+    # Rows of the previous projector lack the fields of this version's events.
     site.roll()
     site.berth("projections", "rebuild")
     assert "0 violations" in site.berth("verify")
