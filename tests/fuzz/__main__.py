@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --seconds N`: everything that fuzzes, for longer; one JSON document.
 
 N seconds for each target of bytes; cases, examples and lives of the other three grow with N. Chance
-is seeded by `--seed`. Exits with 1 where anything was found; its input is in the document.
+is seeded by `--seed`. Exits with 1 after any failure; its input is in the document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def bytes_fuzzed(seconds: int, seed: int) -> list[Json]:
-    """A document per target; none where this Python has no atheris."""
+    """Return a document per target; none without atheris."""
     if importlib.util.find_spec("atheris") is None:
         return []
     command = [
@@ -41,7 +41,7 @@ def bytes_fuzzed(seconds: int, seed: int) -> list[Json]:
 
 
 def tests_fuzzed(seconds: int, seed: int) -> tuple[bool, dict[str, int]]:
-    """Contracts, lives and API: the tests of this folder with larger numbers."""
+    """Run the tests of this folder with larger numbers; return success and the tally."""
     with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
         counts = Path(name) / "tally"
         env = {
@@ -74,19 +74,22 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     began = time.monotonic()
-    found = bytes_fuzzed(options.seconds, options.seed)
+    targets = bytes_fuzzed(options.seconds, options.seed)
     ok, tried = tests_fuzzed(options.seconds, options.seed)
-    ok &= not any(each["failed"] for each in found)
-    told = {
+    ok &= not any(target["failed"] for target in targets)
+    document = {
         "ok": ok,
         "seed": options.seed,
         "seconds": round(time.monotonic() - began),
-        "bytes": {each["target"]: {k: each[k] for k in ("runs", "features")} for each in found},
+        "bytes": {
+            target["target"]: {key: target[key] for key in ("runs", "features")}
+            for target in targets
+        },
         "tried": dict(sorted(tried.items())),
-        "total": sum(each["runs"] for each in found) + sum(tried.values()),
-        "found": [each for each in found if each["failed"]],
+        "total": sum(target["runs"] for target in targets) + sum(tried.values()),
+        "found": [target for target in targets if target["failed"]],
     }
-    print(json.dumps(told, indent=1))  # noqa: T201
+    print(json.dumps(document, indent=1))  # noqa: T201
     sys.exit(0 if ok else 1)
 
 

@@ -1,4 +1,4 @@
-"""Schemathesis over the OpenAPI document of a running gateway: what it tried, and what it found."""
+"""Schemathesis over the OpenAPI document of a running gateway."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STREAMS = "/v1/events$"
-"""They never end; `test_api` asks for them itself."""
+"""Streams never end; `test_api` reads them itself."""
 SPANS = "/v1/traces$"
 """Protobuf, which OpenAPI cannot describe: the target `otlp` is for it."""
 NOT_CHECKED = "positive_data_acceptance,ensure_resource_availability,use_after_free"
-"""A body may obey its schema and name a pool that is not there: that is a 422 with the field. And
-what is asked for with 202 is there, or gone, a little later."""
+"""A body that obeys its schema may name an unknown pool: that is a 422 with the field. And what a
+202 has accepted is there, or gone, a little later."""
 ALL_PHASES = "examples,coverage,fuzzing,stateful"
 GENERATED = re.compile(r"(\d+) generated")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """`text` is the whole report of a run that found something."""
+class Outcome:
+    """The outcome of a run; `text` is the whole report of Schemathesis."""
 
     cases: int
     ok: bool
@@ -33,9 +33,11 @@ class Told:
 
 def fuzz(
     url: str, key: str, examples: int, phases: str = ALL_PHASES, *, tenant: str = "", seed: int = 1
-) -> Told:
-    """All checks but one; `examples` per operation in the random phases. `tenant`: the key is one
-    of ada's, and shall show nothing of bob's."""
+) -> Outcome:
+    """Run all checks but those above, with `examples` per operation in the random phases.
+
+    With a `tenant`, the key is one of ada's, and no answer may contain the canary of bob.
+    """
     with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
         config = Path(name) / "schemathesis.toml"
         config.write_text("")
@@ -77,6 +79,6 @@ def fuzz(
             command, cwd=name, env=env, capture_output=True, text=True, check=False
         )
     cases = GENERATED.search(done.stdout)
-    return Told(
+    return Outcome(
         int(cases[1]) if cases else 0, done.returncode == 0, done.stdout + done.stderr[-2000:]
     )

@@ -1,4 +1,4 @@
-"""What Schemathesis is told of this API: names that exist, so that it gets behind the first no."""
+"""Hooks for Schemathesis: names that exist, so that requests pass the first refusal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KNOWN = {
     "command_id": ("c-adas", "c-bobs"),
 }
 CANARY = b"canary-of-bob"
-"""Stands in all that is bob's, and in nothing that anybody else was told."""
+"""A text in every row of bob, and in no other."""
 
 
 @schemathesis.hook  # type: ignore[untyped-decorator]
@@ -29,7 +29,7 @@ def map_body(context: Any, body: Any) -> Any:
 
 @schemathesis.hook  # type: ignore[untyped-decorator]
 def map_query(context: Any, query: Any) -> Any:
-    """As `map_body`; and nobody follows a stream for ever."""
+    """As `map_body`; and no request follows a stream for ever."""
     if isinstance(query, dict) and "follow" in query:
         query = {**query, "follow": "false"}
     return _known(query)

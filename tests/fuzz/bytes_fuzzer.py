@@ -70,7 +70,7 @@ WORDS = (
 
 
 def fuzz(target: str, folder: Path, limits: Sequence[str]) -> dict[str, object]:
-    """Runs one target in a child; what it found, and how much it tried."""
+    """Fuzz one target in a child process; return its counts and the first failing input."""
     began = time.monotonic()
     log = folder / "log"
     child = os.fork()
@@ -78,26 +78,26 @@ def fuzz(target: str, folder: Path, limits: Sequence[str]) -> dict[str, object]:
         try:
             _become(target, folder, log, limits)
         except BaseException:
-            # Whatever it is, it must not unwind into its parent's affairs.
+            # No exception may unwind into the code of the parent.
             os._exit(1)
     _, status = os.waitpid(child, 0)
-    told = log.read_text(errors="replace")
-    counts = [int(a or b) for a, b in COUNT.findall(told)]
-    covered = COVERED.findall(told)
-    found = sorted(path for path in folder.glob("found-*"))
+    output = log.read_text(errors="replace")
+    counts = [int(a or b) for a, b in COUNT.findall(output)]
+    covered = COVERED.findall(output)
+    inputs = sorted(path for path in folder.glob("found-*"))
     return {
         "target": target,
         "runs": max(counts, default=0),
         "features": int(covered[-1]) if covered else 0,
         "seconds": round(time.monotonic() - began, 1),
-        "failed": bool(status) or bool(found),
-        "input": found[0].read_bytes()[:LONGEST_BYTES].hex() if found else "",
-        "said": told[-TAIL:] if status or found else "",
+        "failed": bool(status) or bool(inputs),
+        "input": inputs[0].read_bytes()[:LONGEST_BYTES].hex() if inputs else "",
+        "said": output[-TAIL:] if status or inputs else "",
     }
 
 
 def _become(target: str, folder: Path, log: Path, limits: Sequence[str]) -> None:
-    """Never returns."""
+    """Turn this process into the fuzzer of a target; never return."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -130,7 +130,7 @@ def _escaped(word: str) -> str:
 
 
 def _kept(target: Callable[[bytes], None], folder: Path) -> Callable[[bytes], None]:
-    """Without the sanitizers' runtime libFuzzer keeps no input that raised: so we do."""
+    """Keep an input that raises: without the sanitizers' runtime libFuzzer does not."""
 
     def once(data: bytes) -> None:
         try:
@@ -155,9 +155,9 @@ def main() -> None:
     failed = False
     for target in options.targets or TARGETS:
         with tempfile.TemporaryDirectory(prefix="berth-fuzz-") as name:
-            told = fuzz(target, Path(name), limits)
-        failed |= bool(told["failed"])
-        print(json.dumps(told), flush=True)  # noqa: T201
+            result = fuzz(target, Path(name), limits)
+        failed |= bool(result["failed"])
+        print(json.dumps(result), flush=True)  # noqa: T201
     sys.exit(1 if failed else 0)
 
 

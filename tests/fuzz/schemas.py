@@ -26,7 +26,7 @@ HOSTILE_JSON: tuple[bytes, ...] = (
     b'{"a":1,"a":2}', b"[" * 5000, b'{"a":' * 5000, b"[" * 500 + b"]" * 500, b"", b"\xef\xbb\xbf1",
     b'{"' + b"k" * (1 << 16) + b'":1}', b"[1,]", b"/**/1", b"undefined", b"\x00",
 )  # fmt: skip
-"""What Python's own JSON would not write."""
+"""JSON that Python's own encoder would not write."""
 MARK = "\u2603 here \u2603"
 MARKED = json.dumps(MARK).encode()
 
@@ -42,7 +42,7 @@ def valid(schema: Schema, root: Schema, depth: int = 0) -> SearchStrategy[Any]:
     for union in ("anyOf", "oneOf"):
         if union in schema:
             rest = {k: v for k, v in schema.items() if k not in (union, "discriminator")}
-            return st.one_of([valid({**rest, **each}, root, depth) for each in schema[union]])
+            return st.one_of([valid({**rest, **option}, root, depth) for option in schema[union]])
     return _plain(schema, root, depth)
 
 
@@ -88,13 +88,13 @@ def _string(schema: Schema) -> SearchStrategy[str]:
     least, most = schema.get("minLength", 0), min(schema.get("maxLength", 40), 40)
     if "pattern" not in schema:
         return st.text(CHARACTERS, min_size=least, max_size=max(most, least))
-    found = st.from_regex(schema["pattern"], fullmatch=True, alphabet=CHARACTERS)
-    return found.filter(lambda text: least <= len(text) <= schema.get("maxLength", 1000))
+    texts = st.from_regex(schema["pattern"], fullmatch=True, alphabet=CHARACTERS)
+    return texts.filter(lambda text: least <= len(text) <= schema.get("maxLength", 1000))
 
 
 def _object(schema: Schema, root: Schema, depth: int) -> SearchStrategy[dict[str, Any]]:
     if "properties" in schema:
-        known = {name: valid(each, root, depth + 1) for name, each in schema["properties"].items()}
+        known = {name: valid(part, root, depth + 1) for name, part in schema["properties"].items()}
         must = set(schema.get("required", ()))
         return st.fixed_dictionaries(
             {name: known[name] for name in known if name in must},
@@ -132,8 +132,8 @@ def hostile(draw: st.DrawFn, schema: Schema, root: Schema) -> bytes:
 def paths(value: Any, at: tuple[Any, ...] = ()) -> Any:
     yield at
     inside = value.items() if isinstance(value, dict) else []
-    for name, each in inside or (enumerate(value) if isinstance(value, list) else []):
-        yield from paths(each, (*at, name))
+    for name, part in inside or (enumerate(value) if isinstance(value, list) else []):
+        yield from paths(part, (*at, name))
 
 
 def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How much was tried: a test that passes in silence says nothing of its size."""
+"""Counts of what a fuzzing test has tried: a passed test does not show its size."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 
 TRIED: Counter[str] = Counter()
 PATH_VARIABLE = "BERTH_FUZZ_TALLY"
-"""Names the file in which the counts of a test run are left."""
+"""Variable with the path of the file to which a test run writes its counts."""
 
 
-def tally(what: str, number: int = 1) -> None:
-    TRIED[what] += number
+def tally(kind: str, number: int = 1) -> None:
+    TRIED[kind] += number

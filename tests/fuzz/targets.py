@@ -1,4 +1,4 @@
-"""What a stranger's bytes meet: each target takes any bytes and lets no surprise escape.
+"""Targets of the fuzzers: each takes any bytes.
 
 A target fails by an exception: one that its decoder does not declare, or a broken invariant.
 """
@@ -68,19 +68,19 @@ HALF_A_CHARACTER = "\ud800"
 
 
 def record_(data: bytes) -> None:
-    """A record of a ledger: what is no envelope is passed over, a broken chain is said."""
+    """A record of a ledger: other bytes than an envelope are skipped, a broken chain raises."""
     for value in (data, _wrapped(data)):
-        found = record.decode(value)
+        envelope = record.decode(value)
         with suppress(ProtocolViolation):
             reader = Reader("admission", 0)
             accepted = reader.offer(0, value)
             assert (accepted is not None) == (
-                found is not None and found.seq == 1 and found.prev == ""
+                envelope is not None and envelope.seq == 1 and envelope.prev == ""
             )
-        if found is None:
+        if envelope is None:
             continue
-        assert record.decode(record.encode(found)) == found
-        cursor = Cursor(1, found.seq, found.id, 0, found.at, found.inputs)
+        assert record.decode(record.encode(envelope)) == envelope
+        cursor = Cursor(1, envelope.seq, envelope.id, 0, envelope.at, envelope.inputs)
         assert Cursor.from_json(cursor.to_json()) == cursor
 
 
@@ -90,15 +90,15 @@ def _wrapped(data: bytes) -> bytes:
 
 
 def cloudevent(data: bytes) -> None:
-    """A message of a plain topic: every reader of it has one answer, its custodian a reason."""
+    """A message of a plain topic: at most one input per reader, with a reason if undecodable."""
     with suppress(cloudevents.Malformed):
-        found = cloudevents.decode(data)
-        assert isinstance(found.at, int)
-        assert found.body.strip()
+        event = cloudevents.decode(data)
+        assert isinstance(event.at, int)
+        assert event.body.strip()
     for decoder, topic in READERS:
-        heard = decoder.decode_plain(TP(topic, 0), 7, data)
-        assert len(heard) <= 1
-        for item in heard:
+        inputs = decoder.decode_plain(TP(topic, 0), 7, data)
+        assert len(inputs) <= 1
+        for item in inputs:
             _check_input(item)
 
 
@@ -112,15 +112,15 @@ def _check_input(item: Input) -> None:
 
 
 def soft(data: bytes) -> None:
-    """Heartbeats, telemetry, log lines, published events: what nobody can read is passed over."""
+    """Heartbeats, telemetry, log lines, published events: unreadable bytes are skipped."""
     decode_heartbeat(data)
     decode_telemetry(data)
     entry = Entry(3, None, data)
     for line in JobLog("j", "ada").lines(entry):
         msgspec.json.encode(line)
-    told = frame_event(entry, [1, 2])
-    if told is not None:
-        head, frame = told
+    framed = frame_event(entry, [1, 2])
+    if framed is not None:
+        head, frame = framed
         text = frame.decode()
         assert text.startswith(f"id: 1.2\nevent: {head.type}\ndata: ")
         assert text.count("\n") == 4, "an event that looks like several"
@@ -143,15 +143,15 @@ def submission(data: bytes) -> None:
 
 
 def body(data: bytes) -> None:
-    """A body of the API: a command, or a list of faults that can be said."""
+    """A body of the API: a command, or faults that can be sent as JSON."""
     try:
-        found = parse_object(data)
+        fields = parse_object(data)
     except NotJson as error:
         assert str(error)
         return
     for reading in (parse_submission, lambda body: parse_body(CancelBody, body)):
         try:
-            reading(found).model_dump_json()
+            reading(fields).model_dump_json()
         except InvalidBody as error:
             assert error.errors
             for fault in error.errors:
@@ -162,10 +162,10 @@ def body(data: bytes) -> None:
 
 def traceparent(data: bytes) -> None:
     text = data.decode("latin-1")
-    found = trace_ids.parse(text)
-    if found is not None:
-        assert trace_ids.parse(str(found)) == found
-        assert trace_ids.child_of(text)[3:35] == found.trace_id
+    ids = trace_ids.parse(text)
+    if ids is not None:
+        assert trace_ids.parse(str(ids)) == ids
+        assert trace_ids.child_of(text)[3:35] == ids.trace_id
     assert trace_ids.parse(trace_ids.child_of(text)) is not None
     assert trace_ids.parse(data.decode("utf-8", "surrogateescape")) is None or data.isascii()
 
@@ -175,17 +175,17 @@ VIEW.apply(KeyCreated(key_id="k.1", sha256=hash_secret("secret"), role="viewer",
 
 
 def api_key(data: bytes) -> None:
-    """A key as it comes in a header: the right one opens, no other does, nothing raises."""
+    """A key in a header: only the right one is accepted, and nothing raises."""
     for text in (data.decode("latin-1"), data.decode("utf-8", "surrogateescape")):
-        found = parse_key(text)
-        if found is not None:
-            assert format_key(*found) == text
-            assert found.secret not in repr(found) or found.secret in f"Key({found.key_id!r})"
+        key = parse_key(text)
+        if key is not None:
+            assert format_key(*key) == text
+            assert key.secret not in repr(key) or key.secret in f"Key({key.key_id!r})"
         assert (VIEW.authenticate(text) is not None) == (text == "k.1.secret")
 
 
 class Issuer:
-    """One key, known to the gateway by a file, and a loop for what is asynchronous."""
+    """An issuer with one key in a file of the gateway, and an event loop for the async calls."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -202,7 +202,7 @@ class Issuer:
         return jwt.api_jws.encode(payload, self.private, "ES256", {"kid": "e1", "typ": "JWT"})
 
     def judge(self, token: str) -> Bearer | None:
-        """None for a token that opens nothing, for a reason that can be said."""
+        """Return the bearer; None for a token that is refused with a problem."""
         try:
             return self.loop.run_until_complete(verify_token(token, self.rules, self.keys))
         except (BadToken, BadClaims, KeysUnavailable) as error:
@@ -216,8 +216,8 @@ def issuer() -> Issuer:
 
 
 def token(data: bytes) -> None:
-    """A bearer token as it comes, one with these bytes as its header, and genuine ones with them
-    as claims: nobody enters but by the claims of a genuine one."""
+    """The bytes as a bearer token, as the header of one and as claims of genuine ones: only the
+    claims of a genuine token are accepted."""
     as_header = base64.urlsafe_b64encode(data).rstrip(b"=").decode() + ".e30.AAAA"
     for text in (data.decode("latin-1"), as_header):
         assert issuer().judge(text) is None
@@ -243,7 +243,7 @@ def last_event_id(data: bytes) -> None:
 
 
 def otlp(data: bytes) -> None:
-    """Spans of a stranger: taken or refused, and whatever is taken can be shown."""
+    """Spans of a client: accepted or refused; accepted ones can be encoded as JSON."""
     kinds = (("application/x-protobuf", ""), ("application/json", ""), ("application/json", "gzip"))
     for media, encoding in kinds:
         ring = OtlpRing(1000)

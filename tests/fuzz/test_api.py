@@ -1,4 +1,4 @@
-"""The API over real sockets: what its document allows and forbids, and what no document says."""
+"""The API over real sockets: requests of its OpenAPI document, and bytes beyond any document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.services.throttle.shell import Stack as Throttle
 from tests.services.throttle.shell import chat
 
 EXAMPLES = int(os.environ.get("BERTH_FUZZ_EXAMPLES", "4"))
-"""Of each operation and key, besides those that cover each rule of the document once."""
+"""Examples per operation and key, besides those that cover each rule of the document once."""
 LONG_FORM = "BERTH_FUZZ_EXAMPLES" in os.environ
 LEAST = 300
 LONG = b"x" * 5000
@@ -43,37 +43,37 @@ ODD = (
     b"%00",
     b"%ff",
 )
-"""Values of headers; what may not stand in one, no client can send."""
+"""Values of headers."""
 
 
 def test_the_api_does_what_its_document_says(rows: Stack) -> None:
-    told = fuzz(
+    outcome = fuzz(
         rows.url, KEYS["root"], EXAMPLES, "coverage,fuzzing,stateful" if LONG_FORM else "coverage"
     )
-    tally("requests of an admin", told.cases)
-    assert told.ok, told.text
-    assert told.cases > LEAST
+    tally("requests of an admin", outcome.cases)
+    assert outcome.ok, outcome.text
+    assert outcome.cases > LEAST
 
 
-def test_a_tenant_is_shown_nothing_of_another_whatever_it_asks_for(rows: Stack) -> None:
-    told = fuzz(rows.url, KEYS["ada"], EXAMPLES, "fuzzing,stateful", tenant="ada")
-    tally("requests of a tenant", told.cases)
-    assert told.ok, told.text
-    assert told.cases > LEAST // 3
+def test_no_answer_to_a_tenant_holds_data_of_another(rows: Stack) -> None:
+    outcome = fuzz(rows.url, KEYS["ada"], EXAMPLES, "fuzzing,stateful", tenant="ada")
+    tally("requests of a tenant", outcome.cases)
+    assert outcome.ok, outcome.text
+    assert outcome.cases > LEAST // 3
 
 
-async def test_what_nobody_else_may_see_is_there_for_its_tenant_and_operators(rows: Stack) -> None:
-    """Else the test before this one proves nothing."""
-    for who in ("bob", "root"):
+async def test_data_of_a_tenant_are_shown_to_it_and_to_operators(rows: Stack) -> None:
+    """Without this, the test before this one could not fail."""
+    for caller in ("bob", "root"):
         for path in ("/v1/jobs", "/v1/jobs/bobs", "/v1/dead", "/v1/commands/c-bobs"):
-            _, _, first = await asked(rows.url, "GET", path, [key(who)])
-            assert CANARY in first, (who, path)
+            _, _, first = await send(rows.url, "GET", path, [key(caller)])
+            assert CANARY in first, (caller, path)
 
 
-async def asked(
+async def send(
     url: str, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes = b""
 ) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and the first bytes: a client that leaves no byte of its own out."""
+    """Send exactly these bytes; return status, headers and the first bytes of the body."""
     host, _, port = url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     length = [(b"content-length", str(len(body)).encode())] if body else []
@@ -96,11 +96,11 @@ def key(name: str) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("value", ODD)
-async def test_a_stream_begins_or_says_why_not_whatever_the_place(
+async def test_a_stream_begins_or_is_refused_with_a_problem_at_any_position(
     stack: Stack, value: bytes
 ) -> None:
     given = [key("ada"), (b"last-event-id", value)]
-    status, headers, first = await asked(stack.url, "GET", "/v1/events", given)
+    status, headers, first = await send(stack.url, "GET", "/v1/events", given)
     assert (status, headers["content-type"].partition(";")[0]) in (
         (200, "text/event-stream"),
         (422, MEDIA_TYPE),
@@ -108,7 +108,7 @@ async def test_a_stream_begins_or_says_why_not_whatever_the_place(
 
 
 @pytest.mark.parametrize("value", ODD)
-async def test_odd_headers_never_lead_to_an_error_of_ours(stack: Stack, value: bytes) -> None:
+async def test_odd_headers_never_lead_to_a_server_error(stack: Stack, value: bytes) -> None:
     for name in (
         b"authorization",
         b"idempotency-key",
@@ -119,9 +119,9 @@ async def test_odd_headers_never_lead_to_an_error_of_ours(stack: Stack, value: b
         b"accept",
         b"cookie",
     ):
-        given = [each for each in (key("ada"),) if name != b"authorization"]
+        given = [key("ada")] if name != b"authorization" else []
         prefix = b"Bearer " if name == b"authorization" else b""
-        status, headers, first = await asked(
+        status, headers, first = await send(
             stack.url, "POST", "/v1/jobs", [*given, (name, prefix + value)], b'{"name": "x"}'
         )
         assert status < 500, (name, first)
@@ -133,7 +133,7 @@ async def test_odd_headers_never_lead_to_an_error_of_ours(stack: Stack, value: b
 async def test_hostile_bodies_have_a_reason(stack: Stack, case: str) -> None:
     routes = ("/v1/jobs", "/v1/jobs/x/cancel", "/v1/nodes/n/cordon", "/v1/llm/requests", "/v1/keys")
     for path in routes:
-        status, headers, first = await asked(
+        status, headers, first = await send(
             stack.url, "POST", path, [key("root")], HOSTILE[case][:60_000]
         )
         assert 400 <= status < 500 or (case == "empty" and status < 500), (path, first)
@@ -142,7 +142,7 @@ async def test_hostile_bodies_have_a_reason(stack: Stack, case: str) -> None:
 
 
 @pytest.mark.parametrize("value", ODD)
-async def test_odd_headers_of_an_llm_client_never_lead_to_an_error_of_ours(
+async def test_odd_headers_of_an_llm_client_never_lead_to_a_server_error(
     tmp_path: Path, value: bytes
 ) -> None:
     throttle = Throttle(tmp_path)
@@ -152,7 +152,7 @@ async def test_odd_headers_of_an_llm_client_never_lead_to_an_error_of_ours(
             given = [(b"authorization", b"Bearer " + LLM_KEY.encode())]
             odd = (name, b"Bearer " + value if name == b"authorization" else value)
             headers = [*(given if name != b"authorization" else []), odd]
-            status, _, first = await asked(
+            status, _, first = await send(
                 throttle.url, "POST", "/v1/chat/completions", headers, body
             )
             assert status < 500, (name, first)
@@ -162,9 +162,9 @@ async def test_a_flood_of_odd_headers_is_refused_and_the_next_request_is_served(
     stack: Stack,
 ) -> None:
     many = [(b"x-%d" % number, b"y" * 100) for number in range(10_000)]
-    # It may be shown the door before it has said all.
+    # The gateway may close the connection before all is sent.
     with suppress(ConnectionError, asyncio.IncompleteReadError):
-        status, _, _ = await asked(stack.url, "GET", "/health", many)
+        status, _, _ = await send(stack.url, "GET", "/health", many)
         assert status in (200, 400, 431)
-    status, _, _ = await asked(stack.url, "GET", "/health", [])
+    status, _, _ = await send(stack.url, "GET", "/health", [])
     assert status == 200

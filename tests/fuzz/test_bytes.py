@@ -15,11 +15,11 @@ from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
 RUNS = 500
-"""Of each target; `make fuzz` goes on for as long as one wants."""
+"""Runs per target; `make fuzz` takes a longer time as an option."""
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_kept_and_hostile_bytes_surprise_nobody(target: str) -> None:
+def test_no_kept_or_hostile_bytes_fail_a_target(target: str) -> None:
     for name, value in corpus(target):
         try:
             TARGETS[target](value)
@@ -33,7 +33,7 @@ def test_every_seed_belongs_to_a_target() -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="no atheris for this Python")
-def test_bytes_that_a_fuzzer_makes_surprise_nobody() -> None:
+def test_no_bytes_of_a_fuzzer_fail_a_target() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.bytes_fuzzer", "--runs", str(RUNS)],
         cwd=ROOT,
@@ -41,9 +41,9 @@ def test_bytes_that_a_fuzzer_makes_surprise_nobody() -> None:
         text=True,
         check=False,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {each["target"] for each in told} == set(TARGETS)
-    for each in told:
-        assert not each["failed"], (each["target"], each["input"], each["said"])
-        assert each["runs"] >= RUNS
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {result["target"] for result in results} == set(TARGETS)
+    for result in results:
+        assert not result["failed"], (result["target"], result["input"], result["said"])
+        assert result["runs"] >= RUNS
     assert done.returncode == 0

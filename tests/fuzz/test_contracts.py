@@ -26,7 +26,7 @@ from tests.fuzz.tally import tally
 pytestmark = pytest.mark.slow
 
 CASES = int(os.environ.get("BERTH_FUZZ_CASES", "12"))
-"""Of each contract and kind; `make fuzz` asks for more."""
+"""Cases per contract and kind; `make fuzz` runs more."""
 WIRE = wire_models()
 SCHEMAS = {name: schema(model) for name, model in WIRE.items()}
 each_contract = pytest.mark.parametrize("name", sorted(WIRE))
@@ -53,8 +53,8 @@ def decode(name: str, data: bytes) -> Model | BaseModel:
 
 
 @each_contract
-def test_what_obeys_the_schema_is_read_and_comes_back_as_it_was(name: str) -> None:
-    """What is refused all the same breaks a rule between fields, which no schema can say."""
+def test_a_value_that_obeys_the_schema_is_read_and_written_back_unchanged(name: str) -> None:
+    """A value that is refused all the same breaks a rule between fields: no schema has those."""
     judge = jsonschema_rs.validator_for(SCHEMAS[name])
 
     @quickly
@@ -64,7 +64,7 @@ def test_what_obeys_the_schema_is_read_and_comes_back_as_it_was(name: str) -> No
         try:
             message = decode(name, dumped(value))
         except ValidationError as error:
-            assert {each["type"] for each in error.errors()} <= {"value_error"}, error
+            assert {fault["type"] for fault in error.errors()} <= {"value_error"}, error
             return
         wire = encode(message)  # type: ignore[arg-type]
         assert decode(name, wire) == message
@@ -74,7 +74,7 @@ def test_what_obeys_the_schema_is_read_and_comes_back_as_it_was(name: str) -> No
 
 
 @each_contract
-def test_what_is_hostile_is_read_or_refused_with_a_reason(name: str) -> None:
+def test_a_hostile_value_is_read_or_refused_with_a_reason(name: str) -> None:
     @quickly
     @given(hostile(SCHEMAS[name], SCHEMAS[name]))
     def check(data: bytes) -> None:
@@ -91,7 +91,7 @@ def test_what_is_hostile_is_read_or_refused_with_a_reason(name: str) -> None:
 
 
 def custodian_of(name: str) -> tuple[InputDecoder, str]:
-    """Who answers for the topic in which this command lies."""
+    """Return the decoder that rejects bad records of the command's topic, and the topic."""
     topic = command_topic(COMMANDS[name].OWNER)
     return InputDecoder(CUSTODIAN[topic]), topic
 
@@ -104,15 +104,15 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
     @given(hostile(SCHEMAS[name], SCHEMAS[name]), st.sampled_from(["1.0", "", "2"]))
     def check(data: bytes, version: str) -> None:
         tally("hostile commands")
-        heard = decoder.decode_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
-        for item in heard:
+        inputs = decoder.decode_plain(TP(topic, 0), 3, envelope(name, data, specversion=version))
+        for item in inputs:
             if isinstance(item.message, Undecodable):
                 assert item.message.reason
                 encode(item.message.rejection())
             else:
                 assert version == "1.0"
                 encode(item.message)  # type: ignore[arg-type]
-        assert heard or CUSTODIAN[topic] != COMMANDS[name].OWNER
+        assert inputs or CUSTODIAN[topic] != COMMANDS[name].OWNER
 
     check()
 

@@ -1,7 +1,7 @@
-"""A pool does whatever chance asks of it: the judge of `berth verify` finds nothing to say.
+"""A pool under random commands and faults: `berth verify` finds no violation.
 
-The live deciders and a virtual executor over the in-memory log. Whatever happened, in the end the
-nodes are well again and nothing is left that waits for ever.
+The live deciders and a virtual executor over the in-memory log. At the end of each life all nodes
+are well again, and no job waits for ever.
 """
 
 from __future__ import annotations
@@ -133,18 +133,18 @@ class Life(RuleBasedStateMachine):
         self.cluster: Cluster
         self.made: list[str] = []
         self.ids: dict[str, str] = {}
-        """Of the command that first asked for each job."""
-        self.said = 0
+        """Id of the first command of each job."""
+        self.sent = 0
 
     @initialize(pool=pools)
     def opens(self, pool: PoolConfigured) -> None:
         self.cluster = Cluster(pool, TENANTS, nodes())
         self.cluster.run(self.cluster.now + 10_000)
 
-    def say(self, wish: Any, id: str = "") -> str:
-        self.said += 1
-        id = id or f"c{self.said}"
-        self.cluster.command(id, wish)
+    def send(self, command: Any, id: str = "") -> str:
+        self.sent += 1
+        id = id or f"c{self.sent}"
+        self.cluster.command(id, command)
         return id
 
     @rule(target=jobs, data=st.data(), tenant=tenants, size=st.sampled_from([1, 1, 1, 3]))
@@ -154,7 +154,7 @@ class Life(RuleBasedStateMachine):
     def submitted(self, spec: JobSpec, tenant: str, size: int) -> SubmitJob:
         job_id = f"j{len(self.made)}"
         self.made += [job_id] if size == 1 else [job_id, f"{job_id}.0"]
-        wish = SubmitJob(
+        command = SubmitJob(
             job_id=job_id,
             tenant=tenant,
             pool="virtual",
@@ -162,8 +162,8 @@ class Life(RuleBasedStateMachine):
             array_size=size,
             spec=spec,
         )
-        self.ids[job_id] = self.say(wish)
-        return wish
+        self.ids[job_id] = self.send(command)
+        return command
 
     @rule(
         target=jobs,
@@ -182,31 +182,35 @@ class Life(RuleBasedStateMachine):
             retry=Retry(max_attempts=2),
             simulated=Simulated(duration_s=900.0, exit_code=exit_code),
         )
-        wishes = [self.submitted(spec, "ada", size) for _ in range(5)]
+        commands = [self.submitted(spec, "ada", size) for _ in range(5)]
         self.cluster.run(self.cluster.now + 3_000)
-        return multiple(*wishes)
+        return multiple(*commands)
 
-    @rule(wish=jobs, pool=st.sampled_from(["virtual", "moon"]))
-    def submit_again(self, wish: SubmitJob, pool: str) -> None:
-        self.say(wish.model_copy(update={"pool": pool}))
+    @rule(command=jobs, pool=st.sampled_from(["virtual", "moon"]))
+    def submit_again(self, command: SubmitJob, pool: str) -> None:
+        self.send(command.model_copy(update={"pool": pool}))
 
-    @rule(wish=jobs, name=st.sampled_from(["other", "job"]))
-    def submit_another_under_the_same_key(self, wish: SubmitJob, name: str) -> None:
-        self.say(wish.model_copy(update={"spec": wish.spec.model_copy(update={"name": name})}))
+    @rule(command=jobs, name=st.sampled_from(["other", "job"]))
+    def submit_another_under_the_same_key(self, command: SubmitJob, name: str) -> None:
+        self.send(
+            command.model_copy(update={"spec": command.spec.model_copy(update={"name": name})})
+        )
 
-    @rule(wish=jobs)
-    def deliver_again(self, wish: SubmitJob) -> None:
-        self.say(wish, id=self.ids[wish.job_id])
+    @rule(command=jobs)
+    def deliver_again(self, command: SubmitJob) -> None:
+        self.send(command, id=self.ids[command.job_id])
 
-    @rule(wish=jobs, other=jobs)
-    def reuse_an_id_with_other_content(self, wish: SubmitJob, other: SubmitJob) -> None:
-        self.say(other, id=self.ids[wish.job_id])
+    @rule(command=jobs, other=jobs)
+    def reuse_an_id_with_other_content(self, command: SubmitJob, other: SubmitJob) -> None:
+        self.send(other, id=self.ids[command.job_id])
 
     @rule(
-        wish=jobs, tenant=st.sampled_from([None, "ada", "bob"]), index=st.sampled_from(["", ".1"])
+        command=jobs,
+        tenant=st.sampled_from([None, "ada", "bob"]),
+        index=st.sampled_from(["", ".1"]),
     )
-    def cancel(self, wish: SubmitJob, tenant: str | None, index: str) -> None:
-        self.say(CancelJob(job_id=wish.job_id + index, tenant=tenant))
+    def cancel(self, command: SubmitJob, tenant: str | None, index: str) -> None:
+        self.send(CancelJob(job_id=command.job_id + index, tenant=tenant))
 
     @rule(ms=st.sampled_from([0, 20, 100, 1_000, 5_000, 20_000, 120_000]))
     def wait(self, ms: int) -> None:
@@ -219,8 +223,8 @@ class Life(RuleBasedStateMachine):
             self.cluster.report_silence(node_id, gone, 2.5)
 
     @rule(node_id=node_ids)
-    def call_silent_who_lives(self, node_id: str) -> None:
-        """Heartbeats were lost, the node was not; of an incarnation of long ago nothing follows."""
+    def call_a_living_node_silent(self, node_id: str) -> None:
+        """Heartbeats were lost, the node was not; an old incarnation has no effect."""
         board = self.cluster.lanes["placement"].state.board.nodes
         incarnation = board[node_id].incarnation if node_id in board else "long ago"
         self.cluster.report_silence(node_id, incarnation, 2.5)
@@ -234,7 +238,7 @@ class Life(RuleBasedStateMachine):
         order=st.sampled_from([CordonNode, DrainNode, UncordonNode]),
     )
     def order(self, node_id: str, order: Any) -> None:
-        self.say(order(node_id=node_id))
+        self.send(order(node_id=node_id))
 
     @rule(
         tenant=tenants,
@@ -242,7 +246,7 @@ class Life(RuleBasedStateMachine):
         borrow=st.sampled_from([None, 0, 4]),
     )
     def set_quota(self, tenant: str, guaranteed: float, borrow: float | None) -> None:
-        self.say(SetQuota(tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow))
+        self.send(SetQuota(tenant=tenant, guaranteed_gpus=guaranteed, borrow_gpus=borrow))
 
     @rule(value=st.sampled_from([b"", b"\xff", b"{}", b"[" * 9000]))
     def append_bytes(self, value: bytes) -> None:
@@ -263,12 +267,12 @@ class Life(RuleBasedStateMachine):
             self.judge()
 
     def heal(self) -> None:
-        """Every node is well and nobody is bounded: whoever waits has its turn."""
+        """Repair every node and lift every quota: each waiting job gets its turn."""
         for node_id in ("a100-0", "a100-1", "l40s-0"):
             self.cluster.repair(node_id)
-            self.say(UncordonNode(node_id=node_id))
+            self.send(UncordonNode(node_id=node_id))
         for tenant in TENANTS:
-            self.say(SetQuota(tenant=tenant, guaranteed_gpus=1000, spot_gpus=1000))
+            self.send(SetQuota(tenant=tenant, guaranteed_gpus=1000, spot_gpus=1000))
         self.cluster.run(self.cluster.now + HOUR_MS)
         placement, admission = (
             self.cluster.lanes[name].state for name in ("placement", "admission")
@@ -278,12 +282,12 @@ class Life(RuleBasedStateMachine):
 
     def judge(self) -> None:
         tally("lives of a pool")
-        tally("commands within them", self.said)
+        tally("commands within them", self.sent)
         broker = self.cluster.broker
         publish(broker)
         logs = InstallationLog(MemoryLog(broker), 1, quiet_s=0.0, catch_up_s=0.0)
         report = asyncio.run(verify(logs, None))
-        assert [each for each in report.violations if each.rule not in NOT_DONE_HERE] == []
+        assert [item for item in report.violations if item.rule not in NOT_DONE_HERE] == []
         for cell in self.cluster.lanes.values():
             state = cell.decider.initial(LANE)
             for call in cell.calls:
