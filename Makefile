@@ -1,4 +1,4 @@
-# Everything a person or a machine does with Berth; see README.md.
+# All tasks of developers and CI; see README.md.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,12 +13,12 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 OURS := benchmarks cli infra services shared simulator training
 
-help: ## Say what can be made.
+help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-install: .venv/installed ## Make .venv with the berth command.
+install: .venv/installed ## Install into .venv, with the berth command.
 
-dev: .venv/developed ## Add what the tests need.
+dev: .venv/developed ## Add the dependencies of the tests.
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Berth needs Python 3.11, 3.12 or 3.13" >&2; exit 1; }
@@ -63,7 +63,7 @@ test-fast: lint ## Run the tests that start no process, in a minute.
 test-parts: dev ## Run the tests of upgrades, kills, several brokers and access rights: PYTEST= WORKERS=
 	$(BIN)/pytest -m parts -n $(WORKERS) --durations=10 $(PYTEST)
 
-lock: dev ## Resolve the dependencies anew, with hashes.
+lock: dev ## Resolve the dependencies again, with hashes.
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation \
 		-o requirements.lock pyproject.toml
@@ -74,10 +74,10 @@ lock: dev ## Resolve the dependencies anew, with hashes.
 		--no-header --no-emit-index-url --no-emit-find-links --extra build --extra simulation --extra dev \
 		-c requirements.lock -o requirements-dev.lock pyproject.toml
 
-train: install ## Train the learned priorities anew on ../shared/traces (an hour or two: see their manifests).
+train: install ## Train the learned policies again on ../shared/traces (an hour or two: see their manifests).
 	$(BIN)/python -m training
 
-results: install ## Generate docs/results: what the deployed policy gains, on real traces.
+results: install ## Generate docs/results: the gain of the deployed policy, on real traces.
 	$(BIN)/berth bench policies --out docs/results --json > /dev/null
 	$(BIN)/berth bench placement --json > docs/results/placement.json
 	$(BIN)/berth bench simulator --json > docs/results/simulator.json
@@ -87,7 +87,7 @@ results: install ## Generate docs/results: what the deployed policy gains, on re
 CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py $(wildcard tests/infra/security/test_kafka_*.py) tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
 
-chaos: dev ## Let everything die, in virtual time and on real parts (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=
+chaos: dev ## Kill every part, in virtual time and on real processes (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=
 	mkdir -p build
 ifeq ($(ONLY)$(LONG),)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),200) > build/chaos-simulation.json
@@ -110,7 +110,7 @@ metrics: dev ## Generate docs/metrics.md and the dashboards from their lists.
 	$(BIN)/python -m shared.telemetry.document
 	$(BIN)/python -m infra.grafana.build
 
-screenshots: dev ## Take the screenshots of the docs anew (needs Chromium, Java and Maven).
+screenshots: dev ## Take the screenshots of the docs again (needs Chromium, Java and Maven).
 	BERTH_SCREENSHOTS=1 $(BIN)/pytest tests/e2e/test_browser.py
 
 zipkin: install ## Fetch Zipkin into the cache (needs Java and Maven).
@@ -123,7 +123,7 @@ certificates: install ## Make or renew the private CA and the certificates of it
 	$(BIN)/python -m infra.security.certificates --out "$(or $(OUT),.berth/certificates)" \
 		$(foreach host,$(HOST),--host "$(host)")
 
-audit: dev ## Ask the advisory service for every locked package; what was not asked is no pass.
+audit: dev ## Query the advisory service for every locked package; a package without an answer fails.
 	@$(BIN)/python -m infra.security.supply_chain audit
 
 sbom: dev ## Write build/sbom.cdx.json (CycloneDX): every locked package with its hashes.
@@ -132,7 +132,7 @@ sbom: dev ## Write build/sbom.cdx.json (CycloneDX): every locked package with it
 secrets: install ## Make the secrets of docker-compose.yml, once.
 	$(BIN)/python -m infra.compose.secrets .berth/secrets
 
-compose-up: install ## Start docker-compose.yml, with stand-ins where no image registry answers.
+compose-up: install ## Start docker-compose.yml, with stand-ins where no image registry responds.
 	@$(BIN)/python -m infra.compose up
 
 compose-load: install ## Submit LOAD_JOBS= synthetic jobs by event to the containers of compose-up.
@@ -141,13 +141,13 @@ compose-load: install ## Submit LOAD_JOBS= synthetic jobs by event to the contai
 compose-test: dev ## Test the containers of compose-up from outside; it kills some of them.
 	BERTH_COMPOSE=1 $(BIN)/pytest -m compose tests/compose $(PYTEST)
 
-compose-down: install ## Stop the containers; VOLUMES=1 throws their data and secrets away.
+compose-down: install ## Stop the containers; VOLUMES=1 deletes their data and secrets.
 	@$(BIN)/python -m infra.compose down $(if $(filter-out 0,$(VOLUMES)),--volumes)
 
 fuzz: dev ## Fuzz for longer: SECONDS= of each target of bytes, SEED=; OUT= keeps the JSON.
 	$(BIN)/python -m tests.fuzz --seconds "$(or $(SECONDS),10)" --seed "$(or $(SEED),1)" \
 		$(if $(OUT),| tee "$(OUT)")
 
-clean: ## Remove what was built; data of a running stack in .berth stays.
+clean: ## Remove build outputs; data of a running stack in .berth stays.
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find $(OURS) tests -name __pycache__ -prune -exec rm -rf {} +
