@@ -1,4 +1,4 @@
-"""A lane whose log, clock or inputs are not as they should be."""
+"""A lane with a damaged log, a wrong clock, or too many inputs."""
 
 from __future__ import annotations
 
