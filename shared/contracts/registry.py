@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -92,14 +91,8 @@ class AccessView:
         """Return whether the tenant may submit jobs."""
         return tenant in self.tenants and tenant not in self.retired
 
-    def active_tenants(self) -> Iterator[TenantRegistered]:
-        return (tenant for name, tenant in self.tenants.items() if name not in self.retired)
-
     def pool(self, name: str) -> PoolConfigured | None:
         return self.pools.get(name)
-
-    def pool_of_lane(self, partition: int) -> PoolConfigured | None:
-        return next((p for p in self.pools.values() if p.partition == partition), None)
 
     def default_pool(self, tenant: str) -> str | None:
         """Return the pool of submissions of that tenant that name none."""

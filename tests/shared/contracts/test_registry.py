@@ -57,19 +57,15 @@ def test_a_retired_tenant_is_inactive_but_registered() -> None:
     registry = view(acme, TenantRetired(tenant="acme"))
     assert not registry.is_active("acme")
     assert registry.default_pool("acme") == "main"
-    assert list(registry.active_tenants()) == []
     registry.apply(acme)
     assert registry.is_active("acme")
-    assert list(registry.active_tenants()) == [acme]
 
 
-def test_pools_are_found_by_name_and_by_lane() -> None:
+def test_a_pool_is_returned_by_its_name() -> None:
     main = PoolConfigured(partition=2, pool="main")
     registry = view(main, CommandAccepted(command_id="c", command_type="x"))
     assert registry.pool("main") == main
-    assert registry.pool_of_lane(2) == main
     assert registry.pool("other") is None
-    assert registry.pool_of_lane(0) is None
     assert registry.default_pool("ghost") is None
 
 
