@@ -48,7 +48,7 @@ class Watch:
     def __init__(self, client: Api, away_s: float = AWAY_S) -> None:
         self._client = client
         self._away_s = away_s
-        self._heard_s = time.monotonic()
+        self._answered_s = time.monotonic()
 
     def look(self, path: str) -> Json | None:
         """Return the resource, or None. Raises Unreachable after `away_s` without an answer."""
@@ -58,10 +58,10 @@ class Watch:
         except NotFound:
             pass
         except Unreachable:
-            if time.monotonic() - self._heard_s > self._away_s:
+            if time.monotonic() - self._answered_s > self._away_s:
                 raise
             return None
-        self._heard_s = time.monotonic()
+        self._answered_s = time.monotonic()
         return resource
 
 

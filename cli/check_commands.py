@@ -48,10 +48,10 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
 @projections.command()
 def status(as_json: AsJson = False, data: Data = None) -> None:
     """Show how far the read models have been projected, per ledger."""
-    from cli.read_models import standing
+    from cli.read_models import ledger_positions
     from infra.supervisor.running import load
 
-    rows = standing(load(data_dir(data)))
+    rows = ledger_positions(load(data_dir(data)))
     if as_json:
         emit(rows)
         return

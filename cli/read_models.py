@@ -26,11 +26,12 @@ class Rebuild(TypedDict):
     wall_s: float
 
 
-def standing(stack: RunningStack) -> list[dict[str, object]]:
-    return asyncio.run(_standing(stack))
+def ledger_positions(stack: RunningStack) -> list[dict[str, object]]:
+    """Return how far the projector has read each ledger partition, and where it ends."""
+    return asyncio.run(_ledger_positions(stack))
 
 
-async def _standing(stack: RunningStack) -> list[dict[str, object]]:
+async def _ledger_positions(stack: RunningStack) -> list[dict[str, object]]:
     conn = await connect(stack.postgres)
     try:
         cursors = await cursor.read(conn)

@@ -32,9 +32,9 @@ class Silence:
         before = {} if was_away else self._last_s
         self._last_s = {node: before.get(node, at_s) for node in known}
         return {
-            node_id: at_s - heard_s
-            for (node_id, _), heard_s in self._last_s.items()
-            if at_s - heard_s > lease_s
+            node_id: at_s - last_s
+            for (node_id, _), last_s in self._last_s.items()
+            if at_s - last_s > lease_s
         }
 
 

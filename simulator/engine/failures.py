@@ -74,14 +74,14 @@ def failures_from_faults(
     A seeded shuffle assigns servers to nodes, healthy ones included, so that a small pool has as
     many faults per node as the real one; nodes beyond `SERVERS` stay healthy.
     """
-    known = [(server, start, end) for server, start, end in faults if end > start]
-    names = sorted({server for server, _, _ in known})
+    valid_faults = [(server, start, end) for server, start, end in faults if end > start]
+    names = sorted({server for server, _, _ in valid_faults})
     dealt = [*names, *[""] * max(0, SERVERS - len(names))]
     Random(seed).shuffle(dealt)
     node_of = {server: node for server, node in zip(dealt, node_ids, strict=False) if server}
     return merge_failures(
         Failure(node_of[server], begin_s + start, begin_s + end)
-        for server, start, end in known
+        for server, start, end in valid_faults
         if server in node_of
     )
 

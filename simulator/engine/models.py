@@ -37,5 +37,5 @@ def model_path(name: str) -> Path:
     path = FOLDER / f"{name}.onnx"
     if path.is_file():
         return path
-    known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.onnx"))) or "none"
-    raise ValueError(f"learned: {name!r}, must be one of {known}, or what they begin with")
+    names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.onnx"))) or "none"
+    raise ValueError(f"learned: {name!r}, must be one of {names}, or what they begin with")

@@ -107,19 +107,19 @@ def columns_of(table: pa.Table, never_started: int) -> Columns:
 
 
 def encode_column(
-    table: pa.Table, column: str, word: Callable[[str], str]
+    table: pa.Table, column: str, to_word: Callable[[str], str]
 ) -> tuple[Codes, tuple[str, ...]]:
-    """Return codes and vocabulary of a text column, each text as its `word`; null and "" are
+    """Return codes and vocabulary of a text column, by `to_word` of each text; null and "" are
     unknown.
 
     Two texts with one word share a code.
     """
     encoded = table[column].combine_chunks().dictionary_encode()
     texts: Sequence[str] = encoded.dictionary.to_pylist()
-    words = [word(text) if text else "" for text in texts]
-    codes = {word_: code for code, word_ in enumerate(dict.fromkeys(filter(None, words)))}
+    words = [to_word(text) if text else "" for text in texts]
+    codes = {word: code for code, word in enumerate(dict.fromkeys(filter(None, words)))}
     # The last entry is what a null's index, -1, picks.
-    code_of = np.array([*(codes.get(word_, UNKNOWN) for word_ in words), UNKNOWN], np.int32)
+    code_of = np.array([*(codes.get(word, UNKNOWN) for word in words), UNKNOWN], np.int32)
     indices = encoded.indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
     return code_of[indices], tuple(codes)
 

@@ -83,5 +83,5 @@ def _of_beginning(path: Path, head: bytes) -> str:
 
 
 def _unknown(path: Path) -> TraceError:
-    known = ", ".join(READERS)
-    return TraceError(path, f"is in no known format; name one of {known}, as in swf:{path}")
+    formats = ", ".join(READERS)
+    return TraceError(path, f"is in no known format; name one of {formats}, as in swf:{path}")

@@ -18,8 +18,8 @@ def locate(name: str, folder: Path = TRACES) -> Path:
     for candidate in (Path(name), folder / name, folder / f"{name}.parquet"):
         if candidate.is_file() or (name and candidate.is_dir()):
             return candidate
-    known = ", ".join(path.stem for path in job_traces(folder)) or "no job trace"
-    raise TraceError(Path(name), f"no such file, and {folder} has {known}")
+    traces = ", ".join(path.stem for path in job_traces(folder)) or "no job trace"
+    raise TraceError(Path(name), f"no such file, and {folder} has {traces}")
 
 
 def job_traces(folder: Path = TRACES) -> list[Path]:

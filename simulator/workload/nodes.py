@@ -53,8 +53,8 @@ class _Form:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        known = (self.name, self.gpus, self.gpu_type, self.cpus, self.mem)
-        return tuple(column for column in known if column is not None)
+        columns = (self.name, self.gpus, self.gpu_type, self.cpus, self.mem)
+        return tuple(column for column in columns if column is not None)
 
 
 _FORMS = (

@@ -48,7 +48,7 @@ MAX_KEY_LENGTH = 128
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A trace as its format tells it.
+    """A trace in the columns of its format.
 
     `table` has REQUIRED and any of NUMBERS and TEXTS, totals of the whole job, times in seconds;
     `row` where rows of the file were left out. `names` says what a column is called in the file,
@@ -68,7 +68,7 @@ class Raw:
 def checked(raw: Raw) -> pa.Table:
     """All of NUMBERS as float64, TEXTS as strings and `row`, in the order of the file.
 
-    What the trace does not say is null. Raises TraceError for the first thing that is no job.
+    A value that the trace lacks is null. Raises TraceError for the first thing that is no job.
     """
     table = _typed(raw)
     _check_numbers(raw, table)
@@ -121,9 +121,11 @@ def _cast(raw: Raw, column: str, wanted: pa.DataType) -> pa.ChunkedArray:
     if column not in raw.table.column_names:
         return pa.chunked_array([pa.nulls(raw.table.num_rows, wanted)])
     kind = "numbers" if wanted == pa.float64() else "text"
-    given = raw.table[column].type
-    if pa.types.is_boolean(given) or (kind == "numbers" and pa.types.is_temporal(given)):
-        raise raw.refuse(column, f"must hold {kind}, not {given}")
+    column_type = raw.table[column].type
+    if pa.types.is_boolean(column_type) or (
+        kind == "numbers" and pa.types.is_temporal(column_type)
+    ):
+        raise raw.refuse(column, f"must hold {kind}, not {column_type}")
     try:
         return raw.table[column].cast(wanted)
     except pa.ArrowException as error:

@@ -45,14 +45,14 @@ def take_over(state: ExecutorState, base: str, ends: Mapping[str, WorkerEnded]) 
     state.base, state.rejoins, state.use, state.mine = base, 0, {}, {}
     state.usurped.clear()
     state.rejoining.clear()
-    known: list[Effect] = []
-    unknown: list[Effect] = []
+    known_ends: list[Effect] = []
+    unknown_ends: list[Effect] = []
     for worker in state.workers.values():
         state.vacate(worker)
         end = ends.get(worker.allocation_id)
         worker.last_report = _end_report(worker, end)
-        (known if end else unknown).append(SendReport(worker.last_report))
-    return [*known, *_register(state, state.nodes), *unknown]
+        (known_ends if end else unknown_ends).append(SendReport(worker.last_report))
+    return [*known_ends, *_register(state, state.nodes), *unknown_ends]
 
 
 def rejoin(state: ExecutorState, at_most_s: float) -> list[Effect]:
@@ -80,10 +80,10 @@ def _rejoin(state: ExecutorState, node_ids: list[str], at_most_s: float) -> list
 
 def leave(state: ExecutorState, at_most_s: float) -> list[Effect]:
     """Report the nodes as leaving, then stop the workers: placement requeues each stopped job."""
-    here = {name: state.joined[name] for name in state.rejoining if name in state.joined}
+    rejoining = {name: state.joined[name] for name in state.rejoining if name in state.joined}
     effects: list[Effect] = [
         SendReport(NodeLeaving(node_id=name, incarnation=incarnation))
-        for name, incarnation in sorted((here | state.mine).items())
+        for name, incarnation in sorted((rejoining | state.mine).items())
     ]
     state.mine, state.base = {}, ""
     state.rejoining.clear()
@@ -92,7 +92,9 @@ def leave(state: ExecutorState, at_most_s: float) -> list[Effect]:
 
 def register_again(state: ExecutorState) -> list[Effect]:
     """Report again the nodes that have not joined yet; a repeated registration is harmless."""
-    late = [name for name, mine in state.mine.items() if state.joined.get(name) != mine]
+    late = [
+        name for name, incarnation in state.mine.items() if state.joined.get(name) != incarnation
+    ]
     return [SendReport(_registration(state.nodes[name], state.mine[name])) for name in late]
 
 
