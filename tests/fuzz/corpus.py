@@ -1,4 +1,4 @@
-"""Where a fuzzer begins: the bytes of every bug, an example of every contract, hostile bytes."""
+"""Inputs that a fuzzer starts with: bytes of every bug, examples of contracts, hostile bytes."""
 
 from __future__ import annotations
 

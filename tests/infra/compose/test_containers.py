@@ -61,7 +61,7 @@ def _settings(variables: dict[str, Any]) -> set[str]:
 
 
 def test_compose_runs_the_parts_steps_and_services_of_the_stack() -> None:
-    assert set(RUN) == {LOAD, *(each.name for each in (*PARTS, *STEPS, *SERVICES))}
+    assert set(RUN) == {LOAD, *(unit.name for unit in (*PARTS, *STEPS, *SERVICES))}
 
 
 @names
@@ -75,7 +75,7 @@ def test_compose_starts_a_service_as_the_supervisor_does(service: Service) -> No
 
 
 @names
-def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) -> None:
+def test_compose_gives_a_service_the_settings_of_the_supervisor(service: Service) -> None:
     settings, own = RUN[service.name]["environment"], environment(service, SITE, PORTS)
     assert _settings(settings) - BETWEEN_CONTAINERS == _settings(own)
     for name in (
@@ -93,7 +93,7 @@ def test_compose_tells_a_service_what_the_supervisor_tells_it(service: Service) 
 
 def test_the_gateways_page_asks_every_service() -> None:
     settings = RUN["gateway"]["environment"]["BERTH_METRICS_OF"]
-    assert settings.split(",") == [f"{each.name}={each.name}:9100" for each in SERVICES]
+    assert settings.split(",") == [f"{service.name}={service.name}:9100" for service in SERVICES]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
@@ -109,7 +109,7 @@ def test_a_container_gets_the_secrets_it_needs_and_no_other(name: str) -> None:
     text = f"{RUN[name].get('environment', '')} {RUN[name].get('command', '')}"
     settings = set(re.findall(r"/run/secrets/(\w+)", text))
     given = set(RUN[name].get("secrets", ()))
-    dsns = {each for each in given if each.startswith("postgres_dsn")}
+    dsns = {name for name in given if name.startswith("postgres_dsn")}
     # The step that sets Kafka up gets the whole directory; addresses of Postgres and the
     # collector's configuration name the CA themselves.
     whole = name in ("topics", LOAD)
@@ -122,7 +122,7 @@ def test_no_listener_of_kafka_is_plain_and_access_needs_an_acl() -> None:
     kinds = dict(
         pair.split(":") for pair in settings["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
     )
-    named = {each.split("://")[0] for each in settings["KAFKA_LISTENERS"].split(",")}
+    named = {url.split("://")[0] for url in settings["KAFKA_LISTENERS"].split(",")}
     assert kinds.keys() == named
     assert {kinds["CLIENT"], kinds["OUTSIDE"]} == {"SASL_SSL"}
     assert {kinds["INTERNAL"], kinds["CONTROLLER"]} == {"SSL"}
@@ -194,7 +194,7 @@ def test_the_secrets_of_compose_are_made_once_in_a_closed_folder(tmp_path: Path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     compose_secrets.make(folder)
     assert _bytes(folder) == made
-    files = {each["file"].removeprefix("${SECRETS}/") for each in COMPOSE["secrets"].values()}
+    files = {secret["file"].removeprefix("${SECRETS}/") for secret in COMPOSE["secrets"].values()}
     assert files <= set(made)
     assert "certificates/ca.key" not in files
     compose_secrets.forget(folder)

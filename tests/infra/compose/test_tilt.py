@@ -118,9 +118,9 @@ def test_without_a_word_there_is_something_to_see() -> None:
 
 def test_resources_are_grouped_as_the_list_of_the_stack_has_them(tilt: Tilt) -> None:
     kinds = {"parts": PARTS, "steps": STEPS, "services": SERVICES}
-    known = {each.name: kind for kind, units in kinds.items() for each in units}
+    known = {unit.name: kind for kind, units in kinds.items() for unit in units}
     for name, more in tilt.resources.items():
-        special = [each for each in COMPOSE[name].get("profiles", ()) if each != "core"]
+        special = [profile for profile in COMPOSE[name].get("profiles", ()) if profile != "core"]
         assert more["labels"] == (special[:1] or [known[name]]), name
         is_step = known.get(name) == "steps"
         assert more["trigger_mode"] == ("manual" if is_step else "auto"), name

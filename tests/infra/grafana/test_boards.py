@@ -31,7 +31,7 @@ def plain(expression: str) -> str:
     return expression
 
 
-def test_what_is_committed_is_fresh() -> None:
+def test_the_committed_dashboards_are_fresh() -> None:
     committed = {path.name: path.read_text() for path in FOLDER.glob("*")}
     assert committed == files(), "run make metrics"
 
@@ -69,7 +69,7 @@ def test_panels_lie_side_by_side(board: object) -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_what_is_provisioned_is_what_the_dashboards_name() -> None:
+def test_the_provisioned_sources_are_those_of_the_dashboards() -> None:
     (source,) = _listed("datasources", "datasources")
     assert (source["uid"], source["type"]) == (SOURCE["uid"], "prometheus")
     (provider,) = _listed("dashboards", "providers")

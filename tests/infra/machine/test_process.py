@@ -30,7 +30,7 @@ def test_a_stopped_process_is_gone_and_stopping_twice_does_nothing(tmp_path: Pat
     assert not _alive(running.pid)
 
 
-def test_what_a_process_began_ends_with_it(tmp_path: Path) -> None:
+def test_children_of_a_process_end_with_it(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time;"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
@@ -47,7 +47,7 @@ def test_what_a_process_began_ends_with_it(tmp_path: Path) -> None:
     assert not _alive(child)
 
 
-def test_a_process_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> None:
+def test_the_error_of_a_process_that_ends_before_it_is_ready_has_its_output(tmp_path: Path) -> None:
     running = spawn("broken", [sys.executable, "-c", "raise SystemExit('no disk')"], tmp_path / "l")
     with pytest.raises(DidNotStart, match="broken: no disk"):
         running.wait_ready(lambda: False, timeout_s=120)

@@ -105,7 +105,7 @@ async def test_a_cluster_from_before_there_were_passwords_is_made_anew(tmp_path:
 
 
 @pytest.mark.skipif(not postgres.DEBIAN.exists(), reason="Debian's Postgres is not installed")
-async def test_over_tcp_there_is_tls_alone_and_the_server_proves_who_it_is(tmp_path: Path) -> None:
+async def test_tcp_takes_tls_only_and_the_server_proves_its_identity(tmp_path: Path) -> None:
     certificates.make(tmp_path / "ours")
     certificates.make(tmp_path / "theirs")
     [port] = free_ports(1)

@@ -54,7 +54,7 @@ def test_an_alert_reads_only_metrics_and_labels_that_exist(alert: dict[str, Any]
 
 
 @each
-def test_an_alert_says_what_to_do(alert: dict[str, Any]) -> None:
+def test_an_alert_links_to_a_section_of_a_runbook(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in ("page", "ticket")
     path, _, anchor = alert["annotations"]["runbook"].partition("#")
     page = (ROOT / path).read_text()

@@ -13,7 +13,7 @@ from shared.contracts.topics import LEDGERS, TOPICS
 
 ALL = ("access", "admission", "priority", "placement", "failslow", "throttle")
 DESIGN: dict[str, tuple[set[str], set[str]]] = {
-    # Who: what it may write, what it may read; `*` at the end stands for what follows.
+    # User: topics that it may write, topics that it may read; `*` at the end is a prefix.
     "gateway": (
         {"commands", "access.commands", "llm.requests"},
         {"submissions.*", "access", "logs", "events"},
@@ -97,7 +97,7 @@ def test_a_tenant_may_do_nothing_to_another_of_a_similar_name() -> None:
         assert not rights.allows(ada, "tenant.ada", "read", "group", f"{other}/mine")
 
 
-def test_who_may_read_may_describe_but_not_the_other_way_round() -> None:
+def test_a_right_to_read_covers_describe_but_not_the_reverse() -> None:
     reads = Grant("a", "read", "topic", "t")
     assert reads.covers("describe", "topic", "t")
     assert not reads.covers("write", "topic", "t")

@@ -51,7 +51,7 @@ def certificate(path: Path) -> x509.Certificate:
 
 @pytest.mark.parametrize(
     ("server", "names"),
-    [(each, ("localhost", "127.0.0.1", "::1", *hosts)) for each, hosts in SERVERS.items()],
+    [(name, ("localhost", "127.0.0.1", "::1", *hosts)) for name, hosts in SERVERS.items()],
 )
 def test_a_client_that_trusts_the_ca_believes_a_server_by_each_of_its_names(
     tmp_path: Path, server: str, names: tuple[str, ...]
@@ -70,7 +70,9 @@ def test_another_ca_is_not_believed(tmp_path: Path) -> None:
         talk(tmp_path / "ours", "api", "localhost", tmp_path / "others" / "ca.crt")
 
 
-def test_run_again_it_keeps_what_is_good_and_renews_what_is_near_its_end(tmp_path: Path) -> None:
+def test_a_second_run_keeps_valid_certificates_and_renews_those_near_their_end(
+    tmp_path: Path,
+) -> None:
     assert make(tmp_path, now=NOW) == ALL
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert make(tmp_path, now=NOW + timedelta(days=19)) == []
@@ -79,7 +81,7 @@ def test_run_again_it_keeps_what_is_good_and_renews_what_is_near_its_end(tmp_pat
     assert (tmp_path / "ca.crt").read_bytes() == before["ca.crt"]
 
 
-def test_a_renewed_ca_keeps_its_key_so_that_who_trusts_the_old_one_goes_on(tmp_path: Path) -> None:
+def test_a_renewed_ca_keeps_its_key_so_that_the_old_certificate_verifies(tmp_path: Path) -> None:
     make(tmp_path)
     old = tmp_path / "old.crt"
     old.write_bytes((tmp_path / "ca.crt").read_bytes())
@@ -189,9 +191,7 @@ def test_a_server_that_lacks_a_file_is_made_anew(tmp_path: Path, missing: str) -
 
 
 @pytest.mark.parametrize("host", ["", "UPPER", "a b", "-a", "a..b", "*.example", "x" * 64, "a/b"])
-def test_what_is_no_host_name_is_refused_before_anything_is_written(
-    tmp_path: Path, host: str
-) -> None:
+def test_a_bad_host_name_is_refused_before_anything_is_written(tmp_path: Path, host: str) -> None:
     with pytest.raises(BadCertificates, match="--host"):
         make(tmp_path / "new", CertificateOptions(hosts=(host,)))
     assert not (tmp_path / "new").exists()
@@ -209,7 +209,7 @@ def test_many_at_once_agree_on_one_authority(tmp_path: Path) -> None:
     assert sorted(map(len, written)) == [0, 0, 0, 0, 0, len(ALL)]
 
 
-def test_the_command_says_what_it_made_and_shows_no_key(tmp_path: Path) -> None:
+def test_the_command_lists_its_files_and_shows_no_key(tmp_path: Path) -> None:
     printed: list[str] = []
     certificates.main(["--out", str(tmp_path)], printed.append)
     certificates.main(["--out", str(tmp_path)], printed.append)

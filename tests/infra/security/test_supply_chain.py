@@ -125,9 +125,9 @@ def test_every_locked_package_has_a_version_and_a_hash(name: str) -> None:
     entries = [line for line in text.splitlines() if line and line[0] not in " #"]
     assert len(entries) == len(locked(ROOT / name)) > 30
     asked = rounds(text)
-    assert sum(each.count("==") for each in asked) == len(entries)
-    assert all("--hash=sha256:" in each for one in asked for each in one.split("==")[1:])
-    assert not any(" ; " in each for each in asked)
+    assert sum(round_.count("==") for round_ in asked) == len(entries)
+    assert all("--hash=sha256:" in pin for round_ in asked for pin in round_.split("==")[1:])
+    assert not any(" ; " in round_ for round_ in asked)
 
 
 def test_the_bill_of_materials_has_every_locked_package(tmp_path: Path) -> None:
@@ -135,6 +135,6 @@ def test_the_bill_of_materials_has_every_locked_package(tmp_path: Path) -> None:
     sbom(lock, out)
     response = json.loads(out.read_text())
     assert (response["bomFormat"], response["specVersion"]) == ("CycloneDX", "1.6")
-    document = {(each["name"].lower(), each["version"]) for each in response["components"]}
+    document = {(item["name"].lower(), item["version"]) for item in response["components"]}
     assert document == locked(lock)
-    assert all(each["externalReferences"][0]["hashes"] for each in response["components"])
+    assert all(item["externalReferences"][0]["hashes"] for item in response["components"])

@@ -110,7 +110,7 @@ def test_a_receiver_takes_traces_only_and_no_flood() -> None:
         assert post(f"{address}/v1/logs", b"x") == 404
 
 
-def test_what_decodes_spans_is_pinned_by_the_images_lock() -> None:
+def test_the_decoder_of_spans_is_pinned_by_the_images_lock() -> None:
     lock = (ROOT / "infra" / "image" / "requirements.lock").read_text()
     built = build.pinned(lock, build.DECODER)
     assert [line.partition("==")[0] for line in built] == list(build.DECODER)
@@ -121,7 +121,7 @@ def test_what_decodes_spans_is_pinned_by_the_images_lock() -> None:
 def test_every_image_of_the_compose_file_but_ours_has_a_stand_in() -> None:
     images = build.images_of(ROOT / ".env")
     wanted = {name for name in images if name.endswith("_IMAGE")} - {"BERTH_IMAGE"}
-    assert {each.variable for each in build.STAND_INS} == wanted
+    assert {stand_in.variable for stand_in in build.STAND_INS} == wanted
     assert build.STAND_INS[0].variable == "PYTHON_IMAGE"
 
 

@@ -37,11 +37,11 @@ names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service
 def _model(service: Service) -> type[BaseModel]:
     module = importlib.import_module(f"{service.module}.settings")
     modules = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, Settings)
-        and each.__module__ == module.__name__
+        member
+        for member in vars(module).values()
+        if isinstance(member, type)
+        and issubclass(member, Settings)
+        and member.__module__ == module.__name__
     ]
     return modules[0] if modules else Settings
 

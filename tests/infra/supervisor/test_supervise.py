@@ -75,9 +75,9 @@ def _is_dead(pid: int) -> bool:
 
 async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir: Path) -> None:
     stack = supervise.up(_options(data_dir))
-    used = {each.name: each for each in supervise.status(data_dir)}
+    used = {process.name: process for process in supervise.status(data_dir)}
     assert list(used) == ["broker", "postgres", "first", "second"]
-    assert all(each.ready for each in used.values())
+    assert all(process.ready for process in used.values())
     admin = topics.connect(stack.connection("admin"))
     assert set(admin.list_topics()) >= set(TOPICS)
     admin.close()
@@ -88,7 +88,7 @@ async def test_a_stack_is_ready_when_up_returns_and_gone_when_down_does(data_dir
     assert supervise.down(data_dir)
     assert not supervise.is_running(data_dir)
     assert not is_open(stack.ports["first"]["metrics"])
-    assert all(_is_dead(each.pid) for each in used.values())
+    assert all(_is_dead(process.pid) for process in used.values())
     assert supervise.status(data_dir) == []
     assert not supervise.down(data_dir)
     assert not control.socket_path(data_dir.resolve()).exists()
@@ -113,8 +113,8 @@ def test_use_is_reported_by_process_with_its_children(data_dir: Path) -> None:
     assert spent_s.keys() == services
     assert memory.keys() == services | {usage.SUPERVISOR}
     # A process of Python's alone has more than 4 MiB, and pages that others map are shared out.
-    assert all(0 < each.pss_mib <= each.rss_mib for each in memory.values())
-    assert all(each.rss_mib > 4 for each in memory.values())
+    assert all(0 < process.pss_mib <= process.rss_mib for process in memory.values())
+    assert all(process.rss_mib > 4 for process in memory.values())
     postgres = psutil.Process(supervise.pid_of(data_dir, "postgres"))
     alone_mib = postgres.memory_info().rss / usage.MIB
     assert memory["postgres"].rss_mib > 1.5 * alone_mib
@@ -126,7 +126,7 @@ def test_use_is_reported_by_process_with_its_children(data_dir: Path) -> None:
 
 
 def _states(data_dir: Path) -> dict[str, str]:
-    return {each.name: each.state for each in control.processes(data_dir.resolve())}
+    return {process.name: process.state for process in control.processes(data_dir.resolve())}
 
 
 def test_a_service_is_restarted_on_request(data_dir: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_service_is_restarted_on_request(data_dir: Path) -> None:
 
 def test_the_stack_stops_with_one_line_when_the_embedded_broker_dies(data_dir: Path) -> None:
     supervise.up(_options(data_dir))
-    pids = [each.pid for each in supervise.status(data_dir)]
+    pids = [process.pid for process in supervise.status(data_dir)]
     os.kill(supervise.pid_of(data_dir, "broker"), signal.SIGKILL)
     _eventually(lambda: not supervise.is_running(data_dir), timeout_s=120)
     _eventually(lambda: all(_is_dead(pid) for pid in pids))
@@ -167,7 +167,7 @@ def test_a_stack_that_is_watched_ends_with_its_watcher(data_dir: Path) -> None:
 
 def test_nothing_goes_on_without_its_supervisor(data_dir: Path) -> None:
     supervise.up(_options(data_dir))
-    pids = [each.pid for each in supervise.status(data_dir)]
+    pids = [process.pid for process in supervise.status(data_dir)]
     os.kill(int((data_dir / "supervisord.pid").read_text()), signal.SIGKILL)
     _eventually(lambda: all(_is_dead(pid) for pid in pids))
     assert not supervise.is_running(data_dir)
@@ -209,7 +209,7 @@ def test_addresses_are_saved_for_their_owner_only(data_dir: Path) -> None:
     assert stat.S_IMODE(control.socket_path(data_dir.resolve()).stat().st_mode) == 0o700
 
 
-def test_what_the_embedded_broker_forgot_is_not_read_again(data_dir: Path) -> None:
+def test_records_that_the_embedded_broker_has_lost_are_not_read_again(data_dir: Path) -> None:
     stack = supervise.up(_options(data_dir))
     (stack.state / "first" / "snapshot").write_text("of a ledger that is gone")
     (data_dir / "operator.key").write_text("of a ledger that is gone")

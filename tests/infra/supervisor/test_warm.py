@@ -130,7 +130,7 @@ def test_a_copy_runs_and_ends_as_a_program_does(
     assert output in done.stderr
 
 
-def test_a_copy_ends_with_who_made_it(probed: Path) -> None:
+def test_a_copy_ends_with_its_parent(probed: Path) -> None:
     done = drive(probed, "wait")
     assert done.returncode == -signal.SIGKILL
     copy = next(int(line) for line in done.stdout.splitlines() if line.isdigit())
@@ -201,7 +201,7 @@ def test_a_restart_after_an_upgrade_runs_the_new_code(data_dir: Path) -> None:
         return started
 
     def kill() -> None:
-        pids = {each.name: each.pid for each in control.processes(data_dir)}
+        pids = {process.name: process.pid for process in control.processes(data_dir)}
         os.kill(pids["first"], signal.SIGKILL)
 
     kill()

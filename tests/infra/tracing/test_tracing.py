@@ -70,7 +70,7 @@ def test_a_receiver_of_a_private_authority_is_trusted_if_configured(
         assert eventually(lambda: as_came) == [(b"kept", PROTOBUF, "")]
 
 
-def test_what_is_no_otlp_is_refused_and_goes_nowhere() -> None:
+def test_a_body_other_than_otlp_is_refused_and_not_forwarded() -> None:
     with a_side() as (spans, as_json), a_side() as (other, as_came):
         take = taking(Forward(spans), [Forward(other)])
         assert take(b"nonsense", PROTOBUF, "") == 400
