@@ -39,6 +39,11 @@ def test_each_way_to_define_a_name_is_looked_at(text: str) -> None:
     assert len(findings(text)) == 1
 
 
+def test_a_column_of_a_table_is_allowed_in_its_own_file() -> None:
+    assert list(check(parse("shared/projections/audit.py", "whose: str"))) == []
+    assert findings("whose: str") != []
+
+
 def test_using_a_name_of_a_library_is_no_finding() -> None:
     assert findings("x = library.found") == []
 
