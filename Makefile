@@ -44,11 +44,12 @@ demo: install ## Start everything and replay a workload: TRACE= JOBS= SPEED= CHE
 tracing: install ## The demo with Zipkin, which shows the traces of its jobs: as demo.
 	@$(MAKE) --no-print-directory demo TRACING=1
 
-lint: dev ## Rules of style, types and imports.
+lint: dev ## Rules of style, types, imports and words.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m infra.lint
 
 # Most tests wait for processes half of the time: more workers than cores.
 WORKERS ?= $(shell expr $$(nproc) + 2)
