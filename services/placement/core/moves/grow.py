@@ -8,7 +8,6 @@ half done. It keeps the GPUs that it has and takes free ones beside them, no slo
 
 from __future__ import annotations
 
-from services.placement.core.moves.migrate import lost_work_s
 from services.placement.core.moves.plan_check import NEVER, RESIZES_PER_ROUND, movable_from_ms
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.draft import Draft
@@ -63,7 +62,7 @@ def is_worth_it(pool: Pool, job: Job, extra: int, now: int) -> bool:
     workers = len(job.allocations)
     saved_s = left_s(pool, job, now) * (1 - workers / (workers + extra))
     restart_s = job.spec.simulated.restart_s if job.spec.simulated else 0.0
-    return saved_s >= max(LEAST_S, WORTH * (lost_work_s(pool, job, now) + restart_s))
+    return saved_s >= max(LEAST_S, WORTH * (job.lost_work_s(now, pool.time_scale) + restart_s))
 
 
 def left_s(pool: Pool, job: Job, now: int) -> float:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.allocations import allocations_of
-from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Migration
-from services.placement.core.round.victims import LOST_WORK_CAP_S
 from shared.contracts.placement import JobMigrated
 from shared.ledger.decider import Decision
 
@@ -24,11 +22,6 @@ def migrated(pool: Pool, migration: Migration, now: int, cause: str) -> Decision
         from_nodes=job.nodes,
         to_nodes=tuple(dict.fromkeys(slot.node_id for slot in migration.slots)),
         target=allocations_of(migration.slots),
-        lost_work_s=lost_work_s(pool, job, now),
+        lost_work_s=job.lost_work_s(now, pool.time_scale),
     )
     return gangs.job_decision(job, cause, event)
-
-
-def lost_work_s(pool: Pool, job: Job, now: int) -> float:
-    """Return the cluster seconds since the last checkpoint."""
-    return min(job.lost_ms(now, pool.time_scale) / 1000 * pool.time_scale, LOST_WORK_CAP_S)

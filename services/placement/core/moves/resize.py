@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.moves.grow import grow
-from services.placement.core.moves.migrate import lost_work_s
 from services.placement.core.moves.shrink import shrink
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.draft import Draft
@@ -44,6 +43,6 @@ def resized(pool: Pool, resize: Resize, now: int) -> Decision:
         to_workers=len(resize.slots),
         target=allocations_of(resize.slots),
         by_job_id=by.job_id if by else "",
-        lost_work_s=lost_work_s(pool, job, now),
+        lost_work_s=job.lost_work_s(now, pool.time_scale),
     )
     return gangs.job_decision(job, by.cause if by else "", event)

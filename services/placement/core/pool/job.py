@@ -11,6 +11,8 @@ from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
 from shared.contracts.jobs import JobSpec
 
+LOST_WORK_CAP_S = 604_800.0
+
 Phase = Literal["waiting", "placed", "running", "stopping", "parked"]
 Stop = Literal["", "cancelled", "start_failed", "worker_failed", "preempted"]
 
@@ -86,6 +88,10 @@ class Job:
         restart = restart_ms(self.spec, time_scale) if self.resumes else 0
         worked = max(0, self.ran_ms(now) - restart)
         return worked - kept_ms(self.spec, worked, time_scale)
+
+    def lost_work_s(self, now: int, time_scale: float) -> float:
+        """Return the same in cluster seconds, at most a week."""
+        return min(self.lost_ms(now, time_scale) / 1000 * time_scale, LOST_WORK_CAP_S)
 
     def set_back(self, now: int, time_scale: float) -> None:
         """Note the cost of a preemption at `now`; a start that never ran costs nothing."""

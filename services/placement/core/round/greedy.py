@@ -208,9 +208,9 @@ class RoundPlanner:
         """Whether the pool could hold the gang if it were empty; else no job waits behind it."""
         return could_hold(self.draft.board, shape, ()) >= shape.min_workers
 
-    def lead(self, job: Job, shape: Shape, has_kept: bool) -> QueueHead:
+    def lead(self, job: Job, shape: Shape, has_reservation: bool) -> QueueHead:
         """Return the job as head of the queue; with slots reserved it needs no expected start."""
-        if has_kept or self.view.queue_mode == "strict":
+        if has_reservation or self.view.queue_mode == "strict":
             return QueueHead(job.job_id, None)
         avoid = self.avoided(job, shape)
         return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)

@@ -11,7 +11,6 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import SPOT_TIER
 from shared.contracts.checkpoint import wall_ms
 
-LOST_WORK_CAP_S = 604_800.0
 UNRANKED = float("-inf")
 
 
@@ -119,8 +118,7 @@ class Victims:
 
     def lost_work_s(self, job: Job) -> float:
         """Return the cluster seconds since its last checkpoint, which it will do again."""
-        lost_s = job.lost_ms(self._now, self._time_scale) / 1000 * self._time_scale
-        return min(lost_s, LOST_WORK_CAP_S)
+        return job.lost_work_s(self._now, self._time_scale)
 
     @property
     def defragment_after_ms(self) -> int | None:

@@ -2,7 +2,7 @@
 
 The window lies around the first job that would fit alone and that greedy does not start: that is
 where there is a choice. Jobs before it start in any case; all but the last of them are fixed where
-greedy puts them, so that in a large pool the window is not spent on jobs nobody competes with.
+greedy puts them, so that in a large pool the window is not spent on jobs without competitors.
 """
 
 from __future__ import annotations
