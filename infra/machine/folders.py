@@ -35,7 +35,7 @@ def make_own(folder: Path, mode: int) -> None:
     """Create a directory, or check that the existing one belongs to this user."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.lstat().st_uid != os.geteuid() or folder.is_symlink():
-        raise PermissionError(f"{folder} belongs to somebody else")
+        raise PermissionError(f"{folder} belongs to another user")
     folder.chmod(mode)
 
 
