@@ -142,7 +142,7 @@ class Export:
         racks: dict[str, int] = {}
         for number, (key, nodes) in enumerate(groups.items()):
             self.where.update((node.node_id, number) for node in nodes)
-            self.classes.append(class_of(key, nodes, racks.setdefault(key.rack, len(racks))))
+            self.classes.append(node_class(key, nodes, racks.setdefault(key.rack, len(racks))))
             self.nodes.append(nodes[0])
 
     def features(self) -> Callable[[Node], NodeFeatures]:
@@ -229,7 +229,7 @@ class Export:
         """Yield the classes where it may run, with its speed there."""
         workers = workers_later if later else workers_now
         for index, (cls, node) in enumerate(zip(self.classes, self.nodes, strict=True)):
-            suited = node.node_id not in candidate.avoid and suits(candidate.shape, node)
+            suited = node.node_id not in candidate.avoid and may_run_on(candidate.shape, node)
             if suited and workers(cls, request):
                 yield index, self.speed(candidate.job, node)
 
@@ -352,12 +352,13 @@ def may_stop(candidate: Candidate, victims: Iterable[Job], known: Mapping[str, i
     return all(job.job_id in offered for job in victims)
 
 
-def suits(shape: Shape, node: Node) -> bool:
+def may_run_on(shape: Shape, node: Node) -> bool:
+    """Whether GPU type and labels of the node are as requested."""
     typed = not shape.types or node.kind.gpu_type in shape.types
     return typed and matches(shape, node.labels)
 
 
-def class_of(features: NodeFeatures, nodes: list[Node], rack: int) -> NodeClass:
+def node_class(features: NodeFeatures, nodes: list[Node], rack: int) -> NodeClass:
     return NodeClass(
         features.gpus,
         features.whole,

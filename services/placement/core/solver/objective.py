@@ -84,7 +84,7 @@ def score(instance: Instance, plan: RoundPlan) -> Score:
     """Return the value of a plan without violations (`checker.find_violations`)."""
     where = class_of(instance)
     terms = {
-        "value": sum(started(instance, start, where) for start in plan.starts)
+        "value": sum(start_value(instance, start, where) for start in plan.starts)
         + sum(instance.requests[reservation.request].value for reservation in plan.reservations),
         "racks": -sum(rack_cost(instance, start, where) for start in plan.starts),
         "nodes": -sum(
@@ -105,7 +105,8 @@ def nodes_of(slots: tuple[Slot, ...]) -> int:
     return len({slot.node_id for slot in slots})
 
 
-def started(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
+def start_value(instance: Instance, start: Start, where: Mapping[str, int]) -> int:
+    """Return the value of a start, with that of its workers beyond the least."""
     request = instance.requests[start.request]
     extra = request.extra * (len(start.slots) - request.min_workers)
     return at_speed(request.value, speed_of(request, start.slots, where)) + extra
