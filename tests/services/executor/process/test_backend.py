@@ -38,9 +38,14 @@ async def test_nothing_runs_before_the_start(bench: Bench) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
 async def test_the_exit_code_is_the_programs(bench: Bench, code: int) -> None:
-    bench.start(f"sleep 0.05; exit {code}")
-    end = await bench.end()
-    assert end.exit_code == code and end.ran_ms >= 40
+    bench.start(f"exit {code}")
+    assert (await bench.end()).exit_code == code
+
+
+async def test_the_run_time_is_reported(bench: Bench) -> None:
+    """With a second to spare: on a busy machine the clock starts after the program."""
+    bench.start("sleep 1")
+    assert (await bench.end()).ran_ms >= 200
 
 
 async def test_a_program_that_a_signal_ends_exits_with_128_and_its_number(bench: Bench) -> None:
