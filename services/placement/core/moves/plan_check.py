@@ -1,4 +1,7 @@
-"""The one check of what a planner proposes: the pool, as it is now, decides what still holds."""
+"""Checks a proposal against the pool as it is now: which starts, stops and migrations still hold.
+
+Whether a solver's plan fits the instance it was given is checked by `solver/checker.py`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def movable_from_ms(pool: Pool, job: Job) -> int:
 
 
 def suits(board: Board, migration: Migration) -> bool:
-    """Whether it has a slot for each worker, of the job's shape, on nodes where it may run."""
+    """Whether each worker has a slot of the shape, on a node in use that could hold it."""
     job, slots = migration.job, migration.slots
     return len(slots) == len(job.allocations) and all(
         fits(board, job.shape, slot) for slot in slots
