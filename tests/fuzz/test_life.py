@@ -212,6 +212,19 @@ class Life(RuleBasedStateMachine):
     def cancel(self, command: SubmitJob, tenant: str | None, index: str) -> None:
         self.send(CancelJob(job_id=command.job_id + index, tenant=tenant))
 
+    @rule(target=jobs, delay_ms=st.sampled_from([0, 3_000]))
+    def cancel_an_array(self, delay_ms: int) -> Any:
+        """Some of its jobs run, some wait; the others are not created yet."""
+        spec = JobSpec(
+            name="array",
+            gang=Gang(gpus_per_worker=1),
+            simulated=Simulated(duration_s=900.0, exit_code=0),
+        )
+        command = self.submitted(spec, "ada", 3)
+        self.cluster.run(self.cluster.now + delay_ms)
+        self.send(CancelJob(job_id=command.job_id, tenant="ada"))
+        return command
+
     @rule(ms=st.sampled_from([0, 20, 100, 1_000, 5_000, 20_000, 120_000]))
     def wait(self, ms: int) -> None:
         self.cluster.run(self.cluster.now + ms)
