@@ -30,7 +30,7 @@ REASONS = {
     "quota": "the tenant's quota is used up",
     "spot_quota": "the spot quota is used up",
     "dependency": "a dependency has not succeeded yet",
-    "no_nodes": "the pool has no nodes yet",
+    "no_nodes": "the pool has no nodes yet, or they are still changing",
     "backoff": "backoff before the next attempt",
     "no_capacity": "too few GPUs are free",
     "no_node_fits": "no node has room for one of its workers",

@@ -21,7 +21,7 @@ class SubmissionFields(Model):
         None,
         min_length=1,
         max_length=128,
-        description="key idempotency_key by the sender; a repeat has no effect",
+        description="key chosen by the sender; a repeat has no effect",
     )
     pool: Name | None = Field(None, description="pool; the tenant's default if not given")
     tenant: Name | None = Field(None, description="tenant; must be the sender's own")
@@ -50,7 +50,7 @@ class CancelRequest(Model):
 class CancelBody(CancelRequest):
     """A request to cancel a job."""
 
-    job_id: JobId = Field(description="specification of the job")
+    job_id: JobId = Field(description="id of the job")
     tenant: Name | None = Field(None, description="tenant; must be the sender's own")
 
 
