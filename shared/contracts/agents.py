@@ -1,0 +1,340 @@
+"""Messages between an executor and the agent of a node: JSON over HTTPS, the agent is the client.
+
+An agent opens a session by `Hello`, polls `OrdersRequest`, and posts heartbeats, reports, logs and
+telemetry. The package of the agent has the same messages as dataclasses, generated from here.
+Times named `boot_ms` are milliseconds of CLOCK_BOOTTIME of the node.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.contracts.base import Model, Name
+
+MAX_REPORTS = 500
+"""Reports of one request."""
+MAX_ORDERS = 500
+"""Orders of one answer; the next request gets the rest."""
+MAX_LINES = 1000
+"""Lines of one worker in one request."""
+
+AllocationId = Annotated[str, Field(min_length=1, max_length=96)]
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+StepPhase = Literal["prepared", "starting", "running", "stopping", "dead", "stuck"]
+OrderKind = Literal["prepare", "go", "stop", "confirm", "forget", "terms", "fence", "joined"]
+
+
+class Position(Model):
+    """A place in the placement ledger of the pool's lane; orders are carried out in its order."""
+
+    seq: int = Field(0, ge=0, description="sequence number of the record")
+    index: int = Field(0, ge=0, description="index of the event in the record")
+
+
+class Incarnation(Model):
+    """One life of a node: a new one is made at a reboot, after a lapsed lease, or when fenced."""
+
+    generation: int = Field(ge=1, description="higher than that of every earlier incarnation")
+    uuid: Uuid = Field(description="distinguishes machines that were made from one image")
+
+
+class Terms(Model):
+    """Settings of the lease that a node works under."""
+
+    terms_id: str = Field(max_length=64, description="changes whenever a value changes")
+    stop_after_s: float | None = Field(
+        description="s after the sending of the last acknowledged heartbeat at which every worker "
+        "of the node is killed; absent: workers are kept whatever happens"
+    )
+    heartbeat_s: float = Field(gt=0, description="s between heartbeats")
+    request_timeout_s: float = Field(gt=0, description="s until a request counts as lost")
+    reconnect_s: float = Field(gt=0, description="longest s between two attempts to connect")
+
+
+class StepState(Model):
+    """A worker that the agent holds, from the folder of its allocation."""
+
+    allocation_id: AllocationId = Field(description="`partition/seq/index/rank`")
+    phase: StepPhase = Field(description="phase of the worker")
+    exit_code: int | None = Field(None, description="exit code of a dead worker that ran")
+
+
+class Hello(Model):
+    """Opens a session; the answer says whether the agent goes on or begins a new incarnation."""
+
+    node_id: Name = Field(description="the node")
+    version: str = Field(max_length=64, description="version of the agent")
+    incarnation: Incarnation = Field(description="present incarnation")
+    boot_id: str = Field(max_length=64, description="id of the machine's boot")
+    pid_namespace: str = Field(max_length=64, description="id of the agent's pid namespace")
+    hardware: str = Field(max_length=64, description="hash of the machine's identity, or empty")
+    applied: Position = Field(description="position of the last order that was carried out")
+    lapsed: bool = Field(description="the lease of this incarnation has lapsed")
+    terms_id: str = Field("", max_length=64, description="terms that the node works under")
+    steps: tuple[StepState, ...] = Field((), max_length=4096, description="workers it holds")
+    reports_from: int = Field(ge=1, description="number of its first unacknowledged report")
+
+
+class Welcome(Model):
+    """The answer to `Hello`."""
+
+    session_id: Uuid = Field(description="names the session in every later request")
+    last_generation: int = Field(ge=0, description="highest generation of the node so far")
+    terms: Terms = Field(description="present terms of the pool")
+    action: Literal["continue", "register", "fence", "behind"] = Field(
+        description="`continue`: the incarnation is joined; `register`: report a registration; "
+        "`fence`: kill all workers and begin a new incarnation; `behind`: try another executor"
+    )
+
+
+class Heartbeat(Model):
+    """Extends the lease once it is acknowledged; the answer has no body."""
+
+    session_id: Uuid = Field(description="the session")
+    incarnation: Incarnation = Field(description="the incarnation whose lease is extended")
+    sent_boot_ms: int = Field(ge=0, description="read before the request is sent")
+    terms_id: str = Field("", max_length=64, description="terms that the node works under")
+
+
+class Launch(Model):
+    """Everything that a node needs to run one worker."""
+
+    job_id: str = Field(max_length=96, description="job of the worker")
+    tenant: str = Field(max_length=63, description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    array_index: int | None = Field(None, description="index within an array of jobs")
+    rank: int = Field(ge=0, description="rank of the worker in its gang")
+    world_size: int = Field(ge=1, description="workers of the gang")
+    local_rank: int = Field(ge=0, description="rank among the gang's workers of this node")
+    local_world_size: int = Field(ge=1, description="workers of the gang on this node")
+    node_rank: int = Field(ge=0, description="rank of this node among the gang's nodes")
+    nodes: int = Field(ge=1, description="nodes of the gang")
+    gpus: tuple[int, ...] = Field((), max_length=64, description="indices of its GPUs")
+    gpu_milli: int = Field(ge=0, le=1000, description="thousandths of each GPU")
+    cpus: float = Field(ge=0, description="CPU cores")
+    mem_gib: float = Field(ge=0, description="memory, GiB")
+    command: tuple[str, ...] = Field((), max_length=256, description="argv")
+    image: str = Field("", max_length=256, description="container image; empty: none")
+    workdir: str = Field("", max_length=4096, description="directory; empty: one of its own")
+    env: dict[str, str] = Field(default_factory=dict, description="variables, secrets resolved")
+    master_addr: str = Field("", max_length=256, description="address of the worker of rank 0")
+    grace_s: float = Field(ge=0, description="s between SIGTERM and SIGKILL at a stop")
+    walltime_s: float | None = Field(None, description="wall s after which it is stopped")
+
+
+class Order(Model):
+    """One order to a node. `terms`, `fence` and `joined` concern the node, others one worker."""
+
+    kind: OrderKind = Field(description="what to do")
+    position: Position = Field(description="its place in the ledger")
+    incarnation: Uuid = Field(description="incarnation that it is meant for")
+    allocation_id: str = Field("", max_length=96, description="the worker, empty for the node")
+    launch: Launch | None = Field(None, description="of `prepare`: how to run it")
+    master_port: int | None = Field(
+        None, ge=1, le=65535, description="of `go`: port of the worker of rank 0"
+    )
+    grace_s: float | None = Field(None, ge=0, description="of `stop`: absent: as launched")
+    terms: Terms | None = Field(None, description="of `terms`: the new ones")
+
+
+class OrdersRequest(Model):
+    """A long poll: answered when there are orders after `after`, at the latest after `wait_s`."""
+
+    session_id: Uuid = Field(description="the session")
+    after: Position = Field(description="position of the last order that the agent has noted")
+    wait_s: float = Field(20.0, ge=0, le=60, description="longest s without an answer")
+
+
+class Orders(Model):
+    """Orders by position; without any, the agent polls again."""
+
+    orders: tuple[Order, ...] = Field((), max_length=MAX_ORDERS, description="oldest first")
+    through: Position = Field(description="no order at or below it follows")
+
+
+class RegistrationReport(Model):
+    """The node registers under its incarnation: nothing of an older one lives."""
+
+    kind: Literal["registration"] = "registration"
+    incarnation: Incarnation = Field(description="present incarnation")
+    boot_id: str = Field(max_length=64, description="id of the machine's boot")
+    pid_namespace: str = Field(max_length=64, description="id of the agent's pid namespace")
+    hardware: str = Field(max_length=64, description="hash of the machine's identity, or empty")
+    gpu_type: Name = Field(description="GPU type")
+    gpus: int = Field(ge=0, le=64, description="GPUs, in devices")
+    unusable_gpus: tuple[int, ...] = Field((), max_length=64, description="GPUs not to be used")
+    cpus: float = Field(ge=0, le=4096, description="CPU cores")
+    mem_gib: float = Field(ge=0, le=65536, description="memory, GiB")
+    rack: str = Field("", max_length=64, description="rack")
+    labels: dict[str, Annotated[str, Field(max_length=256)]] = Field(
+        default_factory=dict, max_length=32, description="labels that node selectors match"
+    )
+    terms_id: str = Field("", max_length=64, description="terms that the node works under")
+    fencing: Literal["kernel", "advice"] = Field(
+        "kernel", description="`advice`: workers have no pid namespace, a sweep ends what they fork"
+    )
+    limits: str = Field("", max_length=64, description="cgroup version that enforces limits")
+
+
+class ReadyReport(Model):
+    """A worker is prepared and waits for `go`."""
+
+    kind: Literal["ready"] = "ready"
+    allocation_id: AllocationId = Field(description="the worker")
+    master_port: int | None = Field(None, ge=1, le=65535, description="free port, of rank 0")
+
+
+class Failure(Model):
+    """The reason of a start or run that failed, for the user."""
+
+    reason: str = Field(max_length=64, description="machine-readable: snake_case")
+    detail: str = Field("", max_length=1024, description="the value and the rule")
+    output: tuple[Annotated[str, Field(max_length=512)], ...] = Field(
+        (), max_length=20, description="last lines of the worker's output"
+    )
+    permanent: bool = Field(False, description="the same start fails again on every node")
+
+
+class RefusedReport(Model):
+    """A worker cannot be prepared on this node; nothing of it lives."""
+
+    kind: Literal["refused"] = "refused"
+    allocation_id: AllocationId = Field(description="the worker")
+    failure: Failure = Field(description="reason")
+
+
+class ExitedReport(Model):
+    """A worker ended by itself, or by its limits; nothing of it lives."""
+
+    kind: Literal["exited"] = "exited"
+    allocation_id: AllocationId = Field(description="the worker")
+    exit_code: int = Field(ge=-(2**31), lt=2**31, description="128 + signal if a signal ended it")
+    ran_ms: int = Field(0, ge=0, lt=2**53, description="ms from start to end")
+    failure: Failure | None = Field(None, description="reason, unless it exited with 0")
+
+
+class StoppedReport(Model):
+    """A worker is stopped as ordered; also reported of an unknown worker."""
+
+    kind: Literal["stopped"] = "stopped"
+    allocation_id: AllocationId = Field(description="the worker")
+    exit_code: int | None = Field(None, description="absent: it never ran")
+
+
+class StuckReport(Model):
+    """A worker does not die although it was killed; its GPUs stay taken."""
+
+    kind: Literal["stuck"] = "stuck"
+    allocation_id: AllocationId = Field(description="the worker")
+    detail: str = Field("", max_length=1024, description="what still lives")
+
+
+class TermsAppliedReport(Model):
+    """No deadline of older terms lies ahead any more."""
+
+    kind: Literal["terms_applied"] = "terms_applied"
+    terms_id: str = Field(max_length=64, description="present terms")
+    sent_boot_ms: int = Field(ge=0, description="read before the report was made")
+
+
+class LeavingReport(Model):
+    """The node is taken out of service on purpose; nothing of a worker lives."""
+
+    kind: Literal["leaving"] = "leaving"
+
+
+NodeReport = Annotated[
+    RegistrationReport
+    | ReadyReport
+    | RefusedReport
+    | ExitedReport
+    | StoppedReport
+    | StuckReport
+    | TermsAppliedReport
+    | LeavingReport,
+    Field(discriminator="kind"),
+]
+
+
+class ReportsRequest(Model):
+    """Reports by number, oldest first; numbers of one incarnation are dense from 1."""
+
+    session_id: Uuid = Field(description="the session")
+    incarnation: Incarnation = Field(description="the incarnation that reports")
+    first_n: int = Field(ge=1, description="number of the first report")
+    reports: tuple[NodeReport, ...] = Field(max_length=MAX_REPORTS, description="oldest first")
+
+
+class Acknowledged(Model):
+    """The answer to reports: those up to `n` are durable."""
+
+    n: int = Field(ge=0, description="number of the last durable report")
+
+
+class PrintedLines(Model):
+    """Lines of a worker's output."""
+
+    allocation_id: AllocationId = Field(description="the worker")
+    first_line: int = Field(ge=0, description="number of the first line")
+    lines: tuple[str, ...] = Field(max_length=MAX_LINES, description="oldest first")
+
+
+class Iterations(Model):
+    """Iterations of a training loop, as its reporter sent them."""
+
+    allocation_id: AllocationId = Field(description="the worker")
+    rank: int = Field(ge=0, description="rank of the worker in its gang")
+    iteration_s: tuple[float, ...] = Field(max_length=1024, description="oldest first, wall s")
+
+
+class Stream(Model):
+    """Output and telemetry: lost or repeated ones have no effect on decisions."""
+
+    session_id: Uuid = Field(description="the session")
+    printed: tuple[PrintedLines, ...] = Field((), max_length=256, description="output")
+    iterations: tuple[Iterations, ...] = Field((), max_length=1024, description="telemetry")
+
+
+class Problem(Model):
+    """The body of every refusal."""
+
+    reason: str = Field(max_length=64, description="machine-readable: snake_case")
+    detail: str = Field("", max_length=1024, description="what is wrong: value; what is allowed")
+
+
+class JoinRequest(Model):
+    """A new node presents a join token and the hash of the credential that it made itself."""
+
+    node_id: Name = Field(description="the node")
+    token: str = Field(min_length=1, max_length=512, description="join token, shown once")
+    credential_sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's secret, which stays there"
+    )
+    hardware: str = Field("", max_length=64, description="hash of the machine's identity, or empty")
+
+
+class Joined(Model):
+    """The answer to a join: the node has an identity, perhaps still to be approved."""
+
+    node_id: Name = Field(description="the node")
+    pool: Name = Field(description="pool of the token")
+    approved: bool = Field(description="false: an operator has to run `berth nodes approve`")
+    executors: tuple[str, ...] = Field(description="base URLs of the pool's executors")
+    expires_at: int = Field(description="ms, when the credential expires unless renewed")
+
+
+ENDPOINTS: dict[str, tuple[type[Model], type[Model] | None]] = {
+    "hello": (Hello, Welcome),
+    "heartbeat": (Heartbeat, None),
+    "orders": (OrdersRequest, Orders),
+    "reports": (ReportsRequest, Acknowledged),
+    "stream": (Stream, None),
+}
+"""`POST /agent/v1/<name>` of an executor: request and answer; `Authorization: Bearer <credential>`.
+
+Refusals carry a `Problem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
+another node's allocation, 409 unknown session (send `Hello` again), 413 too large, 429 too many
+requests (`Retry-After`), 503 behind or not ready (try the next executor).
+"""
