@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ import typer
 from cli.arguments import AsJson
 from cli.errors import BadInput
 from cli.output import console, emit, lines, table
+from cli.simulation_flags import with_flags
 
 if TYPE_CHECKING:
     from shared.bus.memory import MemoryBroker
@@ -25,23 +25,7 @@ SHOWN = 50
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionDefault:
-    """The default of a flag: that of a field of `SimulationOptions`, imported only when needed."""
-
-    field: str
-
-    def __call__(self) -> Any:
-        from simulator.engine.options import SimulationOptions
-
-        return SimulationOptions.__dataclass_fields__[self.field].default
-
-    def __str__(self) -> str:
-        """Return the default as help shows it."""
-        value = self()
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-
+@with_flags
 def simulate(
     *,
     trace: Annotated[
@@ -49,145 +33,17 @@ def simulate(
     ] = "synthetic",
     jobs: Annotated[int | None, typer.Option(min=2, help="Number of jobs, from the first.")] = None,
     skip: Annotated[int, typer.Option(min=0, help="Number of jobs to skip.")] = 0,
-    policy: Annotated[
-        str,
-        typer.Option(
-            default_factory=OptionDefault("base_policy"),
-            help="Base order: fcfs, saf, wfp3, las, ...",
-        ),
-    ],
-    runtime: Annotated[
-        str, typer.Option(default_factory=OptionDefault("runtime"), help="user, history or oracle.")
-    ],
-    mode: Annotated[
-        str, typer.Option(default_factory=OptionDefault("queue_mode"), help="strict, skip or easy.")
-    ],
-    preemption: Annotated[
-        str, typer.Option(default_factory=OptionDefault("preemption"), help="class or ranked.")
-    ],
-    learned: Annotated[str | None, typer.Option(help="Learned policy over the base.")] = None,
-    solver: Annotated[
-        str, typer.Option(default_factory=OptionDefault("solver"), help="greedy or cpsat.")
-    ],
-    nodes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of nodes; defaults to the number that gives the load."),
-    ] = None,
-    gpus_per_node: Annotated[
-        int, typer.Option(default_factory=OptionDefault("gpus_per_node"), min=1, max=64)
-    ],
-    load: Annotated[
-        float | None,
-        typer.Option(min=0.01, max=10, help="Offered load; with --nodes arrival times are scaled."),
-    ] = None,
-    last_share: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("last_share"),
-            min=0.01,
-            max=1.0,
-            help="Share of the time that is evaluated.",
-        ),
-    ],
-    time_scale: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("time_scale"),
-            min=0.001,
-            max=1e6,
-            help="Cluster seconds per second of the pool's clock.",
-        ),
-    ],
-    restart: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("restart_s"),
-            min=0,
-            help="Restart cost after a preemption, in cluster seconds.",
-        ),
-    ],
-    checkpoint: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("checkpoint_s"),
-            min=0,
-            help="Checkpoint interval in cluster seconds; 0 for none.",
-        ),
-    ],
-    residency: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("min_residency_s"),
-            min=0,
-            help="Cluster seconds before a running job may be outranked.",
-        ),
-    ],
-    margin: Annotated[
-        float | None, typer.Option(min=0, help="Score margin required for a preemption by rank.")
-    ] = None,
-    large_gang_share: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("large_gang_share"),
-            min=0.01,
-            max=1,
-            help="Share of the pool that makes a gang large.",
-        ),
-    ],
-    defragment_after: Annotated[
-        float,
-        typer.Option(
-            default_factory=OptionDefault("defragment_after_s"),
-            min=0,
-            max=1e9,
-            help="Cluster seconds before defragmentation may migrate a job.",
-        ),
-    ],
-    walltime: Annotated[
-        str,
-        typer.Option(
-            default_factory=OptionDefault("walltime"),
-            help="Requested run times: none, trace or oracle.",
-        ),
-    ],
-    failures: Annotated[bool, typer.Option("--failures", help="Simulate node failures.")] = False,
     faults: Annotated[str | None, typer.Option(help="File of node failures to replay.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic workload and the failures.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Directory for the ledgers, for `berth open`.")
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Verify the resulting ledgers.")] = False,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Simulate a workload with the live deciders in virtual time and print the metrics."""
-    from simulator.engine.options import SimulationOptions
-
-    options = _checked(
-        lambda: SimulationOptions(
-            base_policy=policy,
-            runtime=runtime,
-            queue_mode=mode,
-            preemption=preemption,
-            learned=learned,
-            solver=solver,
-            nodes=nodes,
-            gpus_per_node=gpus_per_node,
-            load=load,
-            last_share=last_share,
-            time_scale=time_scale,
-            restart_s=restart,
-            checkpoint_s=checkpoint or None,
-            min_residency_s=residency,
-            preempt_margin=margin,
-            large_gang_share=large_gang_share,
-            defragment_after_s=defragment_after,
-            walltime=_walltime(walltime),
-            failures=failures or faults is not None,
-            seed=seed,
-            faults=_faults(faults),
-        )
-    )
-    result, broker = _run(_workload(trace, jobs, skip, seed), options, out, verify, as_json)
+    checked = _checked(options, faults)
+    result, broker = _run(_workload(trace, jobs, skip, checked.seed), checked, out, verify, as_json)
     violations = _judged(result, broker) if broker is not None and verify else []
     if broker is not None and out is not None:
         _write(result, broker, out)
@@ -199,14 +55,19 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _checked(make: Callable[[], SimulationOptions]) -> SimulationOptions:
+def _checked(values: Mapping[str, Any], faults: str | None) -> SimulationOptions:
     """Build and validate the options. Raises BadInput before anything runs."""
     from pydantic import ValidationError
 
     from simulator.engine.models import load_models
-    from simulator.engine.options import configure_pool
+    from simulator.engine.options import SimulationOptions, configure_pool
 
-    options = make()
+    changed = {
+        "checkpoint_s": values["checkpoint_s"] or None,
+        "failures": values["failures"] or faults is not None,
+        "faults": _faults(faults),
+    }
+    options = SimulationOptions(**{**values, **changed})
     try:
         load_models(configure_pool(options))
     except ValidationError as error:
@@ -216,12 +77,6 @@ def _checked(make: Callable[[], SimulationOptions]) -> SimulationOptions:
     except ValueError as error:
         raise BadInput(str(error)) from None
     return options
-
-
-def _walltime(text: str) -> Any:
-    if text not in ("none", "trace", "oracle"):
-        raise BadInput(f"invalid --walltime: {text!r}; must be none, trace or oracle")
-    return text
 
 
 def _faults(name: str | None) -> list[tuple[str, float, float]]:

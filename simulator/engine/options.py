@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from services.executor.core.inventory import InventoryNode
-from shared.contracts.access import LOG_SCORE_MARGIN, PoolConfigured, PoolSettings, default_of
+from shared.contracts.access import (
+    LOG_SCORE_MARGIN,
+    ConfigurePool,
+    PoolConfigured,
+    PoolSettings,
+    default_of,
+)
 from simulator.engine.failures import Failure, draw_failures, failures_from_faults
 from simulator.engine.scenario import POOL, Scenario, Walltime, simulated_pool
 from simulator.engine.sizing import (
@@ -81,10 +87,12 @@ def build_scenario(
 
 
 def configure_pool(options: SimulationOptions) -> PoolConfigured:
-    """Return the pool's settings. Raises pydantic's ValidationError for invalid values."""
+    """Return the pool's settings. Raises pydantic's ValidationError where the command would."""
     names = PoolSettings.model_fields.keys() & {field.name for field in fields(options)}
     settings = {name: getattr(options, name) for name in names}
-    return simulated_pool(**settings | {"preempt_margin": margin_of(options)})
+    settings["preempt_margin"] = margin_of(options)
+    ConfigurePool(pool=POOL, **settings)
+    return simulated_pool(**settings)
 
 
 def margin_of(options: SimulationOptions) -> float:
