@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from services.placement.core.pool.shape import GPU, Shape, Slot
+from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
 
 MANY = 1 << 30
 
@@ -30,19 +30,11 @@ class Kind(NamedTuple):
             return 0
         per_gpu = GPU // shape.milli
         by_gpu = self.gpus // shape.gpus * per_gpu if shape.gpus else MANY
-        return bounded(shape, by_gpu, self.cpu_milli, self.mem_mib)
+        return limit_workers(by_gpu, shape, self.cpu_milli, self.mem_mib)
 
 
 def matches(shape: Shape, labels: dict[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in shape.selector)
-
-
-def bounded(shape: Shape, workers: int, cpu_milli: int, mem_mib: int) -> int:
-    if shape.cpu_milli:
-        workers = min(workers, cpu_milli // shape.cpu_milli)
-    if shape.mem_mib:
-        workers = min(workers, mem_mib // shape.mem_mib)
-    return max(0, workers)
 
 
 @dataclass(slots=True)
@@ -69,7 +61,7 @@ class Node:
         if shape.selector and not matches(shape, self.labels):
             return 0
         by_gpu = self.whole // shape.gpus if shape.gpus else MANY
-        return bounded(shape, by_gpu, self.cpu_free, self.mem_free)
+        return limit_workers(by_gpu, shape, self.cpu_free, self.mem_free)
 
     def hosts(self, shape: Shape) -> bool:
         """Whether one worker fits now, its GPUs aside."""

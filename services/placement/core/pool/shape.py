@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from shared.contracts.jobs import PRIORITY_CLASSES, JobSpec
 
@@ -42,6 +42,25 @@ class Shape(NamedTuple):
     @property
     def worker_milli(self) -> int:
         return self.gpus * self.milli
+
+
+class WorkerNeeds(Protocol):
+    """The cores and memory of one worker."""
+
+    @property
+    def cpu_milli(self) -> int: ...
+
+    @property
+    def mem_mib(self) -> int: ...
+
+
+def limit_workers(workers: int, needs: WorkerNeeds, cpu_milli: int, mem_mib: int) -> int:
+    """Return how many of so many workers these cores and this memory are enough for."""
+    if needs.cpu_milli:
+        workers = min(workers, cpu_milli // needs.cpu_milli)
+    if needs.mem_mib:
+        workers = min(workers, mem_mib // needs.mem_mib)
+    return max(0, workers)
 
 
 def shape_of(spec: JobSpec) -> Shape:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from services.placement.core.pool.shape import GPU
+from services.placement.core.pool.shape import GPU, limit_workers
 from services.placement.core.solver.instance import (
     FreeNode,
     GangRequest,
@@ -37,21 +37,13 @@ class Place:
         return len(self.nodes)
 
 
-def bounded(request: GangRequest, workers: int, cpu_milli: int, mem_mib: int) -> int:
-    if request.cpu_milli:
-        workers = min(workers, cpu_milli // request.cpu_milli)
-    if request.mem_mib:
-        workers = min(workers, mem_mib // request.mem_mib)
-    return max(0, workers)
-
-
 def workers_now(cls: NodeClass, request: GangRequest) -> int:
     """Return how many workers one node of the class takes now, up to what the job can use."""
     if request.is_share:
         by_gpu = cls.whole * (GPU // request.milli) + sum(m // request.milli for m in cls.partial)
     else:
         by_gpu = cls.whole // request.gpus if request.gpus else MANY
-    return min(request.max_workers, bounded(request, by_gpu, cls.cpu_milli, cls.mem_mib))
+    return min(request.max_workers, limit_workers(by_gpu, request, cls.cpu_milli, cls.mem_mib))
 
 
 def workers_later(cls: NodeClass, request: GangRequest) -> int:
@@ -60,7 +52,7 @@ def workers_later(cls: NodeClass, request: GangRequest) -> int:
     cpu = cls.cpu_milli + sum(share.cpu_milli for share in cls.victim_shares)
     mem = cls.mem_mib + sum(share.mem_mib for share in cls.victim_shares)
     by_gpu = whole // request.gpus if request.gpus else MANY
-    return min(request.max_workers, bounded(request, by_gpu, cpu, mem))
+    return min(request.max_workers, limit_workers(by_gpu, request, cpu, mem))
 
 
 def layout(instance: Instance, plan: RoundPlan, singles: int = SINGLES) -> list[Place]:

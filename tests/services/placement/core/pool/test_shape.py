@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from services.placement.core.pool.shape import SPOT_TIER, shape_of, tier_of
+from services.placement.core.pool.shape import SPOT_TIER, limit_workers, shape_of, tier_of
 from tests.services.placement.core.lane import job
 
 
@@ -31,3 +33,15 @@ def test_an_elastic_job_has_a_range_of_workers() -> None:
 def test_spot_jobs_come_after_every_class() -> None:
     spot = tier_of(job("a", spot=True, priority_class="high").spec)
     assert spot >= SPOT_TIER > tier_of(job("b", priority_class="low").spec)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 40), st.integers(0, 40))
+def test_workers_are_limited_by_cores_and_memory(
+    cpu: int, mem: int, cpu_free: int, mem_free: int
+) -> None:
+    shape = shape_of(job("a").spec)._replace(cpu_milli=cpu, mem_mib=mem)
+    workers = limit_workers(7, shape, cpu_free, mem_free)
+    assert 0 <= workers <= 7
+    assert workers * cpu <= cpu_free and workers * mem <= mem_free
+    one_more = workers + 1
+    assert workers == 7 or one_more * cpu > cpu_free or one_more * mem > mem_free
