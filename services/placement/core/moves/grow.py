@@ -8,7 +8,7 @@ half done. It keeps the GPUs that it has and takes free ones beside them, no slo
 
 from __future__ import annotations
 
-from services.placement.core.moves.plan_check import NEVER, RESIZES_PER_ROUND, movable_from_ms
+from services.placement.core.moves.plan_check import RESIZES_PER_ROUND
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
@@ -16,6 +16,7 @@ from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import place
 from services.placement.core.round.plan import Plan, Resize
+from services.placement.core.round.protection import NEVER, movable_from_ms
 from services.placement.core.round.view import View
 from shared.contracts.checkpoint import wall_ms
 
@@ -34,7 +35,7 @@ def grow(pool: Pool, view: View, draft: Draft, plan: Plan) -> None:
         if len(plan.resizes) == RESIZES_PER_ROUND:
             plan.unfinished = True
             return
-        movable_ms = movable_from_ms(pool, job)
+        movable_ms = movable_from_ms(job, pool.min_residency_ms, pool.time_scale)
         mark = len(draft.log)
         extra = take_extra(draft, job)
         if extra and movable_ms <= view.now and is_worth_it(pool, job, len(extra), view.now):

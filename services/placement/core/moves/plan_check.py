@@ -13,12 +13,10 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Eviction, Migration, Plan
-from services.placement.core.round.victims import protected_ms
+from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
-from shared.contracts.checkpoint import wall_ms
 from shared.contracts.placement import PlannedStart, PlannedStop
 
-NEVER = 1 << 62
 MIGRATIONS_PER_ROUND = 32
 """That a plan may propose; each stops a job that could have gone on."""
 RESIZES_PER_ROUND = 4
@@ -41,25 +39,13 @@ def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
             if len(allowed) == MIGRATIONS_PER_ROUND:
                 break
             job = migration.job
-            if job.job_id in busy or movable_from_ms(pool, job) > view.now:
+            movable_ms = movable_from_ms(job, pool.min_residency_ms, pool.time_scale)
+            if job.job_id in busy or movable_ms > view.now:
                 continue
             if suits(draft.board, migration) and take_target(draft, migration):
                 busy.add(job.job_id)
                 allowed.append(migration)
     return allowed
-
-
-def movable_from_ms(pool: Pool, job: Job) -> int:
-    """Return the ms from which a running job may be migrated or resized.
-
-    Guarantee and residency are over then; NEVER for a job that may not be stopped.
-    """
-    if job.phase != "running" or not (job.spec.preemptible or job.spec.spot):
-        return NEVER
-    settings = pool.settings
-    residency_ms = wall_ms(settings.min_residency_s if settings else 0.0, pool.time_scale)
-    guaranteed_ms = wall_ms(job.spec.guaranteed_s, pool.time_scale)
-    return job.started_at + max(protected_ms(job, residency_ms), guaranteed_ms)
 
 
 def suits(board: Board, migration: Migration) -> bool:
@@ -105,8 +91,4 @@ def allowed_stop(view: View, stop: PlannedStop) -> Eviction | None:
     victim, by = view.jobs.get(stop.job_id), view.waiting.get(stop.by_job_id)
     if victim is None or by is None or victim.attempt != stop.attempt:
         return None
-    victims = view.victims
-    if victim not in victims.of(by):
-        return None
-    scores = victims.score_of(victim), victims.score_of(by)
-    return Eviction(victim, by, victims.lost_work_s(victim), *scores)
+    return view.victims.eviction(victim, by) if victim in view.victims.of(by) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.moves.plan_check import RESIZES_PER_ROUND, movable_from_ms
+from services.placement.core.moves.plan_check import RESIZES_PER_ROUND
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
@@ -18,6 +18,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.round.evict import probe
 from services.placement.core.round.greedy import GREEDY
 from services.placement.core.round.plan import Plan, Resize
+from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
 
 
@@ -55,11 +56,10 @@ def shrinkable(pool: Pool, view: View, blocked: Job) -> list[Job]:
         for job in pool.running_elastic()
         if job.tier >= blocked.tier
         and len(job.allocations) > job.shape.min_workers
-        and movable_from_ms(pool, job) <= view.now
+        and movable_from_ms(job, pool.min_residency_ms, pool.time_scale) <= view.now
         and all(view.board.is_indexed(slot) for slot in slots_by_rank(job))
     ]
-    lost_work_s = view.victims.lost_work_s
-    return sorted(jobs, key=lambda job: (-job.tier, lost_work_s(job), job.job_id))
+    return sorted(jobs, key=lambda job: (-job.tier, view.lost_work_s(job), job.job_id))
 
 
 def shortest_enough(draft: Draft, blocked: Job, jobs: list[Job]) -> list[Job]:

@@ -13,6 +13,7 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured, default_of
+from shared.contracts.checkpoint import wall_ms
 from shared.ledger.answers import AnsweredCommands
 
 LARGE_MOST = 0.1
@@ -132,6 +133,11 @@ class Pool:
     def start_timeout_ms(self) -> int:
         seconds = self.settings.start_timeout_s if self.settings else START_TIMEOUT_S
         return round(seconds * 1000)
+
+    @property
+    def min_residency_ms(self) -> int:
+        """Wall ms from a start before which a job is neither outranked, migrated nor resized."""
+        return wall_ms(self.settings.min_residency_s if self.settings else 0.0, self.time_scale)
 
     def running_elastic(self) -> list[Job]:
         """Return the elastic jobs that run, in the order in which they started."""

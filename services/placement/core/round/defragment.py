@@ -18,6 +18,7 @@ from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.evict import probe
 from services.placement.core.round.fit import place, too_few
 from services.placement.core.round.plan import Migration
+from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
 
 DEFRAGMENTED_PER_ROUND = 2
@@ -50,8 +51,10 @@ class NodeToEmpty(NamedTuple):
 
 def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
     """Whether the gang would fit if the free GPUs lay side by side."""
-    movable = view.victims.defragment_after_ms is not None
-    return movable and not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
+    rules = view.rank_rules
+    if rules is None or rules.defragment_after_ms is None:
+        return False
+    return not shape.is_share and shape.gpus > 0 and not too_few(draft.board, shape)
 
 
 def defragment(
@@ -138,10 +141,13 @@ def node_to_empty(view: View, node: Node) -> NodeToEmpty | None:
 
 def is_movable(view: View, job: Job) -> bool:
     """Whether it is one worker with whole GPUs that ran long enough since it last started."""
-    if len(job.allocations) != 1 or job.phase != "running":
+    rules = view.rank_rules
+    if rules is None or rules.defragment_after_ms is None or len(job.allocations) != 1:
         return False
     (allocation,) = job.allocations.values()
-    return allocation.slot.milli == GPU and view.victims.movable_from_ms(job) <= view.now
+    if allocation.slot.milli != GPU or job.started_at + rules.defragment_after_ms > view.now:
+        return False
+    return movable_from_ms(job, rules.min_residency_ms, view.time_scale) <= view.now
 
 
 def migrate_all(

@@ -23,7 +23,7 @@ from services.placement.core.round.defragment import (
 from services.placement.core.round.easy import QueueHead, head_of
 from services.placement.core.round.evict import evict
 from services.placement.core.round.fit import Avoid, Failures, could_hold, place, too_few
-from services.placement.core.round.plan import Assignment, Eviction, Plan
+from services.placement.core.round.plan import Assignment, Plan
 from services.placement.core.round.reasons import PassedOver, report_holds
 from services.placement.core.round.reserve import reserve_freed, reserve_roomiest
 from services.placement.core.round.view import Policy, View, scan_of
@@ -236,9 +236,7 @@ class RoundPlanner:
         self.evicted += 1
         for victim in eviction.victims:
             self.taken.add(victim.job_id)
-            lost_s = victims.lost_work_s(victim)
-            scores = victims.score_of(victim), victims.score_of(job)
-            self.plan.evictions.append(Eviction(victim, job, lost_s, *scores))
+            self.plan.evictions.append(victims.eviction(victim, job))
         return self.draft.reserve(eviction.slots)
 
     def gather_gpus(self, job: Job, shape: Shape) -> list[Slot]:

@@ -13,7 +13,8 @@ from services.placement.core.pool.queue import Queue, QueueScan
 from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.fit import Avoid
-from services.placement.core.round.victims import RankRules, Victims
+from services.placement.core.round.peers import RankRules
+from services.placement.core.round.victims import Victims
 from shared.contracts.access import NEVER_S, QueueMode, default_of
 from shared.contracts.checkpoint import wall_ms
 
@@ -46,12 +47,18 @@ class View(NamedTuple):
     ranks_at: int
     oldest: str
     ranks_stale: bool
+    rank_rules: RankRules | None
+    """None where rank stops no job."""
     victims: Victims
     queue_mode: QueueMode
 
     @property
     def ranks_age_s(self) -> float:
         return max(0, self.now - self.ranks_at) / 1000
+
+    def lost_work_s(self, job: Job) -> float:
+        """Return the cluster seconds since its last checkpoint, which it would do again."""
+        return job.lost_work_s(self.now, self.time_scale)
 
 
 def scan_of(view: View) -> QueueScan:
@@ -77,6 +84,7 @@ def view_of(pool: Pool, now: int) -> View:
     stale = bool(ranks.at) and not is_lasting and now - ranks.at >= RANK_FRESH_MS
     usable = bool(ranks.at) and not stale
     scores = ranks.scores if usable else {}
+    rules = rank_rules(pool, scores)
     return View(
         now=now,
         time_scale=pool.time_scale,
@@ -94,7 +102,8 @@ def view_of(pool: Pool, now: int) -> View:
         ranks_at=ranks.at,
         oldest=oldest_overdue(pool, now),
         ranks_stale=stale,
-        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rank_rules(pool, scores)),
+        rank_rules=rules,
+        victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rules),
         queue_mode=pool.settings.queue_mode if pool.settings else QUEUE_MODE,
     )
 
@@ -102,10 +111,9 @@ def view_of(pool: Pool, now: int) -> View:
 def rank_rules(pool: Pool, scores: Mapping[str, float]) -> RankRules | None:
     if pool.settings is None or not pool.is_ranked:
         return None
-    residency_ms = wall_ms(pool.settings.min_residency_s, pool.time_scale)
     margin, after_s = pool.settings.preempt_margin, pool.settings.defragment_after_s
     after_ms = None if after_s >= NEVER_S else wall_ms(after_s, pool.time_scale)
-    return RankRules(scores, margin, residency_ms, pool.largest_victim_gpus, after_ms)
+    return RankRules(scores, margin, pool.min_residency_ms, pool.largest_victim_gpus, after_ms)
 
 
 def oldest_overdue(pool: Pool, now: int) -> str:

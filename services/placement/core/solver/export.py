@@ -275,7 +275,7 @@ class Export:
         simulated = job.spec.simulated
         restart_s = simulated.restart_s if simulated else RESTART_S
         size = round(job.gpus * GPU)
-        lost_s = self.view.victims.lost_work_s(job) + restart_s
+        lost_s = self.view.lost_work_s(job) + restart_s
         return per_gpu * size // GPU + stop_price(size, lost_s)
 
     def hint(self) -> RoundPlan:

@@ -1,12 +1,6 @@
 from __future__ import annotations
 
-from services.placement.core.moves.plan_check import (
-    NEVER,
-    allowed_start,
-    allowed_stop,
-    fits,
-    movable_from_ms,
-)
+from services.placement.core.moves.plan_check import allowed_start, allowed_stop, fits
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.shape import GPU, MIB, Slot
 from services.placement.core.round.view import view_of
@@ -39,16 +33,6 @@ def test_a_stop_holds_only_where_one_job_may_stop_the_other() -> None:
     view = view_of(pool.state, pool.now)
     for by in ("same", "low", "unknown"):
         assert allowed_stop(view, PlannedStop(job_id="x", attempt=1, by_job_id=by)) is None
-
-
-def test_a_job_that_does_not_run_or_may_not_be_stopped_never_moves() -> None:
-    pool = lane("a", min_residency_s=60.0)
-    pool.run(job("free", 1), job("fixed", 1, preemptible=False))
-    pool.submit(job("w", 16))
-    assert movable_from_ms(pool.state, pool.job("fixed")) == NEVER
-    assert movable_from_ms(pool.state, pool.job("w")) == NEVER
-    started_at = pool.job("free").started_at
-    assert movable_from_ms(pool.state, pool.job("free")) == started_at + 60_000
 
 
 def test_a_slot_must_be_exactly_one_worker_of_the_shape() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.placement.core.pool.job import Job
-from services.placement.core.round.victims import protected_ms
+from services.placement.core.round.protection import protected_ms
 from shared.contracts.base import Event
 from shared.contracts.placement import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only

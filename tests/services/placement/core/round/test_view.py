@@ -32,6 +32,6 @@ def test_the_job_that_waited_too_long_is_the_oldest_of_the_highest_class() -> No
 
 
 def test_rules_by_rank_exist_only_where_rank_may_stop_jobs() -> None:
-    assert view_of(lane().state, 0).victims.defragment_after_ms is None
-    ranked = lane(preemption="ranked", defragment_after_s=60.0)
-    assert view_of(ranked.state, 0).victims.defragment_after_ms == 60_000
+    assert view_of(lane().state, 0).rank_rules is None
+    rules = view_of(lane(preemption="ranked", defragment_after_s=60.0).state, 0).rank_rules
+    assert rules is not None and rules.defragment_after_ms == 60_000
