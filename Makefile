@@ -85,7 +85,7 @@ results: install ## Generate docs/results: the gain of the deployed policy, on r
 	$(BIN)/berth bench ablation --json > docs/results/ablation.json
 	$(BIN)/berth bench ranking --json > docs/results/ranking.json
 
-CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py $(wildcard tests/infra/security/test_kafka_*.py) tests/e2e/test_observed.py
+CHAOS_TESTS := tests/replay tests/operations/test_upgrade.py tests/infra/security/on_kafka tests/e2e/test_observed.py
 CHAOS_LONG := --only kills --jobs 100000 --kills 100 --killers 3 --pools 3 --per-s 60 --minutes 46
 
 chaos: dev ## Kill every part, in virtual time and on real processes (a quarter of an hour): SEEDS= LONG=1 ONLY= JOBS= KILLS=

@@ -17,8 +17,9 @@ GROUPS = {
     "tests/e2e/bad_input/": "shared stack",
     "tests/e2e/test_browser.py": "shared stack",
     "tests/e2e/test_observed.py": "shared stack",
-    "tests/infra/compose/test_tilt.py": "shared stack",
-    "tests/infra/security/test_kafka_": "guarded broker",
+    "tests/operations/test_tilt.py": "shared stack",
+    "tests/infra/security/on_kafka/": "guarded broker",
+    "tests/services/gateway/api/": "gateway",
     "tests/services/gateway/test_": "gateway",
 }
 """Beginnings of the paths of files that share a fixture which is dear to start -> their group."""

@@ -54,7 +54,7 @@ def test_ci_runs_both_in_full() -> None:
 def test_each_group_has_files() -> None:
     assert [start for start in GROUPS if not any(ROOT.glob(f"{start}*"))] == []
     assert group_of("tests/e2e/bad_input/test_rest.py::test_x[a::b]") == "shared stack"
-    assert group_of("tests/infra/security/test_kafka_rights.py::test_x") == "guarded broker"
+    assert group_of("tests/infra/security/on_kafka/test_rights.py::test_x") == "guarded broker"
     assert group_of("tests/infra/security/test_acls.py::test_x").endswith("test_acls.py")
     assert group_of("tests/test_selection.py::test_x") == "tests/test_selection.py"
 

@@ -25,7 +25,7 @@ ELSEWHERE = {
     "compose": "tests/compose",
     "observability": "tests/infra and tests/e2e/test_browser.py",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
-    "tilt": "tests/infra/compose/test_tilt.py",
+    "tilt": "tests/operations/test_tilt.py",
     "upgrade": "tests/operations/test_upgrade.py",
 }
 """Pages whose blocks run in other tests."""

@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 NOT_MEASURED = "not measured"
 PYTEST = "pytest "
 GUARDED = ("administration", "authentication", "listeners", "records", "rights")
-"""Test files of the broker's access rules, without their `test_kafka_`."""
+"""Test files of the broker's access rules, without their `test_`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ GOALS = (
         "G17",
         "ACL matrix on the real broker",
         "every cell as specified",
-        figures.tests(*(f"tests.infra.security.test_kafka_{name}" for name in GUARDED)),
-        PYTEST + "tests/infra/security/test_kafka_*.py",
+        figures.tests(*(f"tests.infra.security.on_kafka.test_{name}" for name in GUARDED)),
+        PYTEST + "tests/infra/security/on_kafka",
     ),
     Goal(
         "G18",

@@ -12,7 +12,7 @@ from shared.telemetry.spans import Spans
 from shared.telemetry.trace_ids import child_of, new_traceparent
 
 from .conftest import Sink, held, placed
-from .test_links import fact
+from .test_job_traces import fact
 
 
 def kept(share: float, name: SpanName = "place", **fields: AttributeValue) -> bool:

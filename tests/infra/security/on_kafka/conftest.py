@@ -8,7 +8,7 @@ import pytest
 
 from infra.broker import kafka
 from infra.machine.process import free_ports
-from tests.infra.security.guarded_broker import Guarded, create_users
+from tests.infra.security.on_kafka.guarded_broker import Guarded, create_users
 from tests.patience import all_hung_up
 
 

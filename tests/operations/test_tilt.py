@@ -17,7 +17,7 @@ import yaml
 from infra.supervisor.stack import PARTS, SERVICES, STEPS
 from tests.e2e.stand import Stand, eventually
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
     "services"
 ]
@@ -181,7 +181,7 @@ def test_a_button_does_nothing_until_it_is_pressed(tilt: Tilt) -> None:
     "name, env",
     [
         ("regenerate-contracts", {}),
-        ("run-tests", {"PYTEST": "tests/infra/compose/test_tilt.py -k without"}),
+        ("run-tests", {"PYTEST": "tests/operations/test_tilt.py -k without"}),
     ],
 )
 def test_a_button_that_needs_no_stack_works(tilt: Tilt, name: str, env: dict[str, str]) -> None:

@@ -25,7 +25,7 @@ from kafka.errors import TopicAuthorizationFailedError as NoTopic
 
 from infra.broker import topics
 from infra.security import acls, rights
-from tests.infra.security.guarded_broker import MARKS, Guarded
+from tests.infra.security.on_kafka.guarded_broker import MARKS, Guarded
 
 pytestmark = MARKS
 

@@ -18,7 +18,7 @@ from infra.security.rights import Operation
 from shared.bus.kafka import KafkaLog
 from shared.contracts.topics import TOPICS, submissions, tenant_events
 from shared.ledger.partition import TP
-from tests.infra.security.guarded_broker import MARKS, TENANTS, Guarded
+from tests.infra.security.on_kafka.guarded_broker import MARKS, TENANTS, Guarded
 
 pytestmark = MARKS
 PASSED, NO_TOPIC, NO_GROUP = 0, 29, 30

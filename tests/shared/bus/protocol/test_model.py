@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.shared.bus.protocol_model import Rules, search
+from tests.shared.bus.protocol.model import Rules, search
 
 
 def test_the_final_protocol_holds_in_every_order_of_events() -> None:

@@ -17,7 +17,7 @@ from kafka.admin import (
 from infra.broker import topics
 from infra.security import acls, kafka_users, rights
 from infra.security.rights import Grant
-from tests.infra.security.guarded_broker import MARKS, TENANTS, UNPRIVILEGED, Guarded
+from tests.infra.security.on_kafka.guarded_broker import MARKS, TENANTS, UNPRIVILEGED, Guarded
 
 pytestmark = MARKS
 

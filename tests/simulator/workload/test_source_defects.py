@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simulator.workload.errors import TraceError
 from simulator.workload.source import load
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 FILES = {
     "cluster_log.csv": "helios",
     "trace_seren.csv": "acme",

@@ -17,7 +17,7 @@ from simulator.workload.readers.swf import NO_PROCESSORS, PART_OF_A_JOB
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.source import Trace, load, read_columns
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 FORMATS = {
     "cluster_log.csv": "helios",
     "trace_seren.csv": "acme",

@@ -18,7 +18,7 @@ from shared.connection import Connection
 from shared.contracts.topics import submissions, tenant_events
 from shared.ledger.errors import Forbidden
 from shared.ledger.partition import TP
-from tests.infra.security.guarded_broker import MARKS, Guarded
+from tests.infra.security.on_kafka.guarded_broker import MARKS, Guarded
 
 pytestmark = MARKS
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from infra.broker import kafka
-from tests.infra.security.guarded_broker import MARKS, Guarded
+from tests.infra.security.on_kafka.guarded_broker import MARKS, Guarded
 
 pytestmark = MARKS
 
