@@ -57,9 +57,10 @@ CONSUMED_EVENTS: dict[str, frozenset[str]] = {
     "admission": ACCESS_FACTS
     | JOB_ENDS
     | {"job.attempt-failed.v1", "job.resized.v1", "node.joined.v1", "node.lost.v1"},
-    "priority": ACCESS_FACTS
-    | JOB_ENDS
+    "priority": JOB_ENDS
     | {
+        "pool.configured.v1",
+        "tenant.registered.v1",
         "job.admitted.v1",
         "job.enqueued.v1",
         "job.placed.v1",

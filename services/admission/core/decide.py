@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from services.admission.core.cancel import cancel_job
 from services.admission.core.evolve import evolve
 from services.admission.core.reconsider import BUDGET_BYTES, next_due, reconsider
-from services.admission.core.restate_access import restate_access
 from services.admission.core.restate_placement import restate_placement
 from services.admission.core.state import AdmissionState
 from services.admission.core.submit import submit_job
+from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.jobs import CancelJob, QuotaChanged, RejectSubmission, SetQuota, SubmitJob
 from shared.contracts.rejected import InputRejected
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.restate import restate_settings, restate_tenants
 
 
 class Admission:
@@ -35,7 +36,9 @@ class Admission:
     def decide(
         self, state: AdmissionState, inputs: Sequence[Input], now: int
     ) -> Iterator[Decision]:
-        yield from restate_access(state, [item for item in inputs if item.source == "access"])
+        access = [item for item in inputs if item.source == "access"]
+        yield from restate_settings(access, PoolConfigured, state.partition, state.pool)
+        yield from restate_tenants(access, state.tenants.get)
         placement = [item for item in inputs if item.source == "placement"]
         yield from restate_placement(state, placement, now)
         spent = yield from reconsider(state, now, BUDGET_BYTES)

@@ -16,6 +16,7 @@ from shared.contracts.faults import FaultCleared, FaultSuspected
 from shared.contracts.reports import IterationTimes, WorkersIterated
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.restate import restate_settings
 
 
 class FailSlow:
@@ -42,9 +43,8 @@ class FailSlow:
                     yield from answer(state, item, command)
                 case WorkersIterated(times=times):
                     yield from self._compare(state, item, times)
-                case PoolConfigured() as pool if item.source == "access":
-                    if pool.partition == state.partition and pool != state.pool:
-                        yield item.decision(pool)
+                case PoolConfigured() if item.source == "access":
+                    yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
                 case Undecodable() as bad:
                     yield item.decision(bad.rejection())
 

@@ -10,11 +10,11 @@ from services.priority.core.learned import LearnedModels
 from services.priority.core.policies import order_survives_departures
 from services.priority.core.ranking import rank
 from services.priority.core.state import Queue
-from shared.contracts.access import PoolConfigured, TenantRegistered
+from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
-from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.restate import restate_settings, restate_tenants
 
 HEAD_MS = 250
 """A changed queue is ranked sooner than the pool's `rank_ms` when the job that led it is gone."""
@@ -40,7 +40,8 @@ class Priority:
         for item in inputs:
             message = item.message
             if item.source == "access":
-                yield from restate(state, item)
+                yield from restate_settings([item], PoolConfigured, state.partition, state.pool)
+                yield from restate_tenants([item], state.noted_tenant)
             elif isinstance(message, Undecodable):
                 yield item.decision(message.rejection())
             elif isinstance(message, Event):
@@ -72,14 +73,3 @@ def rank_due(state: Queue, now: int) -> bool:
         return False
     pause = pause_ms(state, state.pool)
     return pause is not None and now - state.ranked_at >= pause
-
-
-def restate(state: Queue, item: Input) -> Iterator[Decision]:
-    """Copy what changed in `access` into the own ledger."""
-    match item.message:
-        case PoolConfigured(partition=partition) as pool:
-            if partition == state.partition and pool != state.pool:
-                yield item.decision(pool)
-        case TenantRegistered(tenant=tenant, weight=weight):
-            if state.weights.get(tenant) != weight:
-                yield item.decision(TenantNoted(tenant=tenant, weight=weight))

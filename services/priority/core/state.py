@@ -11,6 +11,7 @@ from services.priority.core.order_cache import OrderCache
 from services.priority.core.queue_view import Clock, QueueView, view_of
 from services.priority.core.table import JobTable
 from shared.contracts.access import PoolConfigured, default_of
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.ranking import QueueEntry
 
 JobPhase = Literal["waiting", "running", "parked"]
@@ -99,6 +100,11 @@ class Queue:
 
     def clock(self, now: int) -> Clock:
         return Clock(now, self.origin or 0, self.time_scale)
+
+    def noted_tenant(self, tenant: str) -> TenantNoted | None:
+        """Return the tenant with the weight that the ledger has; None if it has none."""
+        weight = self.weights.get(tenant)
+        return None if weight is None else TenantNoted(tenant=tenant, weight=weight)
 
     def number_of(self, tenant: str) -> int:
         """Return the tenant's number; only `evolve` may add a tenant."""

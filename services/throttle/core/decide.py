@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from services.throttle.core.enqueue import describe_too_large, enqueue
 from services.throttle.core.evolve import evolve
-from services.throttle.core.restate_access import restate_access
 from services.throttle.core.state import EndpointState, LlmRequest
 from services.throttle.core.vtc import fits, next_request, prompt_charge
+from shared.contracts.access import EndpointConfigured
 from shared.contracts.llm import (
     EngineAdvanced,
     LlmRequestFinished,
@@ -20,6 +20,7 @@ from shared.contracts.llm import (
 )
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.restate import restate_settings, restate_tenants
 
 QUEUE_LIMIT = 200
 
@@ -46,7 +47,10 @@ class Throttle:
                 case Undecodable() as undecodable:
                     yield item.decision(undecodable.rejection())
                 case _ if item.source == "access":
-                    yield from restate_access(state, item)
+                    yield from restate_settings(
+                        [item], EndpointConfigured, state.partition, state.endpoint
+                    )
+                    yield from restate_tenants([item], state.noted_tenant)
             yield from start_requests(state, item, now)
 
     def evolve(self, state: EndpointState, fact: Fact) -> None:

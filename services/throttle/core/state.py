@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.contracts.access import EndpointConfigured
+from shared.contracts.bookkeeping import TenantNoted
 from shared.ledger.answers import AnsweredCommands
 from shared.ledger.recent_ids import RecentIds
 
@@ -114,6 +115,13 @@ class EndpointState:
     @property
     def batch_tokens(self) -> int:
         return self.endpoint.batch_tokens if self.endpoint else 0
+
+    def noted_tenant(self, tenant: str) -> TenantNoted | None:
+        """Return the tenant as the ledger has it; None if it does not know it."""
+        account = self.accounts.get(tenant)
+        if account is None:
+            return None
+        return TenantNoted(tenant=tenant, active=account.active, weight=account.weight)
 
     def find_request(self, request_id: str) -> LlmRequest | None:
         return self.waiting.get(request_id) or self.running.get(request_id)

@@ -2,13 +2,26 @@ from __future__ import annotations
 
 import pytest
 
+from shared.contracts.access import PoolConfigured, TenantRegistered, TenantRetired
+from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.jobs import CommandAccepted, RejectSubmission
 from shared.contracts.nodes import CordonNode
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Undecodable
-from shared.testing.decider import an_input
+from shared.testing.decider import an_input, given
 from shared.testing.hash_seeds import printed_under_two_hash_seeds
-from tests.services.admission.core.cases import command, pool, when
+from tests.services.admission.core.cases import (
+    ADMISSION,
+    POOL,
+    command,
+    placed,
+    pool,
+    quota,
+    submit,
+    succeeded,
+    summarize_jobs,
+    when,
+)
 
 SCRIPT = "from tests.services.admission.core.history import digest; print(digest())"
 
@@ -36,6 +49,25 @@ def test_a_submission_that_the_gateway_could_not_read_is_rejected_once() -> None
 
 def test_a_command_of_another_service_is_ignored() -> None:
     assert when(pool(), command(CordonNode(node_id="n1"))) == []
+
+
+def test_events_of_access_are_restated_when_they_change_something() -> None:
+    state = given(ADMISSION)
+    events = [
+        an_input(POOL, "access"),
+        an_input(PoolConfigured(partition=1, pool="other"), "access"),
+        an_input(TenantRegistered(tenant="acme", default_pool="main", weight=2), "access"),
+    ]
+    assert when(state, *events) == [POOL, TenantNoted(tenant="acme", weight=2)]
+    assert when(state, *events) == []
+
+
+def test_a_retired_tenants_jobs_go_on() -> None:
+    state = pool(quota(1))
+    when(state, submit("j1"), submit("j2"))
+    gone = an_input(TenantRetired(tenant="acme"), "access")
+    assert when(state, gone) == [TenantNoted(tenant="acme", active=False)]
+    assert summarize_jobs(when(state, placed(succeeded("j1")))) == ["job.admitted j2"]
 
 
 @pytest.mark.process

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from shared.contracts.access import (
+    EndpointConfigured,
+    PoolConfigured,
+    TenantRegistered,
+    TenantRetired,
+)
+from shared.contracts.base import Event
+from shared.contracts.bookkeeping import TenantNoted
+from shared.ledger.restate import restate_settings, restate_tenants
+from shared.testing.decider import an_input
+
+POOL = PoolConfigured(partition=0, pool="main")
+FASTER = POOL.model_copy(update={"time_scale": 60.0})
+CHAT = EndpointConfigured(endpoint="chat", partition=0, tokens_per_s=1.0, batch_tokens=1)
+RED = TenantRegistered(tenant="red", default_pool="main")
+HEAVY_RED = TenantRegistered(tenant="red", default_pool="main", weight=2.0)
+RETIRED_RED = TenantRetired(tenant="red")
+ACTIVE = TenantNoted(tenant="red")
+HEAVY = TenantNoted(tenant="red", weight=2.0)
+INACTIVE = TenantNoted(tenant="red", active=False)
+
+
+@pytest.mark.parametrize(
+    ("events", "known", "restated"),
+    [
+        ([POOL], None, [POOL]),
+        ([POOL], POOL, []),
+        ([POOL, FASTER], None, [FASTER]),
+        ([POOL, FASTER], FASTER, []),
+        ([FASTER, FASTER.model_copy(update={"partition": 1})], POOL, [FASTER]),
+        ([CHAT], POOL, []),
+    ],
+)
+def test_only_new_settings_of_the_own_lane_are_restated(
+    events: list[Event], known: PoolConfigured | None, restated: list[Event]
+) -> None:
+    inputs = [an_input(event, "access") for event in events]
+    decisions = restate_settings(inputs, PoolConfigured, 0, known)
+    assert [decision.event for decision in decisions] == restated
+
+
+@pytest.mark.parametrize(
+    ("events", "known", "restated"),
+    [
+        ([RED], None, [ACTIVE]),
+        ([RED], ACTIVE, []),
+        ([HEAVY_RED], ACTIVE, [HEAVY]),
+        ([RETIRED_RED], ACTIVE, [INACTIVE]),
+        ([RETIRED_RED], HEAVY, [HEAVY.model_copy(update={"active": False})]),
+        ([RETIRED_RED], INACTIVE, []),
+        ([RETIRED_RED], None, []),
+        ([RED], INACTIVE, [ACTIVE]),
+        ([RED, RETIRED_RED], INACTIVE, []),
+        ([RED, RETIRED_RED], None, [INACTIVE]),
+        ([RED, HEAVY_RED], ACTIVE, [HEAVY]),
+    ],
+)
+def test_only_tenants_that_differ_are_restated(
+    events: list[Event], known: TenantNoted | None, restated: list[Event]
+) -> None:
+    inputs = [an_input(event, "access") for event in events]
+    decisions = restate_tenants(inputs, {"red": known}.get)
+    assert [decision.event for decision in decisions] == restated
+
+
+def test_each_tenant_of_a_batch_is_restated() -> None:
+    blue = TenantRegistered(tenant="blue", default_pool="main")
+    inputs = [an_input(event, "access") for event in (RED, blue, RETIRED_RED)]
+    decisions = restate_tenants(inputs, {}.get)
+    assert [decision.event for decision in decisions] == [INACTIVE, TenantNoted(tenant="blue")]
+
+
+def test_a_decision_belongs_to_the_last_input_on_its_subject() -> None:
+    inputs = [an_input(RED, "access"), an_input(HEAVY_RED, "access")]
+    (decision,) = restate_tenants(inputs, {}.get)
+    assert decision == inputs[1].decision(HEAVY)
