@@ -10,7 +10,17 @@ from infra.lint import classes, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("benchmarks", "cli", "infra", "services", "shared", "simulator", "training", "tests")
+PACKAGES = (
+    "agent",
+    "benchmarks",
+    "cli",
+    "infra",
+    "services",
+    "shared",
+    "simulator",
+    "training",
+    "tests",
+)
 
 
 def findings(sources: Iterable[Source]) -> list[str]:

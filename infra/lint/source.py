@@ -18,7 +18,8 @@ class Source:
     @property
     def module(self) -> str:
         """Dotted name, as imported."""
-        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        path = self.path.removeprefix("agent/").removesuffix(".py").removesuffix("/__init__")
+        return path.replace("/", ".")
 
     @property
     def is_test(self) -> bool:

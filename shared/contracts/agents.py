@@ -127,7 +127,7 @@ class Launch(Model):
 class Order(Model):
     """One order to a node. `terms`, `fence` and `joined` concern the node, others one worker."""
 
-    kind: OrderKind = Field(description="what to do")
+    kind: OrderKind = Field(description="the action")
     position: Position = Field(description="its place in the ledger")
     incarnation: Uuid = Field(description="incarnation that it is meant for")
     allocation_id: str = Field("", max_length=96, description="the worker, empty for the node")
@@ -228,7 +228,7 @@ class StuckReport(Model):
 
     kind: Literal["stuck"] = "stuck"
     allocation_id: AllocationId = Field(description="the worker")
-    detail: str = Field("", max_length=1024, description="what still lives")
+    detail: str = Field("", max_length=1024, description="processes that still live")
 
 
 class TermsAppliedReport(Model):
@@ -301,7 +301,7 @@ class Problem(Model):
     """The body of every refusal."""
 
     reason: str = Field(max_length=64, description="machine-readable: snake_case")
-    detail: str = Field("", max_length=1024, description="what is wrong: value; what is allowed")
+    detail: str = Field("", max_length=1024, description="the fault: value; the rule")
 
 
 class JoinRequest(Model):

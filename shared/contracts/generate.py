@@ -1,4 +1,4 @@
-"""Generate the documentation of the contracts: JSON Schemas, AsyncAPI and the table of events."""
+"""Generate what follows from the contracts: schemas, AsyncAPI, the events, the agent's messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.contracts import codec, reports
+from shared.contracts import agent_dataclasses, codec, reports
 from shared.contracts.base import COMMANDS, EVENTS
 from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, READS, TOPICS, WRITER
 
@@ -206,6 +206,7 @@ def render() -> dict[str, str]:
     }
     files["docs/contracts/asyncapi.json"] = dumps(asyncapi())
     files["docs/events.md"] = vocabulary()
+    files[agent_dataclasses.PATH] = agent_dataclasses.render()
     return files
 
 
