@@ -16,7 +16,7 @@ def run(settings: AccessSettings) -> None:
     serve_metrics(telemetry, settings, "access")
     try:
         run_service(
-            Access(settings.partitions),
+            Access(settings.partitions, settings.node_credential_days),
             settings=settings,
             on_accepted=observer(telemetry),
             background=lambda lanes: probe_lanes(lanes, telemetry.metrics, lambda state, now: ()),

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from shared.settings import Settings
 
 
 class AccessSettings(Settings):
-    """No settings of its own: `partitions` also bounds the pools and the endpoints."""
+    """`BERTH_` variables of this service; `partitions` also bounds the pools and the endpoints."""
+
+    node_credential_days: int = Field(
+        default=90, ge=1, le=3650, description="Life of a node's credential, in days"
+    )

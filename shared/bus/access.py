@@ -74,10 +74,7 @@ class AccessFollower:
                     await self._moved.wait()
 
     async def _follow(self) -> None:
-        """Read the ledger from the beginning each time.
-
-        It is short, and applying an event again changes nothing that its successors do not restore.
-        """
+        """Read the ledger from the beginning each time, as it is short, and fold what is new."""
         tail = LedgerTail(self._open_log(), {ACCESS.topic: [ACCESS.partition]})
         try:
             await tail.start()
@@ -86,7 +83,8 @@ class AccessFollower:
                 if tail.caught_up:
                     self.caught_up.set()
                 for accepted in await tail.poll():
-                    self.fold(accepted)
+                    if accepted.offset >= self.next:
+                        self.fold(accepted)
                 self.next = max(self.next, tail.cursor(*ACCESS).next)
                 self._moved.set()
         finally:

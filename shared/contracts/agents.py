@@ -315,8 +315,19 @@ class JoinRequest(Model):
     hardware: str = Field("", max_length=64, description="hash of the machine's identity, or empty")
 
 
+class RenewRequest(Model):
+    """A node replaces its credential, with the present one in the header `Authorization`.
+
+    The present one stays valid for a while: a node that gets no answer asks again.
+    """
+
+    credential_sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's new secret, which stays there"
+    )
+
+
 class Joined(Model):
-    """The answer to a join: the node has an identity, perhaps still to be approved."""
+    """The answer to a join or a renewal: the node has an identity, perhaps still to be approved."""
 
     node_id: Name = Field(description="the node")
     pool: Name = Field(description="pool of the token")
@@ -337,4 +348,14 @@ ENDPOINTS: dict[str, tuple[type[Model], type[Model] | None]] = {
 Refusals carry a `Problem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
 another node's allocation, 409 unknown session (send `Hello` again), 413 too large, 429 too many
 requests (`Retry-After`), 503 behind or not ready (try the next executor).
+"""
+
+GATEWAY_ENDPOINTS: dict[str, tuple[type[Model], type[Model]]] = {
+    "join": (JoinRequest, Joined),
+    "renew": (RenewRequest, Joined),
+}
+"""`POST /agent/v1/<name>` of the gateway. `join` needs no key; `renew` takes the credential.
+
+Refusals: 401 wrong token or credential, 403 expired or used-up token, revoked credential, 409 the
+node exists or its machine has changed, 422 malformed, 429 too many attempts (`Retry-After`), 503.
 """

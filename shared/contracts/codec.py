@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from shared.contracts import (
     access,
     bookkeeping,
+    enrolment,
     faults,
     jobs,
     llm,
@@ -19,7 +20,19 @@ from shared.contracts import (
 from shared.contracts.base import COMMANDS, EVENTS, Command, Event, Model, UnknownType
 from shared.contracts.upcast import upcast
 
-MODULES = (access, bookkeeping, faults, jobs, llm, nodes, placement, ranking, rejected, reports)
+MODULES = (
+    access,
+    bookkeeping,
+    enrolment,
+    faults,
+    jobs,
+    llm,
+    nodes,
+    placement,
+    ranking,
+    rejected,
+    reports,
+)
 """Importing them fills the registries."""
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from shared.contracts.base import Command, Event, Name, Text, command, event
 
-Backend = Literal["virtual", "process"]
+Backend = Literal["virtual", "process", "agent"]
 
 
 @command

@@ -16,6 +16,7 @@ from shared.contracts.access import (
 )
 from shared.contracts.base import Event
 from shared.contracts.keys import parse_key, verify_secret
+from shared.contracts.node_registry import NodeRegistry
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown key id is refused as slowly as a wrong secret."""
@@ -46,7 +47,7 @@ class Bearer(NamedTuple):
 
 @dataclass(slots=True)
 class AccessView:
-    """Tenants, pools, endpoints and keys; `apply` folds the events of the ledger in order."""
+    """Tenants, pools, endpoints, keys and nodes; `apply` folds the events in their order."""
 
     tenants: dict[str, TenantRegistered] = field(default_factory=dict)
     retired: dict[str, None] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class AccessView:
     endpoints: dict[str, EndpointConfigured] = field(default_factory=dict)
     keys: dict[str, KeyCreated] = field(default_factory=dict)
     revoked: dict[str, None] = field(default_factory=dict)
+    enrolled: NodeRegistry = field(default_factory=NodeRegistry)
 
     def apply(self, event: Event) -> None:
         match event:
@@ -70,6 +72,8 @@ class AccessView:
                 self.keys[key_id] = event
             case KeyRevoked(key_id=key_id):
                 self.revoked[key_id] = None
+            case _:
+                self.enrolled.apply(event)
 
     def authenticate(self, key: str) -> Bearer | None:
         """Return the bearer of a key, None for a malformed, unknown, wrong or revoked one."""

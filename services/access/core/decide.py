@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from services.access.core.enrolment import ENROLMENT, decide_enrolment
 from services.access.core.evolve import evolve
-from services.access.core.outcomes import Denial, Grant, decide_outcome
+from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
 from services.access.core.state import AccessState
 from shared.contracts.base import Command
 from shared.contracts.topics import CONSUMED_EVENTS
@@ -14,6 +15,9 @@ from shared.ledger.decider import Decision, Fact, Input, Undecodable
 
 LANES = 4
 """Pools and endpoints of an installation whose settings name no number."""
+CREDENTIAL_DAYS = 90
+"""Life of a node's credential in days, where the settings name none; nodes renew theirs."""
+DAY_MS = 86_400_000
 
 
 class Access:
@@ -26,8 +30,9 @@ class Access:
     ledger = "access"
     consumed_events = CONSUMED_EVENTS["access"]
 
-    def __init__(self, lanes: int = LANES) -> None:
+    def __init__(self, lanes: int = LANES, credential_days: int = CREDENTIAL_DAYS) -> None:
         self._lanes = lanes
+        self._credential_ms = credential_days * DAY_MS
 
     def initial(self, partition: int) -> AccessState:
         return AccessState()
@@ -38,7 +43,7 @@ class Access:
                 case Undecodable() as undecodable:
                     yield item.decision(undecodable.rejection())
                 case Command() as command if state.answered.is_due(item, self.ledger):
-                    yield from self._answer(state, item, command)
+                    yield from self._answer(state, item, command, now)
 
     def evolve(self, state: AccessState, fact: Fact) -> None:
         evolve(state, fact)
@@ -46,8 +51,16 @@ class Access:
     def next_wake(self, state: AccessState) -> int | None:
         return None
 
-    def _answer(self, state: AccessState, item: Input, command: Command) -> Iterator[Decision]:
-        match decide_outcome(state.view, self._lanes, command):
+    def _outcome(self, state: AccessState, command: Command, now: int) -> Outcome:
+        view = state.view
+        if isinstance(command, ENROLMENT):
+            return decide_enrolment(view.enrolled, view.pools, command, now, self._credential_ms)
+        return decide_outcome(view, self._lanes, command)
+
+    def _answer(
+        self, state: AccessState, item: Input, command: Command, now: int
+    ) -> Iterator[Decision]:
+        match self._outcome(state, command, now):
             case Denial(of, reason, detail):
                 yield refuse_command(item, of, reason, detail)
             case Grant(of, event):

@@ -12,6 +12,13 @@ from shared.contracts.access import (
     TenantRegistered,
     TenantRetired,
 )
+from shared.contracts.enrolment import (
+    NodeApproved,
+    NodeCredentialRenewed,
+    NodeEnrolled,
+    NodeRevoked,
+    NodeTokenCreated,
+)
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputRejected
 from shared.ledger.decider import Fact
@@ -29,6 +36,11 @@ def evolve(state: AccessState, fact: Fact) -> None:
             | TenantRetired()
             | KeyCreated()
             | KeyRevoked()
+            | NodeTokenCreated()
+            | NodeEnrolled()
+            | NodeApproved()
+            | NodeRevoked()
+            | NodeCredentialRenewed()
         ) as event:
             state.view.apply(event)
         case AttemptsRefused() | InputRejected():

@@ -13,6 +13,6 @@ from shared.ledger.answers import AnsweredCommands
 class AccessState:
     """The state of the one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "access-2"
+    SCHEMA: ClassVar[str] = "access-3"
     view: AccessView = field(default_factory=AccessView)
     answered: AnsweredCommands = field(default_factory=AnsweredCommands)

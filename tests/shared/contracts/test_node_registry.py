@@ -1,0 +1,104 @@
+"""The fold of the enrolments: which credential and token counts, and why another does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.contracts.base import Event
+from shared.contracts.enrolment import (
+    NodeApproved,
+    NodeCredentialRenewed,
+    NodeEnrolled,
+    NodeRevoked,
+    NodeTokenCreated,
+)
+from shared.contracts.keys import hash_secret
+from shared.contracts.node_registry import EnrolledNode, NodeRegistry, Refusal
+
+NOW = 1_000
+TOKEN = NodeTokenCreated(token_id="t.1", sha256=hash_secret("ts"), pool="gpu", expires_at=NOW)
+NODE = NodeEnrolled(
+    node_id="n.1",
+    pool="gpu",
+    credential_sha256=hash_secret("one"),
+    approved=False,
+    expires_at=NOW + 100,
+    token_id="t.1",
+)
+APPROVED = NodeApproved(node_id="n.1")
+RENEWED = NodeCredentialRenewed(
+    node_id="n.1",
+    credential_sha256=hash_secret("two"),
+    expires_at=NOW + 500,
+    previous_sha256=hash_secret("one"),
+    previous_until=NOW + 10,
+)
+
+
+def registry(*events: Event) -> NodeRegistry:
+    made = NodeRegistry()
+    for event in events:
+        made.apply(event)
+    return made
+
+
+def refusal(text: str, *events: Event, now: int = NOW) -> tuple[int, str]:
+    answer = registry(*events).authenticate(text, now)
+    assert isinstance(answer, Refusal)
+    return answer.status, answer.reason
+
+
+def test_an_approved_node_is_authenticated_by_its_secret() -> None:
+    node = registry(NODE, APPROVED).authenticate("n.1.one", NOW)
+    assert isinstance(node, EnrolledNode)
+    assert (node.node_id, node.pool, node.state(NOW)) == ("n.1", "gpu", "approved")
+
+
+@pytest.mark.parametrize("text", ["", "n.1", "n.1.", ".one", "n.1.wrong", "ghost.one"])
+def test_an_unknown_credential_is_refused(text: str) -> None:
+    assert refusal(text, NODE, APPROVED) == (401, "unknown_credential")
+
+
+def test_a_pending_node_may_not_work() -> None:
+    assert refusal("n.1.one", NODE) == (403, "node_not_approved")
+    assert registry(NODE).nodes["n.1"].state(NOW) == "pending"
+
+
+def test_an_expired_credential_is_refused() -> None:
+    assert refusal("n.1.one", NODE, APPROVED, now=NOW + 100) == (401, "credential_expired")
+    assert registry(NODE).nodes["n.1"].state(NOW + 100) == "expired"
+
+
+def test_a_revoked_credential_is_named_as_such_and_the_next_one_counts() -> None:
+    events = (NODE, APPROVED, NodeRevoked(node_id="n.1"))
+    assert refusal("n.1.one", *events) == (403, "node_revoked")
+    assert registry(*events).nodes["n.1"].state(NOW) == "revoked"
+    anew = NODE.model_copy(update={"credential_sha256": hash_secret("two"), "approved": True})
+    assert refusal("n.1.one", *events, anew) == (403, "node_revoked")
+    assert isinstance(registry(*events, anew).authenticate("n.1.two", NOW), EnrolledNode)
+
+
+def test_both_credentials_count_for_a_while_after_a_renewal() -> None:
+    renewed = registry(NODE, APPROVED, RENEWED)
+    assert isinstance(renewed.authenticate("n.1.one", NOW + 9), EnrolledNode)
+    assert isinstance(renewed.authenticate("n.1.two", NOW + 499), EnrolledNode)
+    assert refusal("n.1.one", NODE, APPROVED, RENEWED, now=NOW + 10)[1] == "credential_expired"
+    assert renewed.nodes["n.1"].expires_at == NOW + 500
+
+
+def test_a_revocation_ends_both_credentials_of_a_renewal() -> None:
+    events = (NODE, APPROVED, RENEWED, NodeRevoked(node_id="n.1"))
+    assert {refusal(f"n.1.{secret}", *events) for secret in ("one", "two")} == {
+        (403, "node_revoked")
+    }
+
+
+@pytest.mark.parametrize("text", ["", "t.1", "t.1.wrong", "ghost.ts"])
+def test_a_wrong_token_is_none(text: str) -> None:
+    assert registry(TOKEN).verify_token(text) is None
+
+
+def test_a_token_counts_the_nodes_that_used_it() -> None:
+    assert registry(TOKEN).verify_token("t.1.ts") == TOKEN
+    once = registry(TOKEN.model_copy(update={"max_uses": 1}), NODE)
+    assert once.tokens["t.1"].uses == 1 and once.tokens["t.1"].is_used_up
