@@ -67,15 +67,16 @@ class JobLog:
 
 
 async def read_lines(open_log: Callable[[], Log], lane: int, job: JobLog) -> list[LogLine]:
-    """Return the lines that the topic holds now."""
-    feed, end = await _open(open_log, lane)
+    """Return the lines that the topic holds now; raises TimeoutError if the broker stalls."""
+    feed, position, end = await _open(open_log, lane)
     try:
         lines: list[LogLine] = []
-        position = 0
         while polled := await feed.poll(POLL_S if position < end else QUIET_S, 2000):
             for entry in polled[TP(TOPIC, lane)]:
                 position = entry.offset + 1
                 lines.extend(job.lines(entry))
+        if position < end:
+            raise TimeoutError(f"{TOPIC}-{lane} ends at {end}; nothing read at {position}")
         return lines
     finally:
         await feed.close()
@@ -86,7 +87,7 @@ async def follow_lines(
 ) -> AsyncIterator[bytes]:
     """Yield frames of present and future lines until the client leaves or its key is revoked."""
     yield OPENING
-    feed, _ = await _open(open_log, lane)
+    feed, *_ = await _open(open_log, lane)
     try:
         while allowed():
             polled = await feed.poll(POLL_S, 2000)
@@ -97,7 +98,8 @@ async def follow_lines(
         await feed.close()
 
 
-async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int]:
+async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int, int]:
+    """Return a feed of the most recent records, the offset of its first, and the end."""
     tp = TP(TOPIC, lane)
     bus = open_log()
     await bus.start()
@@ -106,7 +108,7 @@ async def _open(open_log: Callable[[], Log], lane: int) -> tuple[Feed, int]:
         start = max(await bus.begin(tp), end - LOOK_BACK)
     finally:
         await bus.stop()
-    return await bus.feed({tp: start}, lossy=True), end
+    return await bus.feed({tp: start}, lossy=True), start, end
 
 
 def _frame(line: LogLine) -> bytes:

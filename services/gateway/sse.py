@@ -44,13 +44,15 @@ class EventStream(Response):
             if aclose is not None:
                 await aclose()
         error = None if pump.cancelled() else pump.exception()
-        if error is not None and not isinstance(error, asyncio.TimeoutError):
+        if error is not None and not isinstance(error, TimeoutError):
             raise error
 
     async def _pump(self, send: Send) -> None:
         async for chunk in self._frames:
             message = {"type": "http.response.body", "body": chunk, "more_body": True}
-            await asyncio.wait_for(send(message), SEND_TIMEOUT_S)
+            # `wait_for` of Python 3.11 may swallow a cancellation: the stream would never end.
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send(message)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -62,16 +64,19 @@ async def _disconnected(receive: Receive) -> None:
 async def event_frames(
     hub: EventHub, start: list[int] | None, accepts: EventFilter, allowed: Allowed
 ) -> AsyncIterator[bytes]:
-    """Yield the events since `start`, then live ones; none is lost or repeated."""
-    yield OPENING
-    subscriber: Subscriber | None = None
+    """Yield the events since `start`, then live ones; none is lost or repeated.
+
+    Without a start the stream holds what comes after its first frame.
+    """
+    subscriber = hub.subscribe(accepts) if start is None else None
     try:
-        if start is not None:
+        yield OPENING
+        if subscriber is None:
+            assert start is not None
             async for frame in hub.replay(start, accepts):
                 yield frame
-        # Nothing is awaited between `subscribe` and `replay`: both begin at the same position.
-        subscriber = hub.subscribe(accepts)
-        if start is not None:
+            # Nothing is awaited between `subscribe` and `replay`: both begin at one position.
+            subscriber = hub.subscribe(accepts)
             async for frame in hub.replay(start, accepts):
                 yield frame
         async for chunk in live_frames(subscriber, allowed):
@@ -84,7 +89,8 @@ async def event_frames(
 async def live_frames(subscriber: Subscriber, allowed: Allowed) -> AsyncIterator[bytes]:
     while allowed():
         try:
-            first = await asyncio.wait_for(subscriber.queue.get(), ALIVE_EVERY_S)
+            async with asyncio.timeout(ALIVE_EVERY_S):
+                first = await subscriber.queue.get()
         except TimeoutError:
             yield ALIVE
             continue

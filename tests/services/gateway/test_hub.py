@@ -1,63 +1,66 @@
-"""Every subscriber has a queue of its own: a slow one ends, the others go on."""
+"""One reader of `events` serves all subscribers, each by a queue of its own."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import pytest
 
-from services.gateway.hub import EventHub, Subscriber
+from services.gateway.hub import EventHeader, EventHub, frame_event
 from services.gateway.sse import live_frames
-from shared.bus.memory import MemoryBroker, MemoryLog
-from shared.ledger import cloudevents
-from shared.ledger.partition import TP
-
-LANE = TP("events", 0)
+from shared.bus.log import Entry
+from shared.bus.memory import MemoryBroker
+from tests.services.gateway.events import LANE, event, publish, running_hub
 
 
-def event(name: str) -> bytes:
-    return cloudevents.encode(
-        id=name, source="/berth/placement/main", type="job.held.v1", data=b"{}", subject=name
-    )
+def is_of_ada(header: EventHeader) -> bool:
+    return header.tenant == "ada"
 
 
-@asynccontextmanager
-async def running(hub: EventHub) -> AsyncIterator[None]:
-    """Run the hub from its first position on."""
-    task = asyncio.create_task(hub.run())
-    try:
-        async with asyncio.timeout(60):
-            while hub.vector is None:
-                await asyncio.sleep(0)
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+async def replayed(hub: EventHub, start: list[int]) -> list[bytes]:
+    return [frame async for frame in hub.replay(start, is_of_ada)]
 
 
-async def collect(subscriber: Subscriber, chunks: list[bytes]) -> None:
-    async for chunk in live_frames(subscriber, lambda: True):
-        chunks.append(chunk)
-
-
-def events_in(chunks: list[bytes]) -> int:
-    return b"".join(chunks).count(b"id: ")
+async def test_a_subscriber_receives_what_it_accepts_from_now_on() -> None:
+    broker = MemoryBroker()
+    broker.append(LANE, event("before"))
+    async with running_hub(broker) as hub:
+        subscriber = hub.subscribe(is_of_ada)
+        await publish(broker, hub, event("a"), event("b", tenant="bob"))
+        hub.unsubscribe(subscriber)
+        await publish(broker, hub, event("after"))
+    frame = subscriber.queue.get_nowait()
+    assert frame is not None and frame.startswith(b"id: 2\nevent: job.held.v1\ndata: ")
+    assert b'"subject":"a"' in frame and subscriber.queue.empty()
 
 
 async def test_a_slow_client_receives_the_end_and_others_continue() -> None:
     broker = MemoryBroker()
-    hub = EventHub(lambda: MemoryLog(broker), 1, room=5)
-    async with running(hub), asyncio.timeout(60):
-        slow, quick = hub.subscribe(lambda header: True), hub.subscribe(lambda header: True)
-        chunks: list[bytes] = []
-        reader = asyncio.create_task(collect(quick, chunks))
-        for number in range(1, 21):
-            await MemoryLog(broker).append(LANE, event(f"e{number}"))
-            while events_in(chunks) < number:
-                await asyncio.sleep(0)
-        end = [chunk async for chunk in live_frames(slow, lambda: True)]
-        reader.cancel()
+    async with running_hub(broker, room=5) as hub:
+        slow, quick = hub.subscribe(is_of_ada), hub.subscribe(is_of_ada)
+        for number in range(20):
+            await publish(broker, hub, event(f"e{number}"))
+            frame = quick.queue.get_nowait()
+            assert frame is not None and f'"e{number}"'.encode() in frame
+    end = [chunk async for chunk in live_frames(slow, lambda: True)]
     assert end[-1] == b'event: end\ndata: {"reason":"slow_client"}\n\n'
-    assert events_in(end) == 5
-    assert events_in(chunks) == 20
+    assert b"".join(end).count(b"id: ") == 5
+
+
+async def test_a_replay_goes_from_a_position_to_that_of_the_hub() -> None:
+    broker = MemoryBroker()
+    for subject in ("a", "b", "c"):
+        broker.append(LANE, event(subject))
+    async with running_hub(broker) as hub:
+        start = [1]
+        frames = await replayed(hub, start)
+        assert [b'"subject":"b"' in frames[0], b'"subject":"c"' in frames[1]] == [True, True]
+        assert (len(frames), start) == (2, [3])
+        assert await replayed(hub, start) == await replayed(hub, [9]) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, b"{", b'{"type":"a\\nb"}', b'{\n"type":"a"}', b'{"type":"a","x":"\xff"}'],
+    ids=["empty", "cut", "type on two lines", "two lines", "no utf-8"],
+)
+def test_bytes_that_would_break_the_stream_are_no_event(value: bytes | None) -> None:
+    assert frame_event(Entry(0, None, value), [1]) is None

@@ -14,15 +14,10 @@ from shared.contracts.access import KeyCreated, KeyRevoked
 from shared.contracts.jobs import JobAdmitted, JobSpec
 from shared.contracts.keys import hash_secret
 from shared.ledger import cloudevents
+from tests.services.gateway.events import event
 from tests.services.gateway.stack import KEYS, Stack
 
 Frame = dict[str, str]
-
-
-def event(name: str, tenant: str = "ada", type_: str = "job.held.v1") -> bytes:
-    return cloudevents.encode(
-        id=name, source="/berth/placement/main", type=type_, data=b"{}", subject=name, tenant=tenant
-    )
 
 
 async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
@@ -37,6 +32,13 @@ async def frames(answer: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
             frame[name] = value
         elif not text:
             frame = {}
+
+
+async def opened(answer: aiohttp.ClientResponse) -> None:
+    """Wait for the first frame: what happens after it belongs to the stream."""
+    async with asyncio.timeout(60):
+        while await answer.content.readline() != b"\n":
+            continue
 
 
 async def take(answer: aiohttp.ClientResponse, count: int) -> list[Frame]:
@@ -56,7 +58,7 @@ def subjects(frames: list[Frame]) -> list[str]:
 async def test_a_tenant_receives_its_own_events_as_they_happen(stack: Stack) -> None:
     async with stack.client("ada") as client, client.get("/v1/events") as answer:
         assert answer.status == 200 and answer.content_type == "text/event-stream"
-        await asyncio.sleep(0.2)
+        await opened(answer)
         await stack.put("events", 1, event("s1"), event("b", tenant="bob"), event("n", tenant=""))
         await stack.put("events", 2, event("s2"))
         frames = await take(answer, 2)
@@ -67,7 +69,7 @@ async def test_a_tenant_receives_its_own_events_as_they_happen(stack: Stack) -> 
 async def test_an_operator_receives_all_events_and_may_filter_them(stack: Stack) -> None:
     query = "/v1/events?types=node.joined.v1"
     async with stack.client("op") as client, client.get(query) as answer:
-        await asyncio.sleep(0.2)
+        await opened(answer)
         await stack.put("events", 0, event("x"), event("node", "", "node.joined.v1"))
         assert subjects(await take(answer, 1)) == ["node"]
 
@@ -77,7 +79,7 @@ async def test_a_client_that_resumes_misses_no_event_and_receives_none_twice(sta
     subjects_seen: list[str] = []
     last = ""
     async with stack.client("ada") as client, client.get("/v1/events") as answer:
-        await asyncio.sleep(0.2)
+        await opened(answer)
         for lane in range(3):
             await stack.put("events", lane, *(event(name) for name in names[lane::3]))
         frames = await take(answer, 7)
@@ -114,13 +116,14 @@ async def test_a_stream_ends_once_its_key_is_revoked(stack: Stack) -> None:
     assert (await stack.call("GET", "/v1/pools", key="gone"))[0] == 401
 
 
-async def wait_for_rows(stack: Stack, path: str) -> dict[str, Any]:
-    """A read is refused while Postgres is too busy to answer in time."""
-    async with asyncio.timeout(60):
-        while (answer := await stack.call("GET", path))[0] == 503:
+async def answered(stack: Stack, path: str, key: str = "ada") -> tuple[int, dict[str, Any]]:
+    """Repeat the read while Postgres or the broker is too busy to answer in time."""
+    async with asyncio.timeout(120):
+        while True:
+            status, content, _ = await stack.call("GET", path, key=key)
+            if status != 503:
+                return status, content
             await asyncio.sleep(0.1)
-    assert answer[0] == 200, answer
-    return answer[1]
 
 
 async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Path) -> None:
@@ -129,14 +132,16 @@ async def test_logs_are_shown_once_each_and_followed(stack: Stack, tmp_path: Pat
         "admission", 1, 90, JobAdmitted(job_id="log1", tenant="ada", submitted_at=1, spec=spec)
     )
     await stack.put("logs", 1, printed(0, "one", "two"), printed(0, "one", "two"), b"\xff log1")
-    content = await wait_for_rows(stack, "/v1/jobs/log1/logs")
-    assert [line["text"] for line in content["lines"]] == ["one", "two"]
+    status, content = await answered(stack, "/v1/jobs/log1/logs")
+    assert (status, [line["text"] for line in content["lines"]]) == (200, ["one", "two"])
     path = "/v1/jobs/log1/logs?follow=true"
+    await answered(stack, "/v1/jobs/log1")
     async with stack.client("ada") as client, client.get(path) as answer:
+        assert answer.status == 200
         await stack.put("logs", 1, printed(2, "three"))
         frames = await take(answer, 3)
     assert [json.loads(frame["data"])["text"] for frame in frames] == ["one", "two", "three"]
-    assert (await stack.call("GET", "/v1/jobs/log1/logs", key="bob"))[0] == 404
+    assert (await answered(stack, "/v1/jobs/log1/logs", key="bob"))[0] == 404
 
 
 def printed(first: int, *lines: str) -> bytes:
