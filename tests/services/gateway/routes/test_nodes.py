@@ -1,0 +1,41 @@
+"""The lane of a command about a node, with and without Postgres."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.gateway.problem import ApiError
+from services.gateway.routes.nodes import Verb, _command, _lane
+from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Command
+from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.registry import Bearer
+from tests.services.gateway.wired import gateway
+
+OPERATOR = Bearer("k1", "operator", None)
+MAIN, SIDE = (PoolConfigured(pool="main", partition=3), PoolConfigured(pool="side", partition=1))
+
+
+@pytest.mark.parametrize(
+    ("verb", "command"),
+    [
+        ("cordon", CordonNode(node_id="n1", reason="fan")),
+        ("drain", DrainNode(node_id="n1", reason="fan")),
+        ("uncordon", UncordonNode(node_id="n1")),
+    ],
+)
+def test_each_verb_is_a_command(verb: Verb, command: Command) -> None:
+    assert _command("n1", verb, "fan") == command
+
+
+async def test_the_named_pool_decides_the_lane() -> None:
+    assert await _lane(gateway(MAIN, SIDE), OPERATOR, "n1", "side") == 1
+    with pytest.raises(ApiError, match="no such pool: other"):
+        await _lane(gateway(MAIN, SIDE), OPERATOR, "n1", "other")
+
+
+async def test_without_postgres_the_only_pool_is_that_of_the_node() -> None:
+    assert await _lane(gateway(MAIN), OPERATOR, "n1", None) == 3
+    with pytest.raises(ApiError) as refused:
+        await _lane(gateway(MAIN, SIDE), OPERATOR, "n1", None)
+    assert (refused.value.status, refused.value.reason) == (503, "reads_unavailable")
