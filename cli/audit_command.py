@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cli.answers import api, pages
 from cli.arguments import AsJson, Data
-from cli.calls import api, pages
 from cli.output import emit, table
 from cli.times import clock
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.answers import report
 from cli.arguments import AsJson, Data
-from cli.calls import report
 from cli.errors import BadInput, Refused
 from cli.output import say
 from cli.target import data_dir

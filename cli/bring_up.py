@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.commanding import send_to_access
+from cli.access_producer import send_to_access
 from cli.http_api import Api
 from cli.target import Target, key_of, store_key
 from infra.broker.topics import create

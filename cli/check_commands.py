@@ -20,7 +20,7 @@ projections = typer.Typer(no_args_is_help=True, help="Read models: status, rebui
 
 def verify(as_json: AsJson = False, data: Data = None) -> None:
     """Verify every ledger from its first record against the rules of the protocol."""
-    from cli.verifying import verified
+    from cli.verification import verified
     from infra.supervisor.running import load
 
     stack = load(data_dir(data))

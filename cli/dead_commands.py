@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.answers import api, pages, report
 from cli.arguments import AsJson, Data
-from cli.calls import api, pages, report
 from cli.errors import BadInput, NotFound
 from cli.http_api import Json
 from cli.output import emit, lines, table

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cli.answers import api, await_answer, pages, report
 from cli.arguments import AsJson, Data
-from cli.calls import api, await_answer, pages, report
 from cli.http_api import Json, part
 from cli.output import emit, table
 from cli.times import clock

@@ -9,8 +9,8 @@ from typing import Annotated, cast
 
 import typer
 
+from cli.answers import Watch, api, await_answer, pages, report
 from cli.arguments import AsJson, Data
-from cli.calls import Watch, api, await_answer, pages, report
 from cli.errors import BadInput, CliError
 from cli.http_api import Api, Json, part
 from cli.job_file import Body, merged, read

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.answers import report
 from cli.arguments import AsJson
-from cli.calls import report
 from cli.errors import BadInput, Refused
 from cli.output import say, working
 from cli.stack_commands import stay
@@ -72,7 +72,7 @@ def open_(
 def _report_opened(
     stack: RunningStack, folder: Path, recording: Recording, overview: Overview, as_json: bool
 ) -> None:
-    from cli.watching import watched, watching
+    from cli.addresses import address_lines, monitoring_addresses
 
     document = {
         "api": stack.gateway,
@@ -85,12 +85,12 @@ def _report_opened(
     shown = [
         f"API {stack.gateway}",
         f"key {stack.data_dir / 'operator.key'}",
-        *watching(stack),
+        *address_lines(stack),
         _describe(recording.report),
         _phases(overview),
         _suggest(stack, overview.waited_longest),
     ]
-    report(as_json, document | watched(stack), *shown)
+    report(as_json, document | monitoring_addresses(stack), *shown)
 
 
 def _describe(recording: RecordedReport) -> str:

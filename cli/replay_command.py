@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from cli.answers import api, await_answer, items, pages
 from cli.arguments import AsJson, Data
-from cli.calls import api, await_answer, items, pages
 from cli.errors import BadInput, NotFound
 from cli.http_api import Api
 from cli.output import emit, lines
@@ -41,7 +41,7 @@ def replay(
     data: Data = None,
 ) -> None:
     """Submit the jobs of a workload through Kafka, each at its time."""
-    from cli.commanding import refuse_recorded
+    from cli.access_producer import refuse_recorded
     from cli.replay.runner import Run, replayed
     from cli.replay.submission import of_workload
     from cli.replay.workload import timed, workload

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.answers import report
 from cli.arguments import AsJson, Data, Tls
-from cli.calls import report
 from cli.demo_command import broker_of, tracing_of
 from cli.errors import BadInput, Refused, Unreachable
 from cli.output import emit, say, table
@@ -62,12 +62,12 @@ def up(
         tls=tls,
     )
     try:
-        from cli.watching import watched, watching
+        from cli.addresses import address_lines, monitoring_addresses
 
         stack = _started(options, speed)
         result = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
         shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
-        report(as_json, result | watched(stack), *shown, *watching(stack))
+        report(as_json, result | monitoring_addresses(stack), *shown, *address_lines(stack))
         if not detach:
             say("press Ctrl-C to stop")
             stay(folder)
@@ -186,8 +186,8 @@ def bootstrap(
     """Create the first admin key, directly through Kafka."""
     import asyncio
 
+    from cli.access_producer import refuse_recorded, send_to_access
     from cli.bring_up import new_key
-    from cli.commanding import refuse_recorded, send_to_access
     from infra.supervisor.running import load
 
     folder = data_dir(data)

@@ -7,8 +7,8 @@ from typing import Annotated, cast
 
 import typer
 
+from cli.answers import api, items
 from cli.arguments import AsJson, Data
-from cli.calls import api, items
 from cli.errors import Unreachable
 from cli.http_api import Json, part
 from cli.job_commands import JobArgument

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cli.answers import api, await_answer, pages, report
 from cli.arguments import AsJson, Data
-from cli.calls import api, await_answer, pages, report
 from cli.http_api import part
 from cli.output import emit, say, table
 from cli.target import data_dir

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.answers import api, await_answer
 from cli.arguments import AsJson, Data
-from cli.calls import api, await_answer
 from cli.errors import BadInput
 from cli.output import emit, lines, say, table
 from cli.target import data_dir

@@ -17,7 +17,7 @@ from cli.bring_up import Inventories, open_up, with_nodes
 from cli.demo import pools
 from cli.demo.local_jobs import local_jobs
 from cli.demo.options import DEMO_POOL, GRACE_S, PATIENCE, TENANTS, DemoOptions, replay_wall_s
-from cli.demo.replaying import Replaying
+from cli.demo.replay import Replaying
 from cli.demo.summary import advice, summary
 from cli.errors import Refused
 from cli.output import emit, say

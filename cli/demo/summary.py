@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from cli.demo.replaying import Outcome
+from cli.addresses import address_lines
+from cli.demo.replay import Outcome
 from cli.replay.progress import TERMINAL
-from cli.verifying import verified
-from cli.watching import watching
+from cli.verification import verified
 from infra.supervisor.running import RunningStack
 
 SHOWN = 20
@@ -49,7 +49,7 @@ def advice(stack: RunningStack) -> list[str]:
         "",
         f"API       {stack.gateway}   (key: {stack.data_dir / 'operator.key'})",
         f"describe  {stack.gateway}/docs",
-        *watching(stack),
+        *address_lines(stack),
         "try       berth jobs; berth nodes; berth tenants list; berth events",
         "          berth submit --pool local --tenant vision -- /bin/sh -c 'echo hello'",
         "          berth why JOB; berth trace JOB; berth verify",

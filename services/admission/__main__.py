@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from services.admission.app import run
-from services.admission.settings import AdmissionSettings
-from shared.settings import read_settings
+from shared.settings import Settings, read_settings
 
 if __name__ == "__main__":
-    run(read_settings(AdmissionSettings, os.environ))
+    run(read_settings(Settings, os.environ))

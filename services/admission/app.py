@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from services.admission.core.decide import Admission
 from services.admission.figures import figures
-from services.admission.settings import AdmissionSettings
 from shared.bus.host import run_service
 from shared.bus.probe import probe_lanes
+from shared.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
 
-def run(settings: AdmissionSettings) -> None:
+def run(settings: Settings) -> None:
     """Serve until SIGTERM."""
     telemetry = start_telemetry("admission", settings)
     serve_metrics(telemetry, settings, "admission")

@@ -8,7 +8,6 @@ from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from services.placement.heartbeats import watch
-from services.placement.settings import PlacementSettings
 from services.placement.solver.process import Solver
 from services.placement.solving import LaneSignals, follow
 from shared.bus.host import run_service
@@ -19,6 +18,7 @@ from shared.contracts.base import Model, UnknownType
 from shared.contracts.placement import PlanReady
 from shared.contracts.reports import ExecutorReported
 from shared.ledger.decider import Fact
+from shared.settings import Settings
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.shell import observer, serve_metrics
 
@@ -30,7 +30,7 @@ def decode_report(topic: str, type_: str, data: bytes) -> Model:
     return ExecutorReported.model_validate_json(data)
 
 
-def run(settings: PlacementSettings) -> None:
+def run(settings: Settings) -> None:
     """Run the service until SIGTERM."""
     telemetry = start_telemetry("placement", settings)
     serve_metrics(telemetry, settings, "placement")

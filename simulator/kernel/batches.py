@@ -10,7 +10,7 @@ from simulator.kernel.run import Rules, simulate
 from simulator.kernel.warm import learn_counts
 from simulator.kernel.work import Ints, Work
 from simulator.metrics.outcome import Floats, ScheduleOutcome
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 
 NODES = np.full(17, 8, np.int64)
 """RLTune's Helios cluster."""

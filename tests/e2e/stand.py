@@ -21,7 +21,7 @@ import msgspec
 
 from cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
 from cli.machine import inventory
-from cli.verifying import Verified, verified
+from cli.verification import Verified, verified
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
 from infra.supervisor.stack import SERVICES

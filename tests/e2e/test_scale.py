@@ -13,7 +13,7 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from cli.bring_up import open_up
-from cli.verifying import verified
+from cli.verification import verified
 from infra.broker import kafka
 from infra.broker.topics import connect
 from infra.compose.containers import ask

@@ -27,7 +27,7 @@ from benchmarks.parts.policies.rules import (
 from simulator.kernel import batches as kernel_batches
 from simulator.kernel.batches import JobBatch
 from simulator.metrics.outcome import ScheduleOutcome
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 
 TRACE = "helios_venus"
 BATCHES, QUICK_BATCHES = 100, 40

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.metrics.bootstrap import Gain, gain, gain_at
 from simulator.metrics.outcome import Floats
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 
 GAIN = "share by which Berth is better than its base: positive is better, of a time and of use"
 """Definition of a gain, written into the JSON."""

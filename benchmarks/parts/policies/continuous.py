@@ -15,7 +15,7 @@ from simulator.kernel.work import Ints, Work, build_work
 from simulator.metrics.bootstrap import days
 from simulator.metrics.measures import utilisation
 from simulator.metrics.outcome import ScheduleOutcome
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.errors import TraceError
 from simulator.workload.locate import locate
 from simulator.workload.rows import NODE_GPUS

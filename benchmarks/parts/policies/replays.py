@@ -28,7 +28,7 @@ from benchmarks.parts.policies.rules import (
 )
 from simulator.engine.trial import REGRET
 from simulator.metrics.outcome import ScheduleOutcome
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 from simulator.workload.source import SYNTHETIC
 
 LOADS = (0.7, 0.9, 0.95, 1.1)

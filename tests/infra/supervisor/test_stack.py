@@ -35,15 +35,18 @@ names = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service
 
 
 def _model(service: Service) -> type[BaseModel]:
+    """Return the class of the service's settings: `Settings` if it has none of its own."""
+    if not importlib.util.find_spec(f"{service.module}.settings"):
+        return Settings
     module = importlib.import_module(f"{service.module}.settings")
-    modules = [
+    models = [
         member
         for member in vars(module).values()
         if isinstance(member, type)
         and issubclass(member, Settings)
         and member.__module__ == module.__name__
     ]
-    return modules[0] if modules else Settings
+    return models[0] if models else Settings
 
 
 @names

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.parts.policies.cells import METRICS, USE, compare
-from simulator.metrics.side import PolicyJobs
+from simulator.metrics.policy_jobs import PolicyJobs
 
 FIELDS: dict[str, object] = {
     "trace": "t",

@@ -8,7 +8,7 @@ from http.server import HTTPServer
 
 import pytest
 
-from cli.calls import Watch, await_answer
+from cli.answers import Watch, await_answer
 from cli.errors import Refused, Unreachable
 from cli.http_api import Api, Json
 from cli.target import Target
