@@ -5,14 +5,16 @@ It has no input or output and reads no clock; only the ids of spans are random.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from shared.bus.gather import Batch
 from shared.contracts.codec import encode_event
-from shared.ledger.decider import Decider, Decision, Fact, Input
+from shared.ledger.decider import Decider, Decision, Fact, UnitStart, WakeStart
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.ledger.record import Position, Record, StoredEvent, pack
@@ -21,42 +23,77 @@ from shared.telemetry.trace_ids import for_event
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True)
+MAX_EVENTS = 1_000
+MAX_BYTES = 256 * 1024
+"""A record with so many events, or bytes of them, ends before the next unit of its decision."""
+ENVELOPE_BYTES = 64
+"""Of an event in a record, beside its values."""
+
+
+@dataclass(slots=True)
 class Draft:
     """The facts of one round, before they are appended."""
 
     now: int
     """The time at which they were decided, ms."""
-    facts: list[Fact]
-    parents: list[str]
+    facts: list[Fact] = field(default_factory=list)
+    parents: list[str] = field(default_factory=list)
     """The traceparent of the cause of each fact."""
+    stored: list[StoredEvent] = field(default_factory=list)
+    """The facts as they will lie in the record."""
+    size: int = 0
+    """Bytes of `stored`."""
+    touched: bool = False
+    """Whether the state may be ahead of the ledger, if the draft is thrown away."""
+    used: Batch | None = None
+    """The part of the batch that is decided, where the record was full before its end."""
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.facts) >= MAX_EVENTS or self.size >= MAX_BYTES
 
 
 def draft_facts(
-    decider: Decider[S], state: S, inputs: Sequence[Input], now: int, tp: TP, seq: int
-) -> Draft:
+    decider: Decider[S], state: S, batch: Batch, draft: Draft, tp: TP, seq: int
+) -> None:
     """Decide the inputs, then the wake if it is due; each fact is folded into `state` at once.
 
-    The facts are those of record `seq` of the ledger partition `tp`.
+    The facts are those of record `seq` of the ledger partition `tp`. A record that is full ends
+    before the next unit of its decision.
     """
-    draft = Draft(now, [], [])
+    inputs = batch.inputs
+    decide = partial(_add_all, decider, state, draft, tp, seq, batch)
     if inputs:
-        _decide(decider, state, inputs, draft, tp, seq)
-    due = decider.next_wake(state)
-    if due is not None and due <= now:
-        _decide(decider, state, [], draft, tp, seq)
-    return draft
+        decide(decider.decide(state, inputs, draft.now))
+    if draft.used is None:
+        due = decider.next_wake(state)
+        if due is not None and due <= draft.now:
+            decide(decider.decide(state, [], draft.now))
 
 
-def _decide(
-    decider: Decider[S], state: S, inputs: Sequence[Input], draft: Draft, tp: TP, seq: int
+def _add_all(
+    decider: Decider[S],
+    state: S,
+    draft: Draft,
+    tp: TP,
+    seq: int,
+    batch: Batch,
+    decisions: Iterable[Decision],
 ) -> None:
-    facts, parents = draft.facts, draft.parents
-    for decision in decider.decide(state, inputs, draft.now):
+    """Add the decisions to the draft, until it is full and a unit begins that can wait."""
+    facts, parents, stored = draft.facts, draft.parents, draft.stored
+    for decision in decisions:
+        if draft.is_full and isinstance(decision, UnitStart):
+            draft.used = batch if isinstance(decision, WakeStart) else batch.before(decision.cause)
+            if draft.used is not None:
+                return
         fact = _fact(decision, tp, seq, len(facts), draft.now)
+        draft.touched = True
         decider.evolve(state, fact)
         facts.append(fact)
         parents.append(decision.traceparent)
+        stored.append(_stored(fact))
+        draft.size += _size(stored[-1])
 
 
 def _fact(decision: Decision, tp: TP, seq: int, index: int, now: int) -> Fact:
@@ -73,20 +110,22 @@ def _fact(decision: Decision, tp: TP, seq: int, index: int, now: int) -> Fact:
     )
 
 
+def _stored(fact: Fact) -> StoredEvent:
+    event = fact.event
+    data = msgspec.Raw(encode_event(event))
+    return StoredEvent(event.TYPE, event.subject, data, fact.cause, fact.traceparent)
+
+
+def _size(stored: StoredEvent) -> int:
+    """Return the bytes that the event adds to a record, nearly."""
+    texts = len(stored.type) + len(stored.subject) + len(stored.cause) + len(stored.traceparent)
+    return len(stored.data) + texts + ENVELOPE_BYTES
+
+
 def build_record(
     draft: Draft, cursor: Cursor, inputs: Mapping[str, Position], *, id: str, writer: str
 ) -> Record:
     """Return the record that follows `cursor` and carries the draft and its input vector."""
-    stored = [
-        StoredEvent(
-            fact.event.TYPE,
-            fact.event.subject,
-            msgspec.Raw(encode_event(fact.event)),
-            fact.cause,
-            fact.traceparent,
-        )
-        for fact in draft.facts
-    ]
     return Record(
         id=id,
         seq=cursor.seq + 1,
@@ -94,5 +133,5 @@ def build_record(
         w=writer,
         at=draft.now,
         inputs=dict(inputs),
-        ev=pack(stored),
+        ev=pack(draft.stored),
     )

@@ -34,6 +34,19 @@ class Batch(NamedTuple):
     def can_be_halved(self) -> bool:
         return len(self.locals) + len(self.records) > 1
 
+    def before(self, cause: str) -> Batch | None:
+        """Return what comes before the input with this id.
+
+        None if it is not there, or not the first one of its record, which is used up as a whole.
+        """
+        for index, local in enumerate(self.locals):
+            if local.input.id == cause:
+                return Batch(self.locals[:index], [])
+        for index, record in enumerate(self.records):
+            if record.inputs and record.inputs[0].id == cause:
+                return Batch(self.locals, self.records[:index])
+        return None
+
 
 class Gatherer:
     """Collects the inputs of a round. Each round is one append, so batches set the cost."""

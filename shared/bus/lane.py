@@ -184,9 +184,8 @@ class Lane(Generic[S]):
         self._in_round = True
         started_ns = self._clock.now_ns()
         batch = self._gatherer.draw()
-        draft = draft_facts(
-            self.decider, self.state, batch.inputs, self._now(), self.tp, self.cursor.seq + 1
-        )
+        draft = Draft(self._now())
+        draft_facts(self.decider, self.state, batch, draft, self.tp, self.cursor.seq + 1)
         if draft.facts or self.inbox.silent + len(batch.records) >= MAX_SILENT:
             await self._commit(batch, draft, started_ns)
         else:
@@ -222,7 +221,8 @@ class Lane(Generic[S]):
 
     async def _commit(self, batch: Batch, draft: Draft, started_ns: int) -> None:
         committer, cursor = self._committer, self.cursor
-        inputs = self.inbox.vector(cursor.inputs, batch.records)
+        used = batch if draft.used is None else draft.used
+        inputs = self.inbox.vector(cursor.inputs, used.records)
         record = build_record(draft, cursor, inputs, id=new_id(), writer=self.name)
         value = encode(record)
         if len(value) > LIMIT_BYTES and await self._cut(batch, len(value)):
@@ -232,9 +232,10 @@ class Lane(Generic[S]):
             return await committer.learn(record)
         committer.accept(offset, record)
         self._gatherer.grow()
-        self.inbox.note_used(batch.records)
+        self.inbox.note_used(used.records)
         self._checkpoints.mark_if_due(self.cursor)
-        self._locals.resolve(batch.locals, draft.facts)
+        self._locals.resolve(used.locals, draft.facts)
+        self._locals.note_begun(draft.facts)
         self._report(draft.facts, draft.parents, started_ns)
 
     async def _cut(self, batch: Batch, size: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from shared.bus.ids import new_id
@@ -22,6 +22,8 @@ class LocalInput:
 
     input: Input
     facts: asyncio.Future[list[Fact]]
+    begun: list[Fact] = field(default_factory=list)
+    """Facts of an answer that goes on in the next record."""
 
 
 class LocalInputs:
@@ -52,7 +54,16 @@ class LocalInputs:
         for local in decided:
             self._waiting.remove(local)
             if not local.facts.done():
-                local.facts.set_result([f for f in facts if f.cause == local.input.id])
+                own = [fact for fact in facts if fact.cause == local.input.id]
+                local.facts.set_result([*local.begun, *own])
+
+    def note_begun(self, facts: list[Fact]) -> None:
+        """Keep the facts of undecided inputs: the rest of their answer is in the next record."""
+        if self._waiting:
+            causes = {local.input.id: local for local in self._waiting}
+            for fact in facts:
+                if fact.cause in causes:
+                    causes[fact.cause].begun.append(fact)
 
     def resolve_causes(self, facts: list[Fact]) -> None:
         """Resolve the inputs that caused any of these facts."""

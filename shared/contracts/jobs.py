@@ -12,6 +12,9 @@ PriorityClass = Literal["system", "high", "normal", "low"]
 PRIORITY_CLASSES: tuple[PriorityClass, ...] = ("system", "high", "normal", "low")
 """Highest first. A job may preempt only jobs of a lower class."""
 
+NO_RESOURCES = "0: a worker needs some GPU, CPU core (0.001 or more) or memory (1 MiB or more)"
+"""The fault of `gang.gpus_per_worker` where all three are 0: no node would bound such jobs."""
+
 CREDENTIAL_WORDS = ("password", "passwd", "secret", "token", "api_key", "apikey", "private_key")
 
 
@@ -40,6 +43,12 @@ class Gang(Model):
     def gpus(self) -> float:
         """Return the GPUs of the whole gang, in devices."""
         return self.workers * self.gpus_per_worker
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether a worker takes anything of its node, in thousandths of a GPU or core, or MiB."""
+        milli = round(self.gpus_per_worker * 1000) + round(self.cpus_per_worker * 1000)
+        return milli + round(self.mem_gib_per_worker * 1024) > 0
 
 
 class Elastic(Model):

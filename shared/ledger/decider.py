@@ -18,6 +18,35 @@ class Decision(NamedTuple):
     traceparent: str = ""
 
 
+class UnitStart(Decision):
+    """The first decision of a unit: what was decided before stands without it.
+
+    A record that is full ends before a unit. The input that the unit follows from is then not used
+    up: it is decided again, and only what is still to do follows from it.
+    """
+
+    __slots__ = ()
+
+
+class WakeStart(UnitStart):
+    """The first decision of a unit that follows from the state alone, behind all inputs.
+
+    Where a record ends before it, `next_wake` is still due.
+    """
+
+    __slots__ = ()
+
+
+def as_unit(
+    decisions: Iterator[Decision], start: type[UnitStart] = UnitStart
+) -> Iterator[Decision]:
+    """Mark the first of the decisions as the start of a unit."""
+    first = next(decisions, None)
+    if first is not None:
+        yield start(*first)
+        yield from decisions
+
+
 class Fact(NamedTuple):
     """An event at its place in a ledger: it has happened."""
 
@@ -92,6 +121,8 @@ class Decider(Protocol[S]):
     before it resumes the generator, so the lines after a `yield` see its effect; `decide` itself
     changes nothing. `evolve` never rejects: a fact has happened. Neither reads a clock, a random
     source, a file or the network: `now` is the record's `at`, in milliseconds.
+
+    The answer to one input is bounded, or is made of units (`UnitStart`) that are.
     """
 
     ledger: str

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from services.admission.core.verdict import Reject
 from shared.contracts.access import PoolConfigured
-from shared.contracts.jobs import JobSpec, SubmitJob
+from shared.contracts.jobs import NO_RESOURCES, JobSpec, SubmitJob
 
 MAX_ID_CHARS = 64
 MAX_BODY_BYTES = 256 * 1024
@@ -39,7 +39,12 @@ def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return f"command: (): required in pool {pool.pool}, which runs processes"
 
 
-RULES: tuple[Rule, ...] = (check_workers, check_spot, check_command)
+def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """A node bounds its jobs by what they take of it."""
+    return None if spec.gang.has_resources else f"gang.gpus_per_worker: {NO_RESOURCES}"
+
+
+RULES: tuple[Rule, ...] = (check_workers, check_spot, check_command, check_resources)
 
 
 def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Reject | None:

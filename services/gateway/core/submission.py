@@ -11,7 +11,7 @@ from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import Body, parse_body
 from shared.contracts.base import JobId, Model, Name, Text
 from shared.contracts.identity import derive_job_id
-from shared.contracts.jobs import CancelJob, JobSpec, SubmitJob
+from shared.contracts.jobs import NO_RESOURCES, CancelJob, JobSpec, SubmitJob
 
 
 class SubmissionFields(Model):
@@ -76,16 +76,27 @@ _SUBMISSION_FIELDS = frozenset(SubmissionFields.model_fields)
 def parse_submission(body: Body) -> JobBody:
     """Return either form of a submission; errors name the fields as the sender wrote them."""
     if "spec" in body:
-        return parse_body(JobBody, body)
+        nested = parse_body(JobBody, body)
+        check_resources(nested.spec, "spec.gang.gpus_per_worker")
+        return nested
     flat = parse_body(FlatJobBody, body)
     spec = {name: getattr(flat, name) for name in flat.model_fields_set - _SUBMISSION_FIELDS}
+    checked = JobSpec.model_validate(spec)
+    check_resources(checked, "gang.gpus_per_worker")
     return JobBody(
-        spec=JobSpec.model_validate(spec),
+        spec=checked,
         idempotency_key=flat.idempotency_key,
         pool=flat.pool,
         tenant=flat.tenant,
         array_size=flat.array_size,
     )
+
+
+def check_resources(spec: JobSpec, field: str) -> None:
+    """Raise InvalidBody for a job that takes nothing of its nodes; admission would refuse it."""
+    if not spec.gang.has_resources:
+        rule = NO_RESOURCES.removeprefix("0: ")
+        raise InvalidBody([FieldError(field=field, value=0, rule=rule)])
 
 
 def submit_job(body: JobBody, sender: Sender, pools: Mapping[str, int], key: str) -> SubmitJob:

@@ -15,7 +15,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
-from shared.contracts.placement import PlanReady
+from shared.contracts.placement import JobHeld, JobPlaced, PlanReady
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reports import (
     ExecutorReported,
@@ -29,7 +29,7 @@ from shared.contracts.reports import (
     WorkerStopped,
 )
 from shared.contracts.topics import CONSUMED_EVENTS
-from shared.ledger.decider import Decision, Fact, Input, Undecodable
+from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
 
 
 class Placement:
@@ -43,14 +43,16 @@ class Placement:
 
     def decide(self, state: Pool, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
         for item in inputs:
-            yield from react(state, item, now)
+            yield from as_unit(react(state, item, now))
         if state.lost:
             yield from nodes.end_leases(state, now)
         if state.board.fading:
-            yield from health.forget_faults(state, now)
+            yield from as_unit(health.forget_faults(state, now), WakeStart)
         if state.starting:
             yield from start_timeouts(state, now)
-        yield from rounds.run(state, now)
+        for decision in rounds.run(state, now):
+            whole = isinstance(decision.event, JobPlaced | JobHeld)
+            yield WakeStart(*decision) if whole else decision
 
     def evolve(self, state: Pool, fact: Fact) -> None:
         fold(state, fact)
@@ -126,10 +128,10 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                 if isinstance(report, WorkerReady):
                     note_ready(pool, report, ready)
                 else:
-                    yield from on_worker_report(pool, report, executor_id, now, item.id)
+                    yield from as_unit(on_worker_report(pool, report, executor_id, now, item.id))
             for job_id, worker_ranks in ready.items():
                 if job_id in pool.jobs:
-                    yield from gangs.ready(pool.jobs[job_id], worker_ranks, item.id)
+                    yield from as_unit(gangs.ready(pool.jobs[job_id], worker_ranks, item.id))
         case Undecodable() as message:
             yield item.decision(message.rejection())
 
@@ -190,7 +192,8 @@ def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
             for allocation in job.allocations.values()
             if allocation.rank not in job.ready
         ]
-        yield from gangs.start_failed(job, tuple(dict.fromkeys(missing)), "start_timeout", "")
+        nodes_to_avoid = tuple(dict.fromkeys(missing))
+        yield from as_unit(gangs.start_failed(job, nodes_to_avoid, "start_timeout", ""), WakeStart)
 
 
 def start_end(pool: Pool) -> int | None:

@@ -9,7 +9,7 @@ from services.placement.core.moves.drain import drain
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.ledger.answers import accept_command, refuse_command
-from shared.ledger.decider import Decision, Input
+from shared.ledger.decider import Decision, Input, UnitStart
 
 
 def decide_command(
@@ -28,5 +28,7 @@ def decide_command(
         decisions = list(nodes.change_cordon(pool, message, item))
         yield from decisions
         if isinstance(message, DrainNode) and node_id in pool.board.nodes:
-            yield from drain(pool, node_id, now, item.id)
+            for moved in drain(pool, node_id, now, item.id):
+                decisions.append(moved)
+                yield UnitStart(*moved)
         yield accept_command(item, node_id, duplicate=not decisions)

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-from shared.bus.draft import Draft, build_record, draft_facts
-from shared.contracts.jobs import CancelJob
-from shared.ledger.decider import Input
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from shared.bus.draft import MAX_EVENTS, Draft, build_record, draft_facts
+from shared.bus.gather import Batch
+from shared.bus.inbox import PendingRecord
+from shared.contracts.jobs import CancelJob, CommandAccepted
+from shared.ledger.decider import Decision, Input, UnitStart, WakeStart
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor, Reader
 from shared.testing.ledger import ALARM, SeatDecider, Seats
@@ -17,7 +23,16 @@ def cancel(id: str, job_id: str = "job", **fields: str) -> Input:
 
 
 def draft(state: Seats, *inputs: Input, now: int = NOW, seq: int = 1) -> Draft:
-    return draft_facts(SeatDecider(), state, inputs, now, LEDGER, seq)
+    drafted = Draft(now)
+    draft_facts(SeatDecider(), state, batch_of(*inputs), drafted, LEDGER, seq)
+    return drafted
+
+
+def batch_of(*inputs: Input) -> Batch:
+    """Return a batch with a record per input."""
+    return Batch(
+        [], [PendingRecord("commands-3", n, n + 1, (item,), 10, 0) for n, item in enumerate(inputs)]
+    )
 
 
 def test_each_decision_is_folded_before_the_next_one() -> None:
@@ -36,7 +51,7 @@ def test_the_facts_have_the_place_and_the_time_of_their_record() -> None:
 
 
 def test_without_inputs_and_wakes_there_are_no_facts() -> None:
-    assert draft(Seats()) == Draft(NOW, [], [])
+    assert draft(Seats()) == Draft(NOW)
 
 
 def test_a_wake_is_decided_once_it_is_due() -> None:
@@ -69,3 +84,71 @@ def test_the_record_is_accepted_behind_its_cursor_and_has_the_facts() -> None:
     assert accepted is not None
     assert accepted.facts(own=True) == drafted.facts
     assert reader.cursor == Cursor(6, 3, "new", 5, NOW, {"commands-3": 2})
+
+
+class Countdown(SeatDecider):
+    """Answers each command once per seat up to the number in its reason, in units of one event.
+
+    An input that is decided again goes on where its answer ended. A wake gives `wake_at` seats.
+    """
+
+    def decide(self, state: Seats, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        for item in inputs:
+            assert isinstance(item.message, CancelJob)
+            for n in range(int(item.message.reason)):
+                if f"{item.id}+{n}" not in state.answers:
+                    yield UnitStart(*item.decision(seat(f"{item.id}+{n}", state)))
+        while len(state.taken) < (state.wake_at or 0):
+            yield WakeStart(seat(f"wake {len(state.taken)}", state))
+
+    def next_wake(self, state: Seats) -> int | None:
+        return NOW if len(state.taken) < (state.wake_at or 0) else None
+
+
+def seat(id: str, state: Seats) -> CommandAccepted:
+    return CommandAccepted(command_id=id, command_type=str(len(state.taken)))
+
+
+def counted(state: Seats, batch: Batch) -> Draft:
+    drafted = Draft(NOW)
+    draft_facts(Countdown(), state, batch, drafted, LEDGER, 1)
+    return drafted
+
+
+def count_to(id: str, most: int) -> Input:
+    return Input("commands", id, CancelJob(job_id="job", reason=str(most)))
+
+
+def test_a_full_record_ends_before_a_unit_and_its_input_is_decided_again() -> None:
+    state, batch = Seats(), batch_of(count_to("a", 3), count_to("b", 2 * MAX_EVENTS))
+    first = counted(state, batch)
+    assert len(first.facts) == MAX_EVENTS
+    assert first.used == Batch([], batch.records[:1])
+    rest = Batch([], batch.records[1:])
+    second = counted(state, rest)
+    assert (len(second.facts), second.used) == (MAX_EVENTS, Batch([], []))
+    last = counted(state, rest)
+    assert (len(last.facts), last.used) == (3, None)
+    assert state.problems() == []
+
+
+def test_a_record_is_full_by_its_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.bus.draft.MAX_BYTES", 1_000)
+    drafted = counted(Seats(), batch_of(count_to("a", 100)))
+    assert 1_000 <= drafted.size < 1_500 and drafted.used is not None
+    record = build_record(drafted, Cursor(), {}, id="new", writer="w")
+    assert len(bytes(record.ev)) == pytest.approx(drafted.size, rel=0.2)
+
+
+def test_a_record_of_several_inputs_is_decided_whole() -> None:
+    inputs = (count_to("a", 1), count_to("b", 2 * MAX_EVENTS))
+    drafted = counted(Seats(), Batch([], [PendingRecord("commands-3", 0, 1, inputs, 10, 0)]))
+    assert len(drafted.facts) == 1 + 2 * MAX_EVENTS and drafted.used is None
+
+
+def test_a_wake_goes_on_in_the_next_record_with_its_inputs_used_up() -> None:
+    state, batch = Seats(wake_at=MAX_EVENTS + 5), batch_of(count_to("a", 1))
+    first = counted(state, batch)
+    assert (len(first.facts), first.used) == (MAX_EVENTS, batch)
+    assert len(counted(state, Batch([], [])).facts) == 5
+    assert Countdown().next_wake(state) is None

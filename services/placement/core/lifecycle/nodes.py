@@ -7,6 +7,7 @@ from typing import Literal
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.board import Node
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import (
     CordonNode,
@@ -18,23 +19,22 @@ from shared.contracts.nodes import (
     UncordonNode,
 )
 from shared.contracts.reports import NodeRegistered, NodesSilent
-from shared.ledger.decider import Decision, Input
-
-RELEASES_PER_STEP = 1000
-"""A record of the ledger has its bounds; the next step goes on."""
+from shared.ledger.decider import Decision, Input, UnitStart, WakeStart, as_unit
 
 
 def register(
     pool: Pool, report: NodeRegistered, executor_id: str, now: int, cause: str
 ) -> Iterator[Decision]:
-    """Add a node. A new incarnation has ended what the old one ran: its GPUs are free at once."""
+    """Add a node. A new incarnation has ended what the old one ran: its GPUs are free at once.
+
+    Jobs leave the old one in units: it joins anew once the last of them is gone.
+    """
     old = pool.board.nodes.get(report.node_id)
     if old is not None and old.incarnation == report.incarnation:
         return
     if old is not None:
-        if old.lost_at is None:
-            yield from lose(pool, old, "replaced", 0.0, cause)
-        yield from release_all(pool, report.node_id, now, cause)
+        yield from lose(pool, old, "replaced", 0.0, cause)
+        yield from release_all(pool, old, now, cause)
     yield Decision(joined(report, executor_id), cause)
     if report.node_id in pool.cordons:
         draining = pool.cordons[report.node_id]
@@ -60,7 +60,7 @@ def joined(report: NodeRegistered, executor_id: str) -> NodeJoined:
 def leave(pool: Pool, node_id: str, incarnation: str, cause: str) -> Iterator[Decision]:
     """Lose a node whose agent reports that it is leaving."""
     node = pool.board.nodes.get(node_id)
-    if node is not None and node.incarnation == incarnation and node.lost_at is None:
+    if node is not None and node.incarnation == incarnation:
         yield from lose(pool, node, "left", 0.0, cause)
 
 
@@ -68,7 +68,7 @@ def lose_silent(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Decisi
     """Lose the nodes that sent no heartbeat for their lease."""
     for node_id, incarnation in sorted(message.nodes.items()):
         node = pool.board.nodes.get(node_id)
-        if node is not None and node.incarnation == incarnation and node.lost_at is None:
+        if node is not None and node.incarnation == incarnation:
             yield from lose(pool, node, "silent", message.silent_s, cause)
 
 
@@ -79,41 +79,43 @@ def lose(
     silent_s: float,
     cause: str,
 ) -> Iterator[Decision]:
-    """Stop its gangs' workers on other nodes; its own GPUs stay taken until the lease is over."""
+    """Stop its gangs' workers on other nodes; its own GPUs stay taken until the lease is over.
+
+    Of a node that is lost already, only gangs that were not stopped yet are.
+    """
     job_ids = list(node.jobs)
-    yield Decision(
-        NodeLost(
+    if node.lost_at is None:
+        event = NodeLost(
             node_id=node.node_id, incarnation=node.incarnation, reason=reason, silent_s=silent_s
-        ),
-        cause,
-    )
+        )
+        yield UnitStart(event, cause)
     for job_id in job_ids:
-        job = pool.jobs[job_id]
-        if job.phase in ("placed", "running"):
-            yield gangs.preempted(job, "node_lost", "", 0.0, cause)
+        yield from as_unit(stop(pool.jobs[job_id], cause))
 
 
-def release_all(
-    pool: Pool, node_id: str, now: int, cause: str, most: int = 1 << 30
-) -> Iterator[Decision]:
-    """Release up to `most` allocations on a node whose lease is over or whose agent is new."""
-    node = pool.board.nodes.get(node_id)
-    for job_id in list(node.jobs) if node else ():
+def stop(job: Job, cause: str) -> Iterator[Decision]:
+    """Stop the gang of a lost node, unless it stops already."""
+    if job.phase in ("placed", "running"):
+        yield gangs.preempted(job, "node_lost", "", 0.0, cause)
+
+
+def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decision]:
+    """Release what jobs hold on a node whose lease is over or whose agent is new."""
+    for job_id in list(node.jobs):
         job = pool.jobs[job_id]
-        on_node = [name for name, held in job.allocations.items() if held.slot.node_id == node_id]
-        for allocation_id in on_node[:most]:
-            yield gangs.release(job, allocation_id, "lease_over", None, cause)
-        most -= len(on_node)
+        yield from as_unit(stop(job, cause))
+        on_node = [n for n, held in job.allocations.items() if held.slot.node_id == node.node_id]
+        for allocation_id in on_node:
+            yield UnitStart(*gangs.release(job, allocation_id, "lease_over", None, cause))
         yield from gangs.conclude(job, now, cause)
-        if most <= 0:
-            return
 
 
 def end_leases(pool: Pool, now: int) -> Iterator[Decision]:
     """Release the GPUs of the node lost longest ago; `next_wake` stays due until none is left."""
     for node_id, lost_at in pool.lost.items():
         if now >= lost_at + pool.lease_ms:
-            yield from release_all(pool, node_id, now, "", RELEASES_PER_STEP)
+            for decision in release_all(pool, pool.board.nodes[node_id], now, ""):
+                yield WakeStart(*decision) if isinstance(decision, UnitStart) else decision
         return
 
 

@@ -29,6 +29,8 @@ def check(job_id: str = "j1", size: int = 1, body_bytes: int = 100, **spec: Any)
         {"gang": {"workers": 4}, "elastic": {"min_workers": 1, "max_workers": 4}},
         {"spot": True},
         {"guaranteed_s": 60},
+        {"gang": {"gpus_per_worker": 0, "cpus_per_worker": 0}},
+        {"gang": {"gpus_per_worker": 0, "mem_gib_per_worker": 0, "cpus_per_worker": 0.001}},
     ],
 )
 def test_a_spec_that_keeps_the_rules_passes(spec: dict[str, Any]) -> None:
@@ -38,6 +40,11 @@ def test_a_spec_that_keeps_the_rules_passes(spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spec", "detail"),
     [
+        (
+            {"gang": {"gpus_per_worker": 0, "cpus_per_worker": 1e-4, "mem_gib_per_worker": 1e-4}},
+            "gang.gpus_per_worker: 0: a worker needs some GPU, CPU core (0.001 or more) or memory "
+            "(1 MiB or more)",
+        ),
         (
             {"gang": {"workers": 5}, "elastic": {"min_workers": 1, "max_workers": 4}},
             "gang.workers: 5: must lie in the elastic range 1..4",

@@ -86,6 +86,22 @@ def test_both_spellings_say_the_same_and_survive_the_wire(
     assert len(job_ids(flat)) == array_size
 
 
+@pytest.mark.parametrize(
+    ("around", "field"),
+    [
+        (lambda spec: spec, "gang.gpus_per_worker"),
+        (lambda spec: {"spec": spec}, "spec.gang.gpus_per_worker"),
+    ],
+    ids=["flat", "nested"],
+)
+def test_a_job_that_takes_nothing_of_its_nodes_is_refused(around: Any, field: str) -> None:
+    gang = {"gpus_per_worker": 0, "cpus_per_worker": 0, "mem_gib_per_worker": 0}
+    with pytest.raises(InvalidBody) as refused:
+        parse_submission(around({"name": "x", "gang": gang}))
+    assert [(fault.field, fault.value) for fault in refused.value.errors] == [(field, 0)]
+    assert refused.value.errors[0].rule.startswith("a worker needs some GPU")
+
+
 @settings(max_examples=200, deadline=None)
 @given(good_spec, st.text("xyz_", min_size=3, max_size=9), plain)
 def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value: Any) -> None:

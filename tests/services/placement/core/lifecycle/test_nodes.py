@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
+from shared.bus.draft import Draft, draft_facts
+from shared.bus.gather import Batch
+from shared.bus.inbox import PendingRecord
+from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import CordonNode, DrainNode, NodeLost, UncordonNode
-from shared.contracts.placement import AllocationReleased, JobPreempted, JobRequeued
+from shared.contracts.placement import AllocationReleased, JobPlaced, JobPreempted, JobRequeued
+from shared.contracts.reports import ExecutorReported, Report
+from shared.ledger.decider import Fact
+from shared.ledger.partition import TP
 from tests.services.placement.core.lane import (
     Lane,
     exited,
@@ -94,14 +103,78 @@ def test_a_leaving_node_is_lost_at_once() -> None:
     assert isinstance(lost, NodeLost) and lost.reason == "left"
 
 
-def test_many_leases_of_a_lost_node_are_released_in_bounded_steps() -> None:
+def crowded(gangs: int = 12, workers: int = 100) -> Lane:
+    """A node with many shares of its GPUs in use."""
     pool = lane("n1", gpus=64)
-    jobs = [job(f"j{n}", 0.01, workers=100, cpus=0, mem_gib=0) for n in range(12)]
-    for each in jobs:
-        pool.submit(each)
+    for n in range(gangs):
+        pool.submit(job(f"j{n}", 0.01, workers=workers, cpus=0, mem_gib=0))
+    pool.ready("j0")
+    return pool
+
+
+def in_records(pool: Lane, batch: Batch, most: int) -> list[list[Event]]:
+    """Return the events by record, where a record is full with `most` of them."""
+    records: list[list[Event]] = []
+    while True:
+        draft = Draft(pool.now)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("shared.bus.draft.MAX_EVENTS", most)
+            draft_facts(pool.decider, pool.state, batch, draft, TP("placement", 0), 99)
+        records.append([fact.event for fact in draft.facts])
+        if draft.used is None:
+            return records
+        if draft.used == batch:
+            batch = Batch([], [])
+
+
+def reports_batch(pool: Lane, *reports: Report) -> Batch:
+    item = pool.an("reports", ExecutorReported(executor_id="e1", reports=reports))
+    return Batch([], [PendingRecord("reports-0", 0, 1, (item,), 10, 0)])
+
+
+def test_many_leases_of_a_lost_node_are_released_in_bounded_records() -> None:
+    pool = crowded()
     pool.silent("n1")
-    assert len(only(AllocationReleased, pool.wake())) == 1000
-    assert len(only(AllocationReleased, pool.wake())) == 200
+    due = pool.decider.next_wake(pool.state)
+    assert due is not None
+    pool.now = due
+    records = in_records(pool, Batch([], []), most=500)
+    assert [len(record) for record in records[:-1]] == [500, 500]
+    assert sum(len(only(AllocationReleased, record)) for record in records) == 1200
+    assert pool.state.board.nodes == {} and len(pool.state.waiting) == 12
+
+
+def without_terms(records: list[list[Event]]) -> list[Event]:
+    """Return the events in order, without the figures of a round, which begins again if cut."""
+    return [
+        event.model_copy(update={"terms": {}}) if isinstance(event, JobPlaced) else event
+        for record in records
+        for event in record
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_a_full_record_moves_the_bounds_of_records_and_nothing_else(most: int) -> None:
+    """A node with twelve gangs is replaced: preemptions, releases, the join, new placements."""
+    whole, cut = crowded(workers=3), crowded(workers=3)
+    again = registered("n1", 64, incarnation="i2")
+    expected = in_records(whole, reports_batch(whole, again), most=1 << 30)
+    records = in_records(cut, reports_batch(cut, again), most)
+    assert len(expected) == 1 < len(records)
+    assert without_terms(records) == without_terms(expected)
+    assert cut.state.board == whole.state.board
+    assert [*cut.state.running] == [*whole.state.running]
+
+
+def test_a_gang_that_was_not_stopped_with_its_node_is_requeued_and_never_succeeds() -> None:
+    """A local input may be lost between two records: its node is lost, its gangs not stopped."""
+    pool = crowded(gangs=2, workers=2)
+    pool.decider.evolve(
+        pool.state,
+        Fact(NodeLost(node_id="n1", incarnation="i1", reason="silent"), "placement", 0, 99, 0, 1),
+    )
+    ends = kinds(pool.wake())
+    assert ends.count("JobRequeued") == 2 and "JobSucceeded" not in ends
 
 
 def operate(pool: Lane, message: CordonNode | DrainNode | UncordonNode, id: str = "") -> list[str]:
