@@ -709,8 +709,21 @@ class JoinRequest(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RenewRequest(read.Message):
+    """A node replaces its credential, with the present one in the header `Authorization`. The
+    present one stays valid for a while: a node that gets no answer asks again.
+    """
+
+    credential_sha256: str
+    """Sha256 of the node's new secret, which stays there."""
+
+    READERS: ClassVar = {"credential_sha256": read.text(pattern=r"^[0-9a-f]{64}$")}
+    REQUIRED: ClassVar = frozenset({"credential_sha256"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Joined(read.Message):
-    """The answer to a join: the node has an identity, perhaps still to be approved."""
+    """The answer to a join or a renewal: the node has an identity, perhaps still to be approved."""
 
     node_id: str
     """The node."""

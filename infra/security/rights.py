@@ -11,6 +11,7 @@ from shared.contracts.topics import (
     EVENTS_WRITER,
     INPUTS,
     LEDGERS,
+    MARKS,
     READS,
     SUBMISSIONS_READER,
     WRITER,
@@ -100,7 +101,8 @@ def _service(service: str) -> Iterator[Grant]:
     if service in LEDGERS:
         reads |= {service, "access"}
     yield from (Grant(service, "read", "topic", topic) for topic in reads)
-    writes = (topic for topic, writer in WRITER.items() if writer == service)
+    writes = {topic for topic, writer in WRITER.items() if writer == service}
+    writes |= {*MARKS.get(service, ())}
     yield from (Grant(service, "write", "topic", topic) for topic in writes)
     if service == SUBMISSIONS_READER:
         yield Grant(service, "read", "topic", SUBMISSIONS, prefixed=True)

@@ -20,10 +20,10 @@ from services.executor.reporter import Reporter
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
 from services.executor.virtual import VirtualBackend
-from shared.bus.clock import now_ms
+from shared.bus.clock import boot_ms, now_ms
 from shared.bus.log import Log
 from shared.contracts.access import PoolConfigured
-from shared.contracts.reports import Heartbeats, TelemetryReported
+from shared.contracts.reports import Alive, Heartbeats, TelemetryReported
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 
@@ -166,11 +166,13 @@ class PoolLane:
             self.agent.register_again()
 
     def _send_heartbeat(self) -> None:
-        mine = dict(self.agent.state.mine)
-        if mine:
-            heartbeats = Heartbeats(
-                executor_id=self._shared.settings.executor_id, at=now_ms(), nodes=mine
-            )
+        sent_boot_ms = boot_ms()
+        alive = {
+            node_id: Alive(incarnation=incarnation, sent_boot_ms=sent_boot_ms)
+            for node_id, incarnation in self.agent.state.mine.items()
+        }
+        if alive:
+            heartbeats = Heartbeats(executor_id=self._shared.settings.executor_id, nodes=alive)
             self._shared.soft.post(self.partition, heartbeats)
 
     def _report_iterations(self) -> None:

@@ -12,6 +12,7 @@ from shared.bus.lane import Lane
 from shared.bus.log import Entry, Log
 from shared.bus.tail import TopicTail
 from shared.contracts.reports import Heartbeats, NodesSilent
+from shared.contracts.upcast import UpcastError, upcast
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 
@@ -48,10 +49,9 @@ def decoded(value: bytes | None) -> Heartbeats | None:
     """Return the heartbeat; None for any other record, which counts as a lost one."""
     try:
         envelope = cloudevents.decode(value)
-        if envelope.type != Heartbeats.TYPE:
-            return None
-        return Heartbeats.model_validate_json(envelope.body)
-    except (cloudevents.Malformed, ValidationError):
+        type_, body = upcast(envelope.type, envelope.body)
+        return Heartbeats.model_validate_json(body) if type_ == Heartbeats.TYPE else None
+    except (cloudevents.Malformed, UpcastError, ValidationError):
         return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from shared.contracts.reports import Alive
+
 
 class Silence:
     """The time of the last heartbeat of each incarnation; times are of one clock, in seconds.
@@ -17,9 +19,9 @@ class Silence:
         self._last_s: dict[tuple[str, str], float] = {}
         self._looked_at_s = at_s
 
-    def note(self, nodes: Mapping[str, str], at_s: float) -> None:
-        """Note a heartbeat: `nodes` is node id -> incarnation."""
-        for node in nodes.items():
+    def note(self, nodes: Mapping[str, Alive], at_s: float) -> None:
+        """Note the heartbeats of nodes, by node id."""
+        for node in ((node_id, alive.incarnation) for node_id, alive in nodes.items()):
             if node in self._last_s:
                 self._last_s[node] = at_s
 

@@ -10,6 +10,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def boot_ms() -> int:
+    """Milliseconds since the machine was booted, with the time in which it was suspended."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
 class LedgerClock:
     """The time at which a lane decides, in ms: never before the last record of its ledger.
 

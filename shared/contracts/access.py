@@ -61,7 +61,38 @@ class PoolSettings(Command):
         ("virtual",), description="backends its nodes may use; `process` must be listed explicitly"
     )
     lease_s: float = Field(
-        30.0, gt=0, le=3600, description="wall s without a heartbeat until NodeLost"
+        30.0,
+        gt=0,
+        le=3600,
+        description="nodes inside an executor (`virtual`, `process`): wall s after its last "
+        "acknowledged heartbeat at which it has stopped its workers; lost after twice as long",
+    )
+    stop_after_s: Annotated[float, Field(ge=5, le=604800)] | Literal["keep"] = Field(
+        600.0,
+        description="nodes with an agent: wall s after the sending of the last acknowledged "
+        "heartbeat at which their workers are killed; `keep`: they run on, whatever happens",
+    )
+    heartbeat_s: float = Field(5.0, ge=0.1, le=3600, description="s between heartbeats of an agent")
+    request_timeout_s: float = Field(
+        10.0, ge=0.1, le=3600, description="s until a request of an agent counts as lost"
+    )
+    reconnect_s: float = Field(
+        10.0, ge=0.1, le=3600, description="longest s between two attempts of an agent to connect"
+    )
+    suspect_after_s: float = Field(
+        30.0,
+        gt=0,
+        le=86400,
+        description="nodes with an agent: wall s without a heartbeat until nothing new is placed",
+    )
+    kill_s: float = Field(
+        15.0, ge=1, le=3600, description="s from a deadline until the last of its workers is dead"
+    )
+    clock_rate_bound: float = Field(
+        1.25, ge=1, le=10, description="largest ratio of the rates of two machines' clocks"
+    )
+    slack_s: float = Field(
+        5.0, ge=0, le=3600, description="s added to the silence after which a node is lost"
     )
     round_ms: int = Field(
         100, ge=1, le=60000, description="shortest interval between placement rounds, wall ms"
@@ -271,6 +302,14 @@ class PoolConfigured(Event):
     time_scale: float = recorded("time_scale", "cluster seconds per wall second")
     backends: tuple[Backend, ...] = recorded("backends", "backends its nodes may use")
     lease_s: float = recorded("lease_s")
+    stop_after_s: float | Literal["keep"] = recorded("stop_after_s")
+    heartbeat_s: float = recorded("heartbeat_s")
+    request_timeout_s: float = recorded("request_timeout_s")
+    reconnect_s: float = recorded("reconnect_s")
+    suspect_after_s: float = recorded("suspect_after_s")
+    kill_s: float = recorded("kill_s")
+    clock_rate_bound: float = recorded("clock_rate_bound")
+    slack_s: float = recorded("slack_s")
     round_ms: int = recorded("round_ms")
     start_timeout_s: float = recorded(
         "start_timeout_s", "wall s from JobPlaced until all are ready"

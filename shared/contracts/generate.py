@@ -10,25 +10,30 @@ from pydantic import BaseModel
 
 from shared.contracts import agent_dataclasses, codec, reports
 from shared.contracts.base import COMMANDS, EVENTS
-from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, READS, TOPICS, WRITER
+from shared.contracts.topics import CUSTODIAN, INPUTS, LEDGERS, MARKS, READS, TOPICS, WRITER
 
 ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
 
-SOFT: dict[str, type[BaseModel]] = {
-    "reports": reports.ExecutorReported,
-    "heartbeats": reports.Heartbeats,
-    "telemetry": reports.TelemetryReported,
-    "logs": reports.LogLines,
+PLAIN: dict[str, tuple[type[BaseModel], ...]] = {
+    "reports": (reports.ExecutorReported,),
+    "heartbeats": (reports.Heartbeats, reports.HeartbeatsRead),
+    "telemetry": (reports.TelemetryReported,),
+    "logs": (reports.LogLines,),
 }
+"""Messages of the topics that hold neither commands nor events."""
 COMMAND_TOPIC = {"access": "access.commands", "throttle": "llm.requests"}
 
 
 def wire_models() -> dict[str, type[BaseModel]]:
     """Return every model that is sent as a message of its own, by wire name."""
     assert codec.MODULES, "importing the codec fills the registries"
-    named = {str(getattr(model, "TYPE")): model for model in SOFT.values()}  # noqa: B009
+    named = {wire_name(model): model for models in PLAIN.values() for model in models}
     return {**EVENTS, **COMMANDS, **named}
+
+
+def wire_name(model: type[BaseModel]) -> str:
+    return str(getattr(model, "TYPE"))  # noqa: B009
 
 
 def command_topic(owner: str) -> str:
@@ -79,8 +84,8 @@ def envelope(type_: str) -> Json:
 
 def messages_of(topic: str) -> list[str]:
     """Return the wire names that may appear in a topic, sorted."""
-    if topic in SOFT:
-        return [str(getattr(SOFT[topic], "TYPE"))]  # noqa: B009
+    if topic in PLAIN:
+        return sorted(map(wire_name, PLAIN[topic]))
     if topic in LEDGERS:
         return sorted(t for t, e in EVENTS.items() if topic in e.LEDGERS)
     if topic == "events":
@@ -114,6 +119,8 @@ def operations() -> Json:
     result: Json = {}
     for topic, service in WRITER.items():
         result[f"{service}.writes.{topic}"] = operation("send", topic)
+    for service, topics in MARKS.items():
+        result |= {f"{service}.writes.{topic}": operation("send", topic) for topic in topics}
     for service in sorted({*INPUTS, *READS}):
         for topic in dict.fromkeys((*INPUTS.get(service, ()), *READS.get(service, ()))):
             result[f"{service}.reads.{topic}"] = operation("receive", topic)

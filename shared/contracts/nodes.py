@@ -9,6 +9,9 @@ from pydantic import Field
 from shared.contracts.base import Command, Event, Name, Text, command, event
 
 Backend = Literal["virtual", "process", "agent"]
+"""How a node runs its workers: on a clock alone, as processes of an executor, or by an agent."""
+Fencing = Literal["kernel", "advice"]
+"""The end of a worker whose step died: the kernel kills it, or a sweep by the agent."""
 
 
 @command
@@ -40,6 +43,21 @@ class DrainNode(Command):
     reason: Text = Field("", description="free text for the audit")
 
 
+@command
+class DeclareNodeLost(Command):
+    """Give a node up: nothing is placed there, its jobs stop, its agent is fenced.
+
+    Its GPUs are released by reports or by silence, as ever; `powered_off` says that a person has
+    made sure that the machine is off, and releases them at once.
+    """
+
+    TYPE: ClassVar[str] = "node.declare-lost.v1"
+    OWNER: ClassVar[str] = "placement"
+    node_id: Name = Field(description="the node")
+    powered_off: bool = Field(False, description="the machine is off: nothing runs on it")
+    reason: Text = Field("", description="free text for the audit")
+
+
 @event
 class NodeJoined(Event):
     """A node joined with its GPUs; a new incarnation replaces the old one."""
@@ -48,7 +66,7 @@ class NodeJoined(Event):
     LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     SUBJECT: ClassVar[str] = "node_id"
     node_id: Name = Field(description="the node")
-    incarnation: str = Field(description="id that is new at each start of its executor")
+    incarnation: str = Field(description="uuid of this life of the node")
     executor_id: str = Field(description="the executor process of the node")
     backend: Backend = Field(description="how its workers run")
     gpu_type: Name = Field(description="its GPU type")
@@ -59,19 +77,111 @@ class NodeJoined(Event):
     labels: dict[str, str] = Field(
         default_factory=dict, description="labels that node selectors match"
     )
+    generation: int = Field(
+        0, ge=0, description="higher than that of every earlier incarnation; 0: not counted"
+    )
+    boot_id: str = Field("", description="id of the machine's boot")
+    pid_namespace: str = Field("", description="id of the pid namespace of its workers")
+    hardware: str = Field("", description="hash of the machine's identity; empty: unknown")
+    unusable_gpus: tuple[int, ...] = Field((), description="GPUs that are not offered")
+    terms_id: str = Field("", description="terms of its lease; empty: those of the pool")
+    fencing: Fencing = Field("kernel", description="who ends a worker whose step died")
+    limits: str = Field("", description="cgroup version that enforces limits; empty: none")
+
+
+@event
+class NodeHeldBack(Event):
+    """A registration waits: the name belongs to a machine whose workers may still live.
+
+    It joins once the older incarnation holds nothing any more, or is replaced by a later one.
+    """
+
+    TYPE: ClassVar[str] = "node.held-back.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    node_id: Name = Field(description="the node")
+    reason: Literal["machine_changed"] = Field(description="machine-readable")
+    registration: NodeJoined = Field(description="the node as it will join")
+
+
+@event
+class NodeSuspected(Event):
+    """A node sends no heartbeats: nothing new is placed there, nothing is stopped.
+
+    It is repeated while the silence lasts, so that a restart of placement does not begin to count
+    anew: the next reader goes on from `silent_ms` and reads from `offset`.
+    """
+
+    TYPE: ClassVar[str] = "node.suspected.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that is silent")
+    silent_ms: int = Field(ge=0, description="ms without a heartbeat")
+    offset: int = Field(ge=0, description="next offset of `heartbeats` that was not read yet")
+    lost_after_ms: int | None = Field(
+        None, description="ms of silence at which it is lost; absent: never, its workers are kept"
+    )
+
+
+@event
+class NodeHeard(Event):
+    """A suspected node sent a heartbeat."""
+
+    TYPE: ClassVar[str] = "node.heard.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that was heard")
+
+
+@event
+class NodeTermsApplied(Event):
+    """No deadline of older terms lies ahead on the node any more."""
+
+    TYPE: ClassVar[str] = "node.terms-applied.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "node_id"
+    PUBLIC: ClassVar[bool] = False
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that applied them")
+    terms_id: str = Field(description="the terms")
+
+
+@event
+class WorkerStuckNoted(Event):
+    """A killed worker does not die; its GPUs stay held until it is gone or its node is lost."""
+
+    TYPE: ClassVar[str] = "worker.stuck-noted.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
+    SUBJECT: ClassVar[str] = "job_id"
+    job_id: str = Field(description="job of the worker")
+    tenant: str = Field("", description="tenant that owns the job")
+    attempt: int = Field(ge=1, description="number of the attempt")
+    allocation_id: str = Field(description="`partition/seq/index/rank`")
+    node_id: str = Field(description="the node")
+    detail: str = Field("", description="what still lives")
 
 
 @event
 class NodeLost(Event):
-    """A node is lost; its allocations are released only when its lease has expired."""
+    """A node is lost: its jobs stop. Its GPUs are free when reports or its silence prove it.
+
+    A `declared` or `left` node that then falls silent is lost a second time, as `silent`.
+    """
 
     TYPE: ClassVar[str] = "node.lost.v1"
     LEDGERS: ClassVar[tuple[str, ...]] = ("placement",)
     SUBJECT: ClassVar[str] = "node_id"
     node_id: Name = Field(description="the node")
     incarnation: str = Field(description="the incarnation that is lost")
-    reason: Literal["silent", "left", "replaced"] = Field(description="machine-readable")
+    reason: Literal["silent", "left", "replaced", "declared"] = Field(
+        description="machine-readable"
+    )
     silent_s: float = Field(0.0, ge=0, description="wall s without a heartbeat")
+    powered_off: bool = Field(
+        False, description="an operator made sure that the machine is off; `declared` only"
+    )
 
 
 @event

@@ -137,6 +137,9 @@ class JobStarted(Event):
     tenant: str = Field(description="tenant that owns the job")
     attempt: int = Field(ge=1, description="number of the attempt")
     gpus: float = Field(0.0, ge=0, description="GPUs of the gang as placed, in devices")
+    master_port: int | None = Field(
+        None, description="port of the worker of rank 0, as it reported; absent: none reported"
+    )
 
 
 @event

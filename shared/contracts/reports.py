@@ -7,7 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Local, Model, Name
-from shared.contracts.nodes import Backend
+from shared.contracts.nodes import Backend, Fencing
+
+OutputLine = Annotated[str, Field(max_length=512)]
 
 
 class NodeRegistered(Model):
@@ -16,7 +18,7 @@ class NodeRegistered(Model):
     kind: Literal["node_registered"] = "node_registered"
     node_id: Name = Field(description="the node")
     incarnation: str = Field(
-        min_length=1, max_length=64, description="id that is new at each start"
+        min_length=1, max_length=64, description="uuid of this life of the node"
     )
     backend: Backend = Field(description="how its workers run")
     gpu_type: Name = Field(description="its GPU type")
@@ -27,6 +29,18 @@ class NodeRegistered(Model):
     labels: dict[str, Annotated[str, Field(max_length=256)]] = Field(
         default_factory=dict, max_length=32, description="labels that node selectors match"
     )
+    generation: int = Field(
+        0, ge=0, lt=2**53, description="higher than that of every earlier incarnation"
+    )
+    boot_id: str = Field("", max_length=64, description="id of the machine's boot")
+    pid_namespace: str = Field("", max_length=64, description="id of its workers' pid namespace")
+    hardware: str = Field("", max_length=64, description="hash of the machine's identity, or empty")
+    unusable_gpus: tuple[Annotated[int, Field(ge=0, lt=64)], ...] = Field(
+        (), max_length=64, description="GPUs that are not to be offered"
+    )
+    terms_id: str = Field("", max_length=64, description="terms that the node works under")
+    fencing: Fencing = Field("kernel", description="who ends a worker whose step died")
+    limits: str = Field("", max_length=64, description="cgroup version that enforces limits")
 
 
 class NodeLeaving(Model):
@@ -43,6 +57,7 @@ class WorkerReady(Model):
     kind: Literal["worker_ready"] = "worker_ready"
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
     job_id: str = Field(max_length=96, description="job of the worker")
+    master_port: int | None = Field(None, ge=1, le=65535, description="free port, of rank 0")
 
 
 class WorkerRefused(Model):
@@ -52,6 +67,11 @@ class WorkerRefused(Model):
     allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
     job_id: str = Field(max_length=96, description="job of the worker")
     reason: str = Field(max_length=1024, description="machine-readable: snake_case, then detail")
+    detail: str = Field("", max_length=1024, description="the value and the rule")
+    output: tuple[OutputLine, ...] = Field(
+        (), max_length=20, description="last lines, oldest first"
+    )
+    permanent: bool = Field(False, description="the same start fails again on every node")
 
 
 class WorkerExited(Model):
@@ -62,6 +82,14 @@ class WorkerExited(Model):
     job_id: str = Field(max_length=96, description="job of the worker")
     exit_code: int = Field(ge=-(2**31), lt=2**31, description="128 + signal if a signal ended it")
     ran_ms: int = Field(0, ge=0, lt=2**53, description="wall ms from start to end")
+    reason: str = Field(
+        "", max_length=64, description="machine-readable: walltime, step_lost, fenced, ..."
+    )
+    detail: str = Field("", max_length=1024, description="the value and the rule")
+    output: tuple[OutputLine, ...] = Field(
+        (), max_length=20, description="last lines, oldest first"
+    )
+    permanent: bool = Field(False, description="the same start fails again on every node")
 
 
 class WorkerStopped(Model):
@@ -73,8 +101,33 @@ class WorkerStopped(Model):
     exit_code: int | None = Field(None, ge=-(2**31), lt=2**31, description="absent: it never ran")
 
 
+class WorkerStuck(Model):
+    """A worker was killed and does not die; its GPUs stay held."""
+
+    kind: Literal["worker_stuck"] = "worker_stuck"
+    allocation_id: str = Field(max_length=96, description="`partition/seq/index/rank`")
+    job_id: str = Field(max_length=96, description="job of the worker")
+    detail: str = Field("", max_length=1024, description="what still lives")
+
+
+class NodeTermsReported(Model):
+    """No deadline of older terms lies ahead on the node any more."""
+
+    kind: Literal["node_terms_reported"] = "node_terms_reported"
+    node_id: Name = Field(description="the node")
+    incarnation: str = Field(max_length=64, description="the incarnation that applied them")
+    terms_id: str = Field(max_length=64, description="the terms")
+
+
 Report = Annotated[
-    NodeRegistered | NodeLeaving | WorkerReady | WorkerRefused | WorkerExited | WorkerStopped,
+    NodeRegistered
+    | NodeLeaving
+    | WorkerReady
+    | WorkerRefused
+    | WorkerExited
+    | WorkerStopped
+    | WorkerStuck
+    | NodeTermsReported,
     Field(discriminator="kind"),
 ]
 
@@ -87,13 +140,33 @@ class ExecutorReported(Model):
     reports: tuple[Report, ...] = Field(max_length=4096, description="oldest first")
 
 
-class Heartbeats(Model):
-    """Heartbeats of nodes (soft): a lost or repeated one has no effect."""
+class Alive(Model):
+    """The heartbeat of one node."""
 
-    TYPE: ClassVar[str] = "nodes.alive.v1"
-    executor_id: str = Field(description="the executor process")
-    at: int = Field(description="ms, by the executor's clock")
-    nodes: dict[str, str] = Field(description="node id to incarnation")
+    incarnation: str = Field(max_length=64, description="the incarnation that lives")
+    sent_boot_ms: int | None = Field(
+        None,
+        ge=0,
+        lt=2**63,
+        description="CLOCK_BOOTTIME of the node before it was sent; one that is not higher than an "
+        "earlier one does not count. Absent: of an old executor, each one counts",
+    )
+
+
+class Heartbeats(Model):
+    """Heartbeats of nodes: once acknowledged, they extend the leases of these incarnations."""
+
+    TYPE: ClassVar[str] = "nodes.alive.v2"
+    executor_id: str = Field(max_length=64, description="the executor process")
+    nodes: dict[str, Alive] = Field(description="by node id")
+
+
+class HeartbeatsRead(Model):
+    """Placement's marker in `heartbeats`: whoever reads it has read all that came before."""
+
+    TYPE: ClassVar[str] = "nodes.read.v1"
+    writer: str = Field(max_length=64, description="id of the reader that wrote it")
+    n: int = Field(ge=1, description="number of the marker, from 1")
 
 
 class IterationTimes(Model):

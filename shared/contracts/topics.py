@@ -31,7 +31,7 @@ TOPICS: dict[str, TopicSpec] = {
         TopicSpec("commands", "ledgered", -1, True),
         TopicSpec("reports", "ledgered", -1, True),
         TopicSpec("llm.requests", "ledgered", -1, True),
-        TopicSpec("heartbeats", "soft", DAY_MS, False),
+        TopicSpec("heartbeats", "soft", DAY_MS, True),
         TopicSpec("telemetry", "soft", DAY_MS, False),
         TopicSpec("logs", "soft", DAY_MS, False),
         TopicSpec("events", "public", 30 * DAY_MS, False),
@@ -119,7 +119,10 @@ WRITER: dict[str, str] = {
     "events": "publisher",
     "dead": "publisher",
 }
-"""The one service that may append to each topic; records themselves name no author."""
+"""The service that appends to each topic; records themselves name no author."""
+
+MARKS: dict[str, tuple[str, ...]] = {"placement": ("heartbeats",)}
+"""Topics of other writers to which a service appends markers, to know that it has read them."""
 
 READS: dict[str, tuple[str, ...]] = {
     "placement": ("heartbeats",),

@@ -9,7 +9,19 @@ import msgspec
 Payload = dict[str, object]
 Upcaster = Callable[[Payload], Payload]
 
-UPCASTERS: dict[str, tuple[str, Upcaster]] = {}
+
+def alive_without_send_time(payload: Payload) -> Payload:
+    """Convert heartbeats that named incarnations alone: each of them counts."""
+    nodes = payload["nodes"]
+    if not isinstance(nodes, dict):
+        raise TypeError(f"nodes: {type(nodes).__name__}; an object is allowed")
+    alive = {node_id: {"incarnation": incarnation} for node_id, incarnation in nodes.items()}
+    return {"executor_id": payload["executor_id"], "nodes": alive}
+
+
+UPCASTERS: dict[str, tuple[str, Upcaster]] = {
+    "nodes.alive.v1": ("nodes.alive.v2", alive_without_send_time)
+}
 """Old wire name to the next wire name and the function that converts the data."""
 
 

@@ -158,7 +158,15 @@ PROJECTIONS: dict[tuple[str, str], tuple[Projection, ...]] = {
     },
     **{
         ("placement", f"node.{verb}.v1"): (NODE,)
-        for verb in ("joined", "lost", "cordoned", "uncordoned", "health-noted")
+        for verb in (
+            "joined",
+            "lost",
+            "suspected",
+            "heard",
+            "cordoned",
+            "uncordoned",
+            "health-noted",
+        )
     },
     ("failslow", "fault.suspected.v1"): (FAULT,),
     ("failslow", "fault.cleared.v1"): (FAULT,),

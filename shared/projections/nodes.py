@@ -32,6 +32,15 @@ class NodeRow:
     joined_at: BigInt = 0
     lost_at: BigInt = 0
     health: float = 1.0
+    state: str = ""
+    """`joined`, `suspected`, `declared` or `lost`."""
+    silent_ms: BigInt = 0
+    suspected_at: BigInt = 0
+    lost_after_ms: BigInt = 0
+    """ms of silence at which a suspected node is lost; 0 = unknown, or never."""
+    generation: BigInt = 0
+    unusable_gpus: str = "[]"
+    fencing: str = ""
 
 
 @dataclass(slots=True)
@@ -63,13 +72,9 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
     data = event.data
     match event.type:
         case "node.joined.v1":
-            for name in ("incarnation", "executor_id", "backend", "gpu_type", "gpus"):
-                setattr(row, name, data[name])
-            row.cpus, row.mem_gib, row.rack = data["cpus"], data["mem_gib"], data.get("rack", "")
-            row.labels = msgspec.json.encode(data.get("labels", {})).decode()
-            row.alive, row.joined_at, row.lost_at = True, event.at, 0
-        case "node.lost.v1":
-            row.alive, row.lost_at, row.reason = False, event.at, data["reason"]
+            fold_joined(row, event)
+        case "node.lost.v1" | "node.suspected.v1" | "node.heard.v1":
+            fold_silence(row, event)
         case "node.health-noted.v1":
             row.health = data["health"]
         case "node.cordoned.v1":
@@ -79,6 +84,35 @@ def fold_node(row: NodeRow, event: LedgerEvent) -> None:
             row.cordoned, row.draining, row.reason = False, False, ""
         case _:
             raise NotFolded(event.type)
+
+
+def fold_joined(row: NodeRow, event: LedgerEvent) -> None:
+    data = event.data
+    for name in ("incarnation", "executor_id", "backend", "gpu_type", "gpus"):
+        setattr(row, name, data[name])
+    row.cpus, row.mem_gib, row.rack = data["cpus"], data["mem_gib"], data.get("rack", "")
+    row.labels = msgspec.json.encode(data.get("labels", {})).decode()
+    row.generation, row.fencing = data.get("generation", 0), data.get("fencing", "")
+    row.unusable_gpus = msgspec.json.encode(data.get("unusable_gpus", [])).decode()
+    row.alive, row.joined_at, row.lost_at = True, event.at, 0
+    row.state, row.silent_ms, row.suspected_at = "joined", 0, 0
+
+
+def fold_silence(row: NodeRow, event: LedgerEvent) -> None:
+    """Apply the loss of a node, its silence, or the end of it; a lost node stays lost."""
+    data = event.data
+    match event.type:
+        case "node.lost.v1":
+            row.alive, row.lost_at, row.reason = False, event.at, data["reason"]
+            row.silent_ms = round(data.get("silent_s", 0.0) * 1000)
+            row.state = "declared" if data["reason"] == "declared" else "lost"
+        case "node.suspected.v1":
+            row.silent_ms, row.lost_after_ms = data["silent_ms"], data.get("lost_after_ms", 0)
+            row.suspected_at = row.suspected_at or event.at
+        case _:
+            row.silent_ms, row.suspected_at = 0, 0
+    if row.alive:
+        row.state = "suspected" if row.suspected_at else "joined"
 
 
 def allocation_rows(event: LedgerEvent) -> list[AllocationRow]:

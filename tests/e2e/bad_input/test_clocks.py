@@ -8,7 +8,7 @@ import time
 import pytest
 
 from shared.contracts.identity import derive_job_id
-from shared.contracts.reports import Heartbeats
+from shared.contracts.reports import Alive, Heartbeats
 from tests.e2e.bad_input.messages import INGRESS, submit_data, submit_job
 from tests.e2e.stand import POOL, Stand, a_spec, a_submission, an_event
 
@@ -38,8 +38,12 @@ def test_an_event_time_that_is_years_off_delays_no_job(stand: Stand, time_: str)
 def test_heartbeats_of_another_year_do_not_change_whether_a_node_is_alive(
     stand: Stand, time_: str
 ) -> None:
-    at = 1000 if time_.startswith("1970") else 253_402_300_799_000
-    heartbeats = Heartbeats(executor_id="e", at=at, nodes={"a100-0": "of-old", "no-such-node": "1"})
+    boot_ms = 0 if time_.startswith("1970") else 253_402_300_799_000
+    nodes = {
+        "a100-0": Alive(incarnation="of-old", sent_boot_ms=boot_ms),
+        "no-such-node": Alive(incarnation="1", sent_boot_ms=boot_ms),
+    }
+    heartbeats = Heartbeats(executor_id="e", nodes=nodes)
     data = json.loads(heartbeats.model_dump_json())
     stand.publish("heartbeats", stand.lane, *[an_event(data, Heartbeats.TYPE, time=time_)] * 20)
     stand.publish("heartbeats", stand.lane, b"\xff", b"", an_event({}, Heartbeats.TYPE))

@@ -9,7 +9,7 @@ import pytest
 from infra.security import kafka_users, rights
 from infra.security.rights import Grant
 from infra.supervisor.stack import SERVICES
-from shared.contracts.topics import LEDGERS, TOPICS
+from shared.contracts.topics import LEDGERS, MARKS, TOPICS, WRITER
 
 ALL = ("access", "admission", "priority", "placement", "failslow", "throttle")
 DESIGN: dict[str, tuple[set[str], set[str]]] = {
@@ -22,7 +22,7 @@ DESIGN: dict[str, tuple[set[str], set[str]]] = {
     "admission": ({"admission"}, {"commands", "placement", "admission", "access"}),
     "priority": ({"priority"}, {"admission", "placement", "priority", "access"}),
     "placement": (
-        {"placement"},
+        {"placement", "heartbeats"},
         {
             "commands",
             "admission",
@@ -76,7 +76,8 @@ def test_a_topic_has_one_writer_among_the_services(topic: str) -> None:
         for user in rights.services()
         if rights.allows(rights.table(), user, "write", "topic", topic)
     }
-    assert len(writers) == 1
+    markers = {service for service, marked in MARKS.items() if topic in marked}
+    assert writers == {WRITER[topic]} | markers
     assert topic not in LEDGERS or writers == {topic}
 
 

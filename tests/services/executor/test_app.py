@@ -9,6 +9,7 @@ import pytest
 
 from services.executor.app import Executor
 from shared.bus import probe
+from shared.bus.clock import boot_ms
 from shared.bus.log import Headers
 from shared.bus.memory import MemoryLog
 from shared.contracts.jobs import JobSpec
@@ -138,7 +139,9 @@ async def test_heartbeats_name_the_nodes_and_their_incarnation(tmp_path: Path) -
     await twin.serving()
     await twin.until(lambda: bool(twin.messages("heartbeats", Heartbeats)))
     (registered,) = twin.reports(NodeRegistered)
-    assert twin.messages("heartbeats", Heartbeats)[0].nodes == {"n1": registered.incarnation}
+    (alive,) = twin.messages("heartbeats", Heartbeats)[0].nodes.values()
+    assert alive.incarnation == registered.incarnation
+    assert alive.sent_boot_ms is not None and 0 < alive.sent_boot_ms <= boot_ms()
     await twin.leave()
 
 

@@ -8,12 +8,12 @@ from services.placement.app import decode_report
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.heartbeats import decoded, watch
-from shared.bus.clock import now_ms
+from shared.bus.clock import boot_ms, now_ms
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Model
-from shared.contracts.reports import ExecutorReported, Heartbeats, NodeRegistered
+from shared.contracts.reports import Alive, ExecutorReported, Heartbeats, NodeRegistered
 from shared.ledger import cloudevents
 from shared.ledger.decider import Input
 from shared.ledger.inputs import InputDecoder
@@ -30,7 +30,11 @@ def event(id: str, message: Model) -> bytes:
 
 
 def beat(**nodes: str) -> bytes:
-    return event("hb", Heartbeats(executor_id="e1", at=now_ms(), nodes=nodes))
+    alive = {
+        name: Alive(incarnation=incarnation, sent_boot_ms=boot_ms())
+        for name, incarnation in nodes.items()
+    }
+    return event("hb", Heartbeats(executor_id="e1", nodes=alive))
 
 
 async def open_lane(broker: MemoryBroker) -> Lane[Pool]:
@@ -76,9 +80,7 @@ async def test_bytes_of_no_report_are_rejected_in_the_ledger() -> None:
     lane = await open_lane(broker)
     assert await lane.deliver(TP("reports", 0), 0, b"{") == "ok"
     assert (
-        await lane.deliver(
-            TP("reports", 0), 1, event("x", Heartbeats(executor_id="e", at=1, nodes={}))
-        )
+        await lane.deliver(TP("reports", 0), 1, event("x", Heartbeats(executor_id="e", nodes={})))
         == "ok"
     )
     await lane.poll()

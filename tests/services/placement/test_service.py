@@ -25,7 +25,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import JobPlaced, JobStarted, JobSucceeded
-from shared.contracts.reports import ExecutorReported, Heartbeats, Report
+from shared.contracts.reports import Alive, ExecutorReported, Heartbeats, Report
 from shared.ledger import cloudevents
 from shared.ledger.decider import Fact
 from shared.ledger.partition import TP
@@ -139,7 +139,8 @@ async def test_a_job_lives_through_a_kill_of_placement(stage: Stage) -> None:
     await stage.report(exited(lease, "a"))
     await stage.decided(JobSucceeded)
     for _ in range(12):
-        await stage.post("heartbeats", Heartbeats(executor_id="e1", at=1, nodes={"n1": "i1"}))
+        alive = {"n1": Alive(incarnation="i1")}
+        await stage.post("heartbeats", Heartbeats(executor_id="e1", nodes=alive))
         await asyncio.sleep(0.3)
     assert not any(isinstance(each.event, NodeLost) for each in stage.facts)
     _, lost = await stage.decided(NodeLost)

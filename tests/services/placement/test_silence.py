@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.placement.silence import Silence, chunks
+from shared.contracts.reports import Alive
 
 A, B = ("a", "i1"), ("b", "i1")
 
@@ -14,7 +15,7 @@ def looked(
     result: dict[str, float] = {}
     for step in range(1, int(until_s * 2) + 1):
         if sender:
-            silence.note({sender: "i1"}, step / 2)
+            silence.note({sender: Alive(incarnation="i1")}, step / 2)
         result = silence.look(known, 30.0, step / 2)
     return sorted(result)
 
@@ -37,7 +38,7 @@ def test_a_reader_that_was_away_gives_everybody_a_new_lease() -> None:
 
 def test_heartbeats_of_unknown_nodes_leave_nothing_behind() -> None:
     silence = Silence(0.0)
-    silence.note({f"n{n}": "i" for n in range(1000)}, 1.0)
+    silence.note({f"n{n}": Alive(incarnation="i") for n in range(1000)}, 1.0)
     assert silence._last_s == {}
 
 

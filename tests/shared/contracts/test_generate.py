@@ -18,7 +18,7 @@ from shared.contracts.generate import (
     wire_models,
 )
 from shared.contracts.nodes import NodeCordoned
-from shared.contracts.topics import TOPICS, WRITER
+from shared.contracts.topics import MARKS, TOPICS, WRITER
 
 
 class Cat(BaseModel):
@@ -40,7 +40,7 @@ class Pet(BaseModel):
 
 def test_every_event_command_and_report_is_a_wire_model() -> None:
     assert EVENTS.keys() | COMMANDS.keys() <= wire_models().keys()
-    assert {"executor.reported.v1", "nodes.alive.v1"} <= wire_models().keys()
+    assert {"executor.reported.v1", "nodes.alive.v2", "nodes.read.v1"} <= wire_models().keys()
 
 
 def test_the_discriminator_of_a_union_is_required() -> None:
@@ -59,7 +59,7 @@ def test_a_command_is_sent_to_the_topic_of_its_owner() -> None:
 
 
 def test_messages_are_listed_by_topic() -> None:
-    assert messages_of("heartbeats") == ["nodes.alive.v1"]
+    assert messages_of("heartbeats") == ["nodes.alive.v2", "nodes.read.v1"]
     assert "node.cordoned.v1" in messages_of("placement")
     assert "node.cordoned.v1" in messages_of("events")
     assert "node.health-noted.v1" not in messages_of("events")
@@ -75,4 +75,6 @@ def test_an_envelope_names_its_type_and_schema() -> None:
 def test_every_topic_has_a_channel_and_a_writer() -> None:
     assert asyncapi()["channels"].keys() == TOPICS.keys()
     senders = {name for name, entry in operations().items() if entry["action"] == "send"}
-    assert senders == {f"{service}.writes.{topic}" for topic, service in WRITER.items()}
+    writers = {f"{service}.writes.{topic}" for topic, service in WRITER.items()}
+    markers = {f"{service}.writes.{topic}" for service, topics in MARKS.items() for topic in topics}
+    assert senders == writers | markers

@@ -12,6 +12,7 @@ from shared.contracts.topics import (
     DAY_MS,
     INPUTS,
     LEDGERS,
+    MARKS,
     READS,
     TOPICS,
     WRITER,
@@ -50,7 +51,12 @@ def test_ledgers_and_their_inputs_are_kept_for_ever_and_synced() -> None:
     for spec in TOPICS.values():
         lasting = spec.kind in ("ledger", "ledgered")
         assert (spec.retention_ms == -1) == lasting
-        assert spec.flush == lasting
+        assert spec.flush == (lasting or spec.name == "heartbeats")
+
+
+def test_a_service_marks_only_topics_of_others_that_it_reads() -> None:
+    for service, topics in MARKS.items():
+        assert all(WRITER[topic] != service and topic in READS[service] for topic in topics)
 
 
 def test_a_tenant_has_a_topic_to_write_and_one_to_read() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
+from shared.contracts.nodes import Backend
 
 MANY = 1 << 30
 
@@ -37,13 +38,41 @@ def matches(shape: Shape, labels: dict[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in shape.selector)
 
 
+class Machine(NamedTuple):
+    """The machine of a node, as its registration described it."""
+
+    generation: int = 0
+    boot_id: str = ""
+    pid_namespace: str = ""
+    hardware: str = ""
+
+    def is_same(self, other: Machine) -> bool:
+        """Return whether both are one machine, of which the older life is certainly over.
+
+        That is the same pid namespace of the same boot (whoever registers there has ended what
+        lived before), or the same hardware after a reboot. Empty values prove nothing.
+        """
+        if self.boot_id and self.boot_id == other.boot_id:
+            return bool(self.pid_namespace) and self.pid_namespace == other.pid_namespace
+        is_reboot = bool(self.boot_id) and bool(other.boot_id)
+        return is_reboot and bool(self.hardware) and self.hardware == other.hardware
+
+
+class Suspicion(NamedTuple):
+    """The silence of a node, as far as the ledger knows."""
+
+    silent_ms: int
+    offset: int
+    """Next offset of `heartbeats` that was not read yet."""
+
+
 @dataclass(slots=True)
 class Node:
     """One node: its capacity, what is free of it, and the jobs that hold the rest."""
 
     node_id: str
     incarnation: str
-    backend: str
+    backend: Backend
     kind: Kind
     labels: dict[str, str]
     free: list[int]
@@ -52,6 +81,12 @@ class Node:
     mem_free: int
     rack: str = ""
     lost_at: int | None = None
+    loss: str = ""
+    """Reason of the loss, of the last one if there were several."""
+    machine: Machine = Machine()
+    terms: dict[str, float | None] = field(default_factory=dict)
+    """Terms that may still be in use, oldest first: id -> `stop_after_s`, None to keep workers."""
+    suspicion: Suspicion | None = None
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
     """Job id -> number of its workers here."""

@@ -9,9 +9,14 @@ from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
+    NodeHeard,
+    NodeHeldBack,
     NodeJoined,
     NodeLost,
+    NodeSuspected,
+    NodeTermsApplied,
     NodeUncordoned,
+    WorkerStuckNoted,
 )
 from shared.contracts.placement import (
     AllocationReleased,
@@ -54,14 +59,22 @@ def fold(pool: Pool, fact: Fact) -> None:
         case JobAttemptFailed() | JobSucceeded() | JobFailed() | JobCancelled() as event:
             fold_gangs.fold_end(pool, event, fact)
         case (
-            NodeJoined() | NodeLost() | NodeCordoned() | NodeUncordoned() | NodeHealthNoted()
+            NodeJoined()
+            | NodeLost()
+            | NodeCordoned()
+            | NodeUncordoned()
+            | NodeHealthNoted()
+            | NodeHeldBack()
+            | NodeSuspected()
+            | NodeHeard()
+            | NodeTermsApplied()
         ) as event:
             fold_nodes.fold_node(pool, event, fact)
         case PoolConfigured() as event:
             fold_nodes.configure(pool, event, fact)
         case CommandAccepted() | CommandRefused() as event:
             pool.answered.apply(event)
-        case InputRejected():
+        case WorkerStuckNoted() | InputRejected():
             pass
         case event:
             raise TypeError(f"no fold of {type(event).__name__} in placement's ledger")

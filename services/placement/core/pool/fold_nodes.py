@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from services.placement.core.pool.board import Kind, Node
+from services.placement.core.pool.board import Kind, Machine, Node, Suspicion
 from services.placement.core.pool.shape import GPU, MIB
 from services.placement.core.pool.state import Pool
 from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import (
     NodeCordoned,
     NodeHealthNoted,
+    NodeHeard,
+    NodeHeldBack,
     NodeJoined,
     NodeLost,
+    NodeSuspected,
+    NodeTermsApplied,
     NodeUncordoned,
 )
+from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 
-NodeEvent = NodeJoined | NodeLost | NodeCordoned | NodeUncordoned | NodeHealthNoted
+LeaseEvent = NodeHeldBack | NodeSuspected | NodeHeard | NodeTermsApplied
+NodeEvent = NodeJoined | NodeLost | NodeCordoned | NodeUncordoned | NodeHealthNoted | LeaseEvent
 
 
 def fold_node(pool: Pool, event: NodeEvent, fact: Fact) -> None:
@@ -24,7 +30,7 @@ def fold_node(pool: Pool, event: NodeEvent, fact: Fact) -> None:
         case NodeJoined():
             join(pool, event, fact)
         case NodeLost(node_id=node_id):
-            lose(pool, pool.board.nodes[node_id], fact)
+            lose(pool, pool.board.nodes[node_id], event.reason, fact)
         case NodeCordoned(node_id=node_id, draining=draining):
             pool.cordons[node_id] = draining
             reindex(pool, node_id, fact.at)
@@ -33,11 +39,47 @@ def fold_node(pool: Pool, event: NodeEvent, fact: Fact) -> None:
             reindex(pool, node_id, fact.at)
         case NodeHealthNoted():
             pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
+        case lease_event:
+            fold_lease(pool, lease_event, fact)
+
+
+def fold_lease(pool: Pool, event: LeaseEvent, fact: Fact) -> None:
+    """Apply a fact of a node's lease."""
+    match event:
+        case NodeHeldBack(node_id=node_id, registration=registration):
+            pool.held_back[node_id] = registration
+        case NodeSuspected(node_id=node_id):
+            node = pool.board.nodes[node_id]
+            node.suspicion = Suspicion(event.silent_ms, event.offset)
+            update_index(pool, node)
+            pool.mark_unreported()
+        case NodeHeard(node_id=node_id):
+            node = pool.board.nodes[node_id]
+            node.suspicion = None
+            update_index(pool, node)
+            pool.touch(fact.at)
+            pool.mark_unreported()
+        case NodeTermsApplied(node_id=node_id, terms_id=terms_id):
+            apply_terms(pool, pool.board.nodes[node_id], terms_id)
+
+
+def apply_terms(pool: Pool, node: Node, terms_id: str) -> None:
+    """Drop the terms that are older than the applied ones."""
+    terms = list(node.terms)
+    for older in terms[: terms.index(terms_id)]:
+        del node.terms[older]
 
 
 def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
-    """Take over new settings: queue, hold reasons and indexes may all be different."""
+    """Take over new settings: queue, hold reasons and indexes may all be different.
+
+    A node may use new terms from now on, and older ones until it says that it does not.
+    """
     pool.settings = event
+    pool.terms = fold_terms(pool.terms, event, fact.seq, fact.index)
+    for node in pool.board.nodes.values():
+        present = pool.terms.of(node.backend)
+        node.terms.setdefault(present.terms_id, present.stop_after_s)
     pool.touch(fact.at)
     pool.mark_unreported()
     pool.rebuild_queue()
@@ -46,29 +88,50 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
 
 
 def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
-    """Add a node, or its new incarnation, with all of its capacity free."""
+    """Add a node, or its new incarnation, with all of its capacity free but unusable GPUs."""
     labels = tuple(sorted(event.labels.items()))
     cpu, mem = round(event.cpus * 1000), round(event.mem_gib * MIB)
+    unusable = {gpu for gpu in event.unusable_gpus if gpu < event.gpus}
+    usable = event.gpus - len(unusable)
     node = pool.board.nodes[event.node_id] = Node(
         node_id=event.node_id,
         incarnation=event.incarnation,
         backend=event.backend,
-        kind=Kind(event.gpu_type, event.gpus, cpu, mem, labels),
+        kind=Kind(event.gpu_type, usable, cpu, mem, labels),
         labels=dict(event.labels),
-        free=[GPU] * event.gpus,
-        whole=event.gpus,
+        free=[0 if gpu in unusable else GPU for gpu in range(event.gpus)],
+        whole=usable,
         cpu_free=cpu,
         mem_free=mem,
         rack=event.labels.get("rack", event.rack),
+        machine=Machine(event.generation, event.boot_id, event.pid_namespace, event.hardware),
+        terms=terms_at_join(pool, event),
     )
+    pool.generations[event.node_id] = event.generation
+    pool.held_back.pop(event.node_id, None)
     update_index(pool, node)
     pool.touch(fact.at)
     pool.mark_unreported()
 
 
-def lose(pool: Pool, node: Node, fact: Fact) -> None:
+def terms_at_join(pool: Pool, event: NodeJoined) -> dict[str, float | None]:
+    """Return the terms that a node which joins may use: those it names, and the present ones.
+
+    Terms that the pool does not know any more might be any, so its workers count as kept until
+    it reports other ones.
+    """
+    if pool.terms is None:
+        return {}
+    present = pool.terms.of(event.backend)
+    terms: dict[str, float | None] = {}
+    if event.terms_id not in ("", present.terms_id):
+        terms[event.terms_id] = None
+    return {**terms, present.terms_id: present.stop_after_s}
+
+
+def lose(pool: Pool, node: Node, reason: str, fact: Fact) -> None:
     """Take a lost node out of use; it stays known while jobs have allocations on it."""
-    node.lost_at = fact.at
+    node.lost_at, node.loss = fact.at, reason
     update_index(pool, node)
     pool.lost[node.node_id] = fact.at
     pool.touch(fact.at)
@@ -95,7 +158,8 @@ def reindex(pool: Pool, node_id: str, at: int) -> None:
 def update_index(pool: Pool, node: Node) -> None:
     """Index the node if something may start on it, else take it off the indexes."""
     allowed = pool.settings is None or node.backend in pool.settings.backends
-    if allowed and node.lost_at is None and node.node_id not in pool.cordons:
+    present = node.lost_at is None and node.suspicion is None
+    if allowed and present and node.node_id not in pool.cordons:
         pool.board.index(node)
     else:
         pool.board.unindex(node)

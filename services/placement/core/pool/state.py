@@ -14,6 +14,8 @@ from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_o
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.checkpoint import wall_ms
+from shared.contracts.nodes import NodeJoined
+from shared.contracts.terms import PoolTerms
 from shared.ledger.answers import AnsweredCommands
 
 LARGE_MOST = 0.1
@@ -50,7 +52,7 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-8"
+    SCHEMA: ClassVar[str] = "placement-9"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
@@ -58,6 +60,11 @@ class Pool:
     """Node id -> is draining; a cordon outlives the node's agent."""
     lost: dict[str, int] = field(default_factory=dict)
     """Lost nodes that still have allocations -> ms when lost, oldest first."""
+    terms: PoolTerms | None = None
+    generations: dict[str, int] = field(default_factory=dict)
+    """Node id -> highest generation that joined; it outlives the node."""
+    held_back: dict[str, NodeJoined] = field(default_factory=dict)
+    """Node id -> registration of another machine, until the older one holds nothing."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
