@@ -9,7 +9,6 @@ from services.placement.core.pool.state import OpenRound, Pool
 from services.placement.core.solver.contended import (
     instance_for_round,
     no_plan,
-    open_round,
     plan_ready,
     work_limit,
 )
@@ -54,7 +53,7 @@ async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
         if settings is None or settings.solver != "cpsat":
             continue
         await solver.start()
-        open_ = open_round(lane.state)
+        open_ = lane.state.open_round
         if open_ is not None and open_.until > now_ms():
             answer = await solved(lane.state, open_, solver)
             rounds.on_answer(answer)

@@ -10,7 +10,7 @@ from services.executor.core.inventory import InventoryNode
 from services.executor.core.react import acts_on
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
-from services.placement.core.solver.contended import open_round, solve_now
+from services.placement.core.solver.contended import solve_now
 from services.priority.core.decide import Priority
 from services.priority.core.learned import LearnedModels
 from shared.bus.memory import MemoryBroker
@@ -199,7 +199,7 @@ class World:
         facts = lane.step(self.now)
         if facts:
             self._publish(lane, facts)
-        if lane.ledger == "placement" and open_round(lane.state):
+        if lane.ledger == "placement" and lane.state.open_round:
             self._plan(lane)
 
     def _plan(self, lane: SimulatedLane) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from services.placement.core import rounds
 from services.placement.core.lifecycle import gangs
-from services.placement.core.moves.migrate import migrated
-from services.placement.core.moves.plan_check import allowed_migrations, allowed_start, allowed_stop
-from services.placement.core.moves.targets import land, targets_reserved
+from services.placement.core.migration.migrate import migrate_job
+from services.placement.core.migration.rules import allowed_migrations
+from services.placement.core.migration.targets import land, targets_reserved
 from services.placement.core.pool.allocations import slot_of
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.plan import Migration, Plan
+from services.placement.core.round.plan import Eviction, Migration, Plan
 from services.placement.core.round.view import View, view_of
 from shared.contracts.placement import PlannedStart, PlannedStop, PlanReady
 from shared.ledger.decider import Decision
@@ -28,17 +29,18 @@ def apply_answer(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]
     view = view_of(pool, now)
     targets = {migration.job_id: migration for migration in message.moves}
     for stop in message.stops:
-        yield from stopped(pool, view, stop, targets.get(stop.job_id))
+        yield from stop_victim(pool, view, stop, targets.get(stop.job_id))
     for start in message.starts:
-        yield from started(pool, view, message, start)
+        yield from start_job(pool, view, message, start)
     solver = "" if message.starts or message.stops else message.status
     rest = view_of(pool, now)
     with targets_reserved(pool):
         proposal = plan(rest, GREEDY, frozenset(message.weighed))
-    yield from rounds.conclude(pool, rest, proposal, solver)
+        rounds.complete_plan(pool, rest, proposal)
+    yield from rounds.carry_out(pool, rest, proposal, solver)
 
 
-def stopped(
+def stop_victim(
     pool: Pool, view: View, stop: PlannedStop, target: PlannedStart | None
 ) -> Iterator[Decision]:
     """Stop a victim: it migrates if it has a target that the rules allow, else it waits again."""
@@ -52,12 +54,22 @@ def stopped(
         with targets_reserved(pool):
             migrations = allowed_migrations(pool, view, Plan(migrations=[migration]))
         if migrations:
-            yield migrated(pool, migration, view.now, by.cause)
+            yield migrate_job(pool, migration, view.now, by.cause)
             return
-    yield rounds.evicted(eviction, view.now)
+    yield rounds.preempt_victim(eviction, view.now)
 
 
-def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> Iterator[Decision]:
+def allowed_stop(view: View, stop: PlannedStop) -> Eviction | None:
+    """Return the eviction if both jobs are still there and one may stop the other."""
+    victim, by = view.jobs.get(stop.job_id), view.waiting.get(stop.by_job_id)
+    if victim is None or by is None or victim.attempt != stop.attempt:
+        return None
+    return view.victims.eviction(victim, by) if victim in view.victims.of(by) else None
+
+
+def start_job(
+    pool: Pool, view: View, message: PlanReady, start: PlannedStart
+) -> Iterator[Decision]:
     """Start a job on the planned slots, if both still are what the solver saw."""
     job = allowed_start(pool, view, start)
     if job is None:
@@ -73,6 +85,16 @@ def started(pool: Pool, view: View, message: PlanReady, start: PlannedStart) -> 
         model_sha256=rounds.model_of(view, score),
         solver=message.status,
     )
+
+
+def allowed_start(pool: Pool, view: View, start: PlannedStart) -> Job | None:
+    """Return the job if it still waits for this attempt and its slots are free and unreserved."""
+    job = pool.waiting.get(start.job_id)
+    if job is None or job.attempt != start.attempt or job.not_before > view.now:
+        return None
+    with targets_reserved(pool):
+        is_free = pool.board.are_free(map(slot_of, start.allocations))
+    return job if is_free else None
 
 
 def plan_terms(view: View, message: PlanReady, start: PlannedStart) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.lifecycle import nodes
-from services.placement.core.moves.drain import drain
+from services.placement.core.migration.drain import drain
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.ledger.answers import accept_command, refuse_command

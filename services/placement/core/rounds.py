@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.lifecycle import gangs
-from services.placement.core.moves.migrate import migrated
-from services.placement.core.moves.plan_check import allowed_migrations
-from services.placement.core.moves.resize import propose, resized
-from services.placement.core.moves.targets import land, targets_reserved
+from services.placement.core.migration.migrate import migrate_job
+from services.placement.core.migration.rules import allowed_migrations
+from services.placement.core.migration.targets import land, targets_reserved
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
+from services.placement.core.resize.propose import add_resizes
+from services.placement.core.resize.resize import resize_job
 from services.placement.core.round.greedy import GREEDY, plan
 from services.placement.core.round.plan import Assignment, Eviction, Hold, Plan
 from services.placement.core.round.timing import due_at
@@ -32,28 +33,34 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
     view = view_of(pool, now)
     with targets_reserved(pool):
         proposal = plan(view, GREEDY)
-    if contended.is_contended(pool, view, proposal):
-        yield contended.opened(pool, now)
+        opened = contended.open_round(pool, view, proposal)
+        if opened is None:
+            complete_plan(pool, view, proposal)
+    if opened is not None:
+        yield opened
     else:
-        yield from conclude(pool, view, proposal, "late" if pool.open_round else "")
+        yield from carry_out(pool, view, proposal, "late" if pool.open_round else "")
 
 
-def conclude(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
-    """End the round with greedy's plan of it; `solver`: why the solver did not plan it."""
+def complete_plan(pool: Pool, view: View, proposal: Plan) -> None:
+    """Add resizes to greedy's plan, and leave only migrations that the rules allow."""
+    add_resizes(pool, view, proposal)
+    proposal.migrations = allowed_migrations(pool, view, proposal)
+
+
+def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
+    """End the round with this plan of it; `solver`: why the solver did not plan it."""
     tried_to_grow = not pool.waiting
-    with targets_reserved(pool):
-        propose(pool, view, proposal)
-        migrations = allowed_migrations(pool, view, proposal)
     for eviction in proposal.evictions:
-        yield evicted(eviction, view.now)
+        yield preempt_victim(eviction, view.now)
     for assignment in proposal.assignments:
-        yield placed(view, proposal, assignment, solver)
+        yield start_job(view, proposal, assignment, solver)
     for hold in proposal.holds:
-        yield held(hold)
-    for migration in migrations:
-        yield migrated(pool, migration, view.now, "")
+        yield hold_job(hold)
+    for migration in proposal.migrations:
+        yield migrate_job(pool, migration, view.now, "")
     for resize in proposal.resizes:
-        yield resized(pool, resize, view.now)
+        yield resize_job(pool, resize, view.now)
     if pool.waiting or pool.open_round or pool.can_grow():
         yield Decision(
             construct(
@@ -66,7 +73,7 @@ def conclude(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> It
         )
 
 
-def evicted(eviction: Eviction, now: int) -> Decision:
+def preempt_victim(eviction: Eviction, now: int) -> Decision:
     """Return the preemption; its terms are both scores if they decided, and its run time."""
     victim, by = eviction.job, eviction.by
     terms: dict[str, float] = {"ran_ms": float(victim.ran_ms(now))}
@@ -84,15 +91,16 @@ def preemption_reason(victim: Job, by: Job) -> gangs.Preemption:
     return "spot_reclaimed" if victim.spec.spot else "higher_class"
 
 
-def placed(view: View, proposal: Plan, assignment: Assignment, solver: SolverStatus) -> Decision:
+def start_job(view: View, proposal: Plan, assignment: Assignment, solver: SolverStatus) -> Decision:
     """Return the start of a job that the round places."""
     score = view.scores.get(assignment.job.job_id)
+    terms = placement_terms(view, proposal, assignment)
     return gangs.placed(
         assignment.job,
         allocations_of(assignment.slots),
         view.now,
         policy=f"{view.order}+{GREEDY.name}",
-        terms=placement_terms(view, proposal, assignment),
+        terms=terms,
         score=score,
         model_sha256=model_of(view, score),
         solver=solver,
@@ -129,7 +137,7 @@ def rank_terms(view: View) -> dict[str, float]:
     return {"rank_age_s": view.ranks_age_s, "rank_stale": float(view.ranks_stale)}
 
 
-def held(hold: Hold) -> Decision:
+def hold_job(hold: Hold) -> Decision:
     """Return the job's new hold reason."""
     job = hold.job
     event = construct(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -230,15 +231,25 @@ class Board:
         node = self.nodes.get(slot.node_id)
         return node is not None and node.indexed
 
-    def is_free(self, slot: Slot) -> bool:
-        """Whether something may start on exactly this slot now."""
-        if not self.is_indexed(slot):
-            return False
-        node = self.nodes[slot.node_id]
-        return (
-            node.cpu_free >= slot.cpu_milli
-            and node.mem_free >= slot.mem_mib
-            and all(gpu < len(node.free) and node.free[gpu] >= slot.milli for gpu in slot.gpus)
+    def are_free(self, slots: Iterable[Slot]) -> bool:
+        """Whether something may start now on exactly these slots, on all of them at once."""
+        cpu_milli: Counter[str] = Counter()
+        mem_mib: Counter[str] = Counter()
+        milli: Counter[tuple[str, int]] = Counter()
+        for slot in slots:
+            if not self.is_indexed(slot):
+                return False
+            cpu_milli[slot.node_id] += slot.cpu_milli
+            mem_mib[slot.node_id] += slot.mem_mib
+            for gpu in slot.gpus:
+                milli[slot.node_id, gpu] += slot.milli
+        nodes = self.nodes
+        return all(
+            nodes[name].cpu_free >= cpu_milli[name] and nodes[name].mem_free >= mem_mib[name]
+            for name in cpu_milli
+        ) and all(
+            gpu < len(nodes[name].free) and nodes[name].free[gpu] >= needed
+            for (name, gpu), needed in milli.items()
         )
 
     def tables(self, types: tuple[str, ...]) -> list[list[list[str]]]:

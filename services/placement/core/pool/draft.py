@@ -34,16 +34,6 @@ class Draft:
             self.board.shift(slot, 1)
             self.log.append((slot, 1))
 
-    def take_all(self, slots: Iterable[Slot]) -> bool:
-        """Take all of the slots, or none and return False where one is not free."""
-        mark = len(self.log)
-        for slot in slots:
-            if not self.board.is_free(slot):
-                self.rollback(mark)
-                return False
-            self.take((slot,))
-        return True
-
     def reserve(self, slots: Iterable[Slot]) -> list[Slot]:
         """Take the part of these slots that is free now and return it; the rest is in use."""
         reserved: list[Slot] = []
@@ -64,9 +54,3 @@ class Draft:
         while len(self.log) > mark:
             slot, sign = self.log.pop()
             self.board.shift(slot, -sign)
-
-
-def are_free(board: Board, slots: Iterable[Slot]) -> bool:
-    """Whether all of the slots could be taken at once."""
-    with Draft(board) as draft:
-        return draft.take_all(slots)

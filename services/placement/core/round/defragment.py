@@ -15,9 +15,8 @@ from services.placement.core.pool.board import Node
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from services.placement.core.round.evict import probe
-from services.placement.core.round.fit import place, too_few
-from services.placement.core.round.plan import Migration
+from services.placement.core.round.fit import place, probe_anywhere, too_few
+from services.placement.core.round.plan import Migration, Plan
 from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
 
@@ -47,6 +46,45 @@ class NodeToEmpty(NamedTuple):
     tier: int
     """Of the highest class among them."""
     migrating: list[Job]
+
+
+class DefragmentationSearch:
+    """The searches for migrations in one round, with the shapes for which there are none."""
+
+    def __init__(self, view: View, draft: Draft, plan: Plan) -> None:
+        self._view = view
+        self._draft = draft
+        self._plan = plan
+        self._scattered: set[Shape] = set()
+        self._nodes: list[NodeToEmpty] | None = None
+        self._searches = 0
+        self._served = 0
+
+    def make_room(self, job: Job, shape: Shape) -> list[Slot]:
+        """Let others migrate and reserve what they leave; no slots where that is not enough."""
+        if self._view.is_out_of_turn(job) or shape in self._scattered:
+            return []
+        if self._served == DEFRAGMENTED_PER_ROUND or self._searches == TRIES_PER_ROUND:
+            return []
+        if not may_defragment(self._view, self._draft, shape):
+            return []
+        self._searches += 1
+        if self._nodes is None:
+            self._nodes = nodes_to_empty(self._view)
+        result = defragment(self._draft, self._nodes, job, shape, self._busy())
+        if result is None:
+            self._scattered.add(shape)
+            return []
+        self._served += 1
+        for migration in result.migrations:
+            self._draft.take(migration.slots)
+        self._plan.migrations += result.migrations
+        return self._draft.reserve(result.slots)
+
+    def _busy(self) -> frozenset[str]:
+        """Return the jobs that the plan stops, and the nodes on which it starts some."""
+        starts = {slot.node_id for start in self._plan.assignments for slot in start.slots}
+        return self._plan.stopped_jobs() | starts
 
 
 def may_defragment(view: View, draft: Draft, shape: Shape) -> bool:
@@ -81,7 +119,7 @@ def defragment(
             migrations += new
             left -= donor.gpus
             emptied |= {donor.node_id}
-            if slots := probe(draft, shape, job):
+            if slots := probe_anywhere(draft, shape, job):
                 return Defragmentation(migrations, slots)
         return None
     finally:

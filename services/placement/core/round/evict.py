@@ -1,4 +1,4 @@
-"""The victims of a job: as few as possible, the cheapest first."""
+"""The victims of a job: as few as possible, the cheapest first; few such jobs in one round."""
 
 from __future__ import annotations
 
@@ -6,8 +6,58 @@ from services.placement.core.pool.allocations import slots_of
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Shape, Slot
-from services.placement.core.round.fit import place
-from services.placement.core.round.view import EvictionPlan, View
+from services.placement.core.round.fit import probe_anywhere
+from services.placement.core.round.plan import Plan
+from services.placement.core.round.slot_search import Failures
+from services.placement.core.round.view import Evict, EvictionPlan, View
+
+EVICTIONS_PER_ROUND = 8
+"""Jobs that may make others stop; the next round goes on."""
+SEARCHES_PER_ROUND = 32
+"""Searches for victims; each may look at every running job."""
+
+
+class EvictionSearch:
+    """The searches for victims in one round, with what they found hopeless."""
+
+    def __init__(self, view: View, draft: Draft, plan: Plan, evict: Evict) -> None:
+        self._view = view
+        self._draft = draft
+        self._plan = plan
+        self._evict = evict
+        self._hopeless = Failures()
+        """Needs for which the victims of a tier are not enough."""
+        self._searches = 0
+        self._served = 0
+
+    def make_room(self, job: Job, shape: Shape) -> list[Slot]:
+        """Stop victims and reserve what they leave; no slots if they are not enough."""
+        victims = self._view.victims
+        if not victims.any_for(job) or self._hopeless.covers(shape, job.tier):
+            self._repeat_later(job)
+            return []
+        if self._served == EVICTIONS_PER_ROUND:
+            self._plan.unfinished = True
+            return []
+        if self._searches == SEARCHES_PER_ROUND:
+            return []
+        self._searches += 1
+        eviction = self._evict(self._view, self._draft, job, shape, self._plan.stopped_jobs())
+        if eviction is None:
+            if not self._view.is_out_of_turn(job):
+                # Such a job says nothing of those behind it, which may have more victims.
+                self._hopeless.add(shape, job.tier)
+            self._repeat_later(job)
+            return []
+        self._served += 1
+        self._plan.evictions += [victims.eviction(victim, job) for victim in eviction.victims]
+        return self._draft.reserve(eviction.slots)
+
+    def _repeat_later(self, job: Job) -> None:
+        """Ask for another round when the next victim is no longer protected."""
+        expiry = self._view.victims.next_for(job)
+        if expiry is not None:
+            self._plan.repeat_at(expiry)
 
 
 def evict(
@@ -32,7 +82,7 @@ def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[
         for victim in victims[len(stopped) : 2 * len(stopped) + 1]:
             draft.give(slots_of(victim))
             stopped.append(victim)
-        if probe(draft, shape, job):
+        if probe_anywhere(draft, shape, job):
             return stopped
     return []
 
@@ -44,16 +94,7 @@ def spare_victims(draft: Draft, shape: Shape, job: Job, stopped: list[Job]) -> E
     needed: list[Job] = []
     for victim in reversed(stopped):
         draft.take(slots_of(victim))
-        if not probe(draft, shape, job):
+        if not probe_anywhere(draft, shape, job):
             draft.give(slots_of(victim))
             needed.append(victim)
-    return EvictionPlan(needed, probe(draft, shape, job)) if needed else None
-
-
-def probe(draft: Draft, shape: Shape, job: Job) -> list[Slot]:
-    """Return slots for the job as the draft stands, avoided nodes last; nothing stays taken."""
-    mark = len(draft.log)
-    try:
-        return place(draft, shape, job.avoid) or place(draft, shape, ())
-    finally:
-        draft.rollback(mark)
+    return EvictionPlan(needed, probe_anywhere(draft, shape, job)) if needed else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from services.placement.core.pool.board import Board, Kind, Node
 from services.placement.core.pool.draft import Draft
+from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
 
 Avoid = tuple[str, ...] | frozenset[str]
@@ -29,6 +30,24 @@ def place(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
         draft.rollback(mark)
         return []
     return slots
+
+
+def probe(draft: Draft, shape: Shape, avoid: Avoid, released: Iterable[Slot] = ()) -> list[Slot]:
+    """Return slots for the gang once `released` is free as well; nothing stays taken."""
+    mark = len(draft.log)
+    draft.give(released)
+    slots = place(draft, shape, avoid)
+    draft.rollback(mark)
+    return slots
+
+
+def probe_anywhere(
+    draft: Draft, shape: Shape, job: Job, released: Iterable[Slot] = ()
+) -> list[Slot]:
+    """Return the same for this job, on nodes that it avoids if there are no others."""
+    released = list(released)
+    slots = probe(draft, shape, job.avoid, released)
+    return probe(draft, shape, (), released) if job.avoid and not slots else slots
 
 
 def place_whole(draft: Draft, shape: Shape, avoid: Avoid) -> list[Slot]:
@@ -113,6 +132,13 @@ def could_hold(board: Board, shape: Shape, avoid: Avoid) -> int:
     return workers
 
 
+def nodes_to_avoid(board: Board, job: Job, shape: Shape) -> tuple[str, ...]:
+    """Return the nodes that failed the job, as long as the others could ever hold it."""
+    if job.avoid and could_hold(board, shape, job.avoid) >= shape.min_workers:
+        return job.avoid
+    return ()
+
+
 def would_hold(kinds: Iterable[Kind], shape: Shape) -> int:
     return sum(kind.workers(shape) for kind in kinds)
 
@@ -132,29 +158,3 @@ def fits_now(board: Board, shape: Shape) -> int:
 def shares_now(board: Board, shape: Shape) -> int:
     with Draft(board) as draft:
         return len(place_shares(draft, shape._replace(max_workers=shape.min_workers), ()))
-
-
-class Failures:
-    """Shapes that did not fit in this round: one that needs no less need not be tried again."""
-
-    MOST = 32
-
-    __slots__ = ("known",)
-
-    def __init__(self) -> None:
-        self.known: dict[object, list[tuple[int, int, int, int]]] = {}
-
-    def covers(self, shape: Shape, where: object) -> bool:
-        failed = self.known.get((shape.types, shape.selector, where)) if self.known else None
-        if failed is None:
-            return False
-        need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
-        return need in failed or any(
-            a <= need[0] and b <= need[1] and c <= need[2] and d <= need[3] for a, b, c, d in failed
-        )
-
-    def add(self, shape: Shape, where: object) -> None:
-        failed = self.known.setdefault((shape.types, shape.selector, where), [])
-        if len(failed) < self.MOST:
-            need = (shape.worker_milli, shape.cpu_milli, shape.mem_mib, shape.min_workers)
-            failed.append(need)

@@ -12,28 +12,18 @@ from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, least_ms
 from services.placement.core.pool.shape import SPOT_TIER, Shape, Slot
-from services.placement.core.round.defragment import (
-    DEFRAGMENTED_PER_ROUND,
-    TRIES_PER_ROUND,
-    NodeToEmpty,
-    defragment,
-    may_defragment,
-    nodes_to_empty,
-)
+from services.placement.core.round.defragment import DefragmentationSearch
 from services.placement.core.round.easy import QueueHead, head_of
-from services.placement.core.round.evict import evict
-from services.placement.core.round.fit import Avoid, Failures, could_hold, place, too_few
+from services.placement.core.round.evict import EvictionSearch, evict
+from services.placement.core.round.fit import Avoid, could_hold, nodes_to_avoid, place
 from services.placement.core.round.plan import Assignment, Plan
 from services.placement.core.round.reasons import PassedOver, report_holds
 from services.placement.core.round.reserve import reserve_freed, reserve_roomiest
+from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import Policy, View, scan_of
 
 ALLOCATIONS_PER_ROUND = 1500
 """A record of the ledger has its bounds; the next round goes on."""
-EVICTIONS_PER_ROUND = 8
-"""Jobs that may make others stop; the next round goes on."""
-SEARCHES_PER_ROUND = 32
-"""Searches for victims; each may look at every running job."""
 BLOCKED_NOTED = 8
 """Jobs next in the queue whose hold reason is checked in each round; that of jobs behind them is
 checked once, and again when the pool's nodes have changed."""
@@ -69,23 +59,16 @@ class RoundPlanner:
         self.policy = policy
         self.draft = draft
         self.plan = Plan(waiting=len(view.waiting))
-        self.failures = Failures()
-        self.hopeless = Failures()
+        self.slots = SlotSearch(draft, policy.place)
+        self.evictions = EvictionSearch(view, draft, self.plan, policy.evict)
+        self.defragmentations = DefragmentationSearch(view, draft, self.plan)
         self.scan = scan_of(view)
         self.exhausted: set[EquivalenceClass] = set()
         """Classes of which no more jobs start, or stop others, in this round."""
         self.blocked: list[Job] = []
         self.reserved: list[Slot] = []
         self.reserved_for: set[str] = set()
-        self.taken: set[str] = set()
         self.head: QueueHead | None = None
-        self.searches = 0
-        self.evicted = 0
-        self.defragmented = 0
-        self.defragment_tries = 0
-        self.nodes_to_empty: list[NodeToEmpty] | None = None
-        self.scattered: set[Shape] = set()
-        """Shapes for which no migrations make room."""
         self.allocations = 0
 
     def run(self) -> Plan:
@@ -96,6 +79,7 @@ class RoundPlanner:
             elif self.is_hopeless():
                 self.pass_over(job)
             elif not self.consider(job):
+                self.plan.first_blocked = self.plan.first_blocked or job
                 self.plan.unfinished = True
                 break
         report_holds(self.view, self.draft, self.plan, self.passed_over())
@@ -120,6 +104,7 @@ class RoundPlanner:
         if len(self.blocked) == BLOCKED_NOTED:
             return False
         self.blocked.append(job)
+        self.plan.first_blocked = self.blocked[0]
         return True
 
     def consider(self, job: Job) -> bool:
@@ -144,22 +129,12 @@ class RoundPlanner:
 
     def find_slots(self, job: Job, shape: Shape) -> tuple[list[Slot], bool]:
         """Return slots; if there are none, also whether no job of its class will get any."""
-        avoid: Avoid = self.avoided(job, shape)
+        avoid: Avoid = nodes_to_avoid(self.draft.board, job, shape)
         head = self.head
         if not (head and head.delayed_by(job, self.view.now, self.view.time_scale)):
-            return self.attempt(shape, avoid), True
-        slots = self.attempt(shape, head.nodes.union(avoid) if avoid else head.nodes)
+            return self.slots.place(shape, avoid), True
+        slots = self.slots.place(shape, head.nodes.union(avoid) if avoid else head.nodes)
         return slots, bool(slots) or self.is_last_of_its_class(head, shape, avoid)
-
-    def attempt(self, shape: Shape, avoid: Avoid) -> list[Slot]:
-        if too_few(self.draft.board, shape):
-            return []
-        if self.failures.covers(shape, avoid):
-            return []
-        slots = self.policy.place(self.draft, shape, avoid)
-        if not slots:
-            self.failures.add(shape, avoid)
-        return slots
 
     def is_last_of_its_class(self, head: QueueHead, shape: Shape, avoid: Avoid) -> bool:
         """Whether each job of the class would delay the head, or none fits anywhere at all."""
@@ -168,16 +143,7 @@ class RoundPlanner:
             least_ms(equivalence_class.bucket), self.view.now
         ):
             return True
-        mark = len(self.draft.log)
-        fits = bool(self.attempt(shape, avoid))
-        self.draft.rollback(mark)
-        return not fits
-
-    def avoided(self, job: Job, shape: Shape) -> tuple[str, ...]:
-        """Return the nodes that failed it, as long as the others could ever hold it."""
-        if job.avoid and could_hold(self.draft.board, shape, job.avoid) >= shape.min_workers:
-            return job.avoid
-        return ()
+        return not self.slots.has_room(shape, avoid)
 
     def hold(self, job: Job, shape: Shape) -> bool:
         """Reserve slots for a job that stops others, or has waited too long.
@@ -185,7 +151,7 @@ class RoundPlanner:
         Return whether it stops others now; behind a head that has a reservation no job does.
         """
         reserved: list[Slot] = []
-        stopped = self.evicted + self.defragmented
+        stops = self.plan.stops
         if job.job_id in self.view.reservations:
             reserved = reserve_freed(self.view, self.draft, job, shape)
         if (
@@ -194,15 +160,18 @@ class RoundPlanner:
             and job.job_id not in self.spared
             and not self.head
         ):
-            reserved = self.make_room(job, shape) or self.gather_gpus(job, shape)
+            reserved = self.evictions.make_room(job, shape)
+            reserved = reserved or self.defragmentations.make_room(job, shape)
         if not reserved and job.job_id == self.view.oldest:
-            reserved = reserve_roomiest(self.draft, shape, self.avoided(job, shape))
+            reserved = reserve_roomiest(
+                self.draft, shape, nodes_to_avoid(self.draft.board, job, shape)
+            )
         if reserved:
             self.reserved += reserved
             self.reserved_for.add(job.job_id)
         if self.head is None and self.view.queue_mode != "skip" and self.could_ever_fit(shape):
             self.head = self.lead(job, shape, bool(reserved))
-        return self.evicted + self.defragmented > stopped
+        return self.plan.stops > stops
 
     def could_ever_fit(self, shape: Shape) -> bool:
         """Whether the pool could hold the gang if it were empty; else no job waits behind it."""
@@ -212,64 +181,5 @@ class RoundPlanner:
         """Return the job as head of the queue; with slots reserved it needs no expected start."""
         if has_reservation or self.view.queue_mode == "strict":
             return QueueHead(job.job_id, None)
-        avoid = self.avoided(job, shape)
+        avoid = nodes_to_avoid(self.draft.board, job, shape)
         return head_of(self.view, self.draft, job, shape, avoid, self.plan.assignments)
-
-    def make_room(self, job: Job, shape: Shape) -> list[Slot]:
-        """Stop victims and reserve what they leave; no slots if they are not enough."""
-        victims = self.view.victims
-        if not victims.any_for(job) or self.hopeless.covers(shape, job.tier):
-            self.repeat_later(job)
-            return []
-        if self.evicted == EVICTIONS_PER_ROUND:
-            self.plan.unfinished = True
-            return []
-        if self.searches == SEARCHES_PER_ROUND:
-            return []
-        self.searches += 1
-        eviction = self.policy.evict(self.view, self.draft, job, shape, frozenset(self.taken))
-        if eviction is None:
-            if not self.is_out_of_turn(job):
-                self.hopeless.add(shape, job.tier)
-            self.repeat_later(job)
-            return []
-        self.evicted += 1
-        for victim in eviction.victims:
-            self.taken.add(victim.job_id)
-            self.plan.evictions.append(victims.eviction(victim, job))
-        return self.draft.reserve(eviction.slots)
-
-    def gather_gpus(self, job: Job, shape: Shape) -> list[Slot]:
-        """Reserve what others leave that migrate together; see `defragment.py`."""
-        if self.is_out_of_turn(job) or shape in self.scattered:
-            return []
-        if self.defragmented == DEFRAGMENTED_PER_ROUND or self.defragment_tries == TRIES_PER_ROUND:
-            return []
-        if not may_defragment(self.view, self.draft, shape):
-            return []
-        self.defragment_tries += 1
-        if self.nodes_to_empty is None:
-            self.nodes_to_empty = nodes_to_empty(self.view)
-        starts = {slot.node_id for assignment in self.plan.assignments for slot in assignment.slots}
-        result = defragment(
-            self.draft, self.nodes_to_empty, job, shape, frozenset(self.taken | starts)
-        )
-        if result is None:
-            self.scattered.add(shape)
-            return []
-        self.defragmented += 1
-        for migration in result.migrations:
-            self.taken.add(migration.job.job_id)
-            self.draft.take(migration.slots)
-        self.plan.migrations += result.migrations
-        return self.draft.reserve(result.slots)
-
-    def is_out_of_turn(self, job: Job) -> bool:
-        """Whether its rank says nothing of those after it, which may have more victims."""
-        return job.job_id in self.view.reservations or job.job_id == self.view.oldest
-
-    def repeat_later(self, job: Job) -> None:
-        """Ask for another round when the next victim is no longer protected."""
-        expiry = self.view.victims.next_for(job)
-        if expiry is not None:
-            self.plan.repeat_at(expiry)

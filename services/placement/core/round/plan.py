@@ -74,6 +74,21 @@ class Plan:
     again_at: int | None = None
     """ms: another round is worth it then, even if nothing happens."""
 
+    first_blocked: Job | None = None
+    """The first job of the queue that could start now and does not."""
+
+    @property
+    def stops(self) -> int:
+        """Jobs that stop so that others start."""
+        return len(self.evictions) + len(self.migrations)
+
+    def stopped_jobs(self) -> frozenset[str]:
+        """Return the ids of these jobs."""
+        return frozenset(
+            [eviction.job.job_id for eviction in self.evictions]
+            + [migration.job.job_id for migration in self.migrations]
+        )
+
     def repeat_at(self, at: int) -> None:
         """Ask for another round at `at` ms, or earlier if that was asked for already."""
         self.again_at = at if self.again_at is None else min(self.again_at, at)

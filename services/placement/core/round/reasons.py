@@ -9,8 +9,9 @@ from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import QueueScan
 from services.placement.core.pool.shape import GPU, Shape, Slot
 from services.placement.core.round.easy import QueueHead
-from services.placement.core.round.fit import Failures, could_hold, fits_now, place, would_hold
+from services.placement.core.round.fit import could_hold, fits_now, would_hold
 from services.placement.core.round.plan import Hold, Plan
+from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View
 from shared.contracts.placement import HoldReason
 
@@ -72,7 +73,7 @@ class HoldReasons:
         self.blocked = blocked
         self.known: dict[tuple[Shape, bool], HoldReason] = {}
         self.counts: dict[tuple[Shape, bool], int] = {}
-        self.failures = Failures()
+        self.slots = SlotSearch(draft)
 
     def is_unchanged(self, job: Job) -> bool:
         """Whether the published reason holds: with no job in the way only nodes change it."""
@@ -105,19 +106,9 @@ class HoldReasons:
         head = self.blocked.head
         if head and self.view.queue_mode == "strict":
             return "behind_head"
-        if not (self.blocked.reserved or head) or not self.fits(shape):
+        if not (self.blocked.reserved or head) or not self.slots.has_room(shape, ()):
             return "no_capacity"
         return "reserved_for_head" if head and head.nodes else "behind_reservation"
-
-    def fits(self, shape: Shape) -> bool:
-        if self.failures.covers(shape, ()):
-            return False
-        mark = len(self.draft.log)
-        slots = place(self.draft, shape, ())
-        self.draft.rollback(mark)
-        if not slots:
-            self.failures.add(shape, ())
-        return bool(slots)
 
     def held(self, job: Job, reason: HoldReason) -> Hold:
         shape, board = job.shape, self.draft.board

@@ -7,7 +7,7 @@ from services.placement.core.pool.board import Node
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape, Slot
-from services.placement.core.round.evict import probe
+from services.placement.core.round.fit import probe_anywhere
 from services.placement.core.round.view import View
 
 
@@ -18,12 +18,10 @@ def reserve_freed(view: View, draft: Draft, job: Job, shape: Shape) -> list[Slot
         for victim_id in view.reservations.get(job.job_id, {})
         if (victim := view.jobs.get(victim_id)) and victim.makes_room_for == job.job_id
     ]
-    mark = len(draft.log)
-    for victim in stopping:
-        draft.give(slots_of(victim))
-    slots = probe(draft, shape, job) if stopping else []
-    draft.rollback(mark)
-    return draft.reserve(slots)
+    if not stopping:
+        return []
+    released = [slot for victim in stopping for slot in slots_of(victim)]
+    return draft.reserve(probe_anywhere(draft, shape, job, released))
 
 
 def reserve_roomiest(draft: Draft, shape: Shape, avoid: tuple[str, ...]) -> list[Slot]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from services.placement.core.pool.state import Pool
 
 SETTLE_MOST = 10
-"""Changes may push a round off for so many times its `settle_ms`, counted from the first."""
+"""Further changes delay a round by at most this many times `settle_ms`, counted from the first."""
 
 
 def due_at(pool: Pool) -> int | None:
-    """Return the ms of the next round; None while no round could change anything.
+    """Return the ms of the next round; None while no round could change anything."""
+    due = pool.open_round.until if pool.open_round else after_changes_at(pool)
+    return due if pool.waiting or pool.can_grow() else None
 
-    Where no waiting job was passed over the next one need not wait: there is no queue to jump and
-    the round is as long as the news. A contended pool has one round per `round_ms`.
+
+def after_changes_at(pool: Pool) -> int | None:
+    """Return the ms of the round that follows the last changes; None without changes.
+
+    A contended pool has one round per `round_ms`. Where no waiting job was passed over the round
+    need not wait for that: no job can overtake another, and only new jobs are looked at.
     """
-    if pool.settings is None or not (pool.waiting or pool.can_grow()):
+    if pool.settings is None:
         return None
-    if pool.open_round is not None:
-        return pool.open_round.until
     settled = settled_at(pool, pool.settings.settle_ms)
     if settled is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
@@ -56,6 +56,10 @@ class View(NamedTuple):
     def ranks_age_s(self) -> float:
         return max(0, self.now - self.ranks_at) / 1000
 
+    def is_out_of_turn(self, job: Job) -> bool:
+        """Whether its place in the queue is not by rank: that of a reservation, or a long wait."""
+        return job.job_id in self.reservations or job.job_id == self.oldest
+
     def lost_work_s(self, job: Job) -> float:
         """Return the cluster seconds since its last checkpoint, which it would do again."""
         return job.lost_work_s(self.now, self.time_scale)
@@ -84,7 +88,7 @@ def view_of(pool: Pool, now: int) -> View:
     stale = bool(ranks.at) and not is_lasting and now - ranks.at >= RANK_FRESH_MS
     usable = bool(ranks.at) and not stale
     scores = ranks.scores if usable else {}
-    rules = rank_rules(pool, scores)
+    rules, oldest = rank_rules(pool, scores), oldest_overdue(pool, now)
     return View(
         now=now,
         time_scale=pool.time_scale,
@@ -100,7 +104,7 @@ def view_of(pool: Pool, now: int) -> View:
         order=ranks.policy if usable else BASE_ORDER,
         model=ranks.model if usable else "",
         ranks_at=ranks.at,
-        oldest=oldest_overdue(pool, now),
+        oldest=oldest,
         ranks_stale=stale,
         rank_rules=rules,
         victims=Victims(pool.running, pool.tiers, now, pool.time_scale, rules),
@@ -140,6 +144,9 @@ class EvictionPlan(NamedTuple):
     slots: list[Slot]
 
 
+Evict: TypeAlias = Callable[[View, Draft, Job, Shape, frozenset[str]], EvictionPlan | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The four hooks of a scheduler; each is pure, each may be replaced alone."""
@@ -148,4 +155,4 @@ class Policy:
     rank: Callable[[View], Iterable[Job]]
     allot: Callable[[View, Job], Shape]
     place: Callable[[Draft, Shape, Avoid], list[Slot]]
-    evict: Callable[[View, Draft, Job, Shape, frozenset[str]], EvictionPlan | None]
+    evict: Evict

@@ -1,17 +1,17 @@
 """A contended round with the solver: when it is opened, its instance, and its answer.
 
 `decide` never waits: it opens the round (a fact) and goes on folding. The shell that drives the
-decider reads `open_round(state)`, has `instance_for_round(state)` solved, and offers the result of
+decider reads `state.open_round`, has `instance_for_round(state)` solved, and offers the result of
 `plan_ready` as a local input. A service does so from another process; a simulation calls
 `solve_now` at the same instant.
 """
 
 from __future__ import annotations
 
-from services.placement.core.moves.targets import targets_reserved
+from services.placement.core.migration.targets import targets_reserved
 from services.placement.core.pool.allocations import allocations_of
 from services.placement.core.pool.shape import GPU
-from services.placement.core.pool.state import OpenRound, Pool
+from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
 from services.placement.core.solver.checker import find_violations
@@ -46,15 +46,12 @@ def is_contended(pool: Pool, view: View, greedy: Plan) -> bool:
     return in_queue > len(greedy.assignments)
 
 
-def opened(pool: Pool, now: int) -> Decision:
-    assert pool.settings is not None
-    until = now + pool.settings.solver_ms
+def open_round(pool: Pool, view: View, greedy: Plan) -> Decision | None:
+    """Return the decision that opens the round for the solver; None if greedy's plan will do."""
+    if pool.settings is None or not is_contended(pool, view, greedy):
+        return None
+    until = view.now + pool.settings.solver_ms
     return Decision(RoundOpened(pool=pool.name, waiting=len(pool.waiting), until=until))
-
-
-def open_round(pool: Pool) -> OpenRound | None:
-    """Return the round that waits for an answer."""
-    return pool.open_round
 
 
 def instance_for_round(pool: Pool) -> Instance:

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from services.placement.core.pool.board import Board
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import GPU, Shape
-from services.placement.core.round.fit import Avoid, Failures, could_hold, place
+from services.placement.core.round.fit import Avoid, nodes_to_avoid
 from services.placement.core.round.greedy import GREEDY
 from services.placement.core.round.plan import Assignment
 from services.placement.core.round.reserve import reserve_freed
+from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View
 from services.placement.core.solver.objective import CLASS_GAP
 
@@ -59,7 +59,10 @@ class Window:
     """Shape of the first job that does not fit."""
     reserving: int = 0
     _before: deque[Candidate] = field(default_factory=deque)
-    _failures: Failures = field(default_factory=Failures)
+    _slots: SlotSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = SlotSearch(self.draft)
 
     def look(self) -> None:
         """Scan the queue until the window is full."""
@@ -86,7 +89,7 @@ class Window:
 
     def _consider(self, position: int, job: Job) -> None:
         shape = GREEDY.allot(self.view, job)
-        candidate = Candidate(job, shape, avoided(self.view.board, job, shape), position)
+        candidate = Candidate(job, shape, nodes_to_avoid(self.view.board, job, shape), position)
         if job.job_id not in self.placed:
             self._passed_over(candidate)
         elif self.candidates:
@@ -103,7 +106,7 @@ class Window:
 
     def _passed_over(self, candidate: Candidate) -> None:
         job, shape = candidate.job, candidate.shape
-        if self._fits(shape, candidate.avoid):
+        if self._slots.has_room(shape, candidate.avoid):
             self.candidates.append(candidate)
             return
         self.blocked = self.blocked or shape
@@ -120,24 +123,6 @@ class Window:
     def _may_reserve(self, job: Job, shape: Shape) -> bool:
         whole = shape.gpus and not shape.is_share
         return bool(whole and self.reserving < RESERVING_MOST and self.view.victims.any_for(job))
-
-    def _fits(self, shape: Shape, avoid: Avoid) -> bool:
-        """Whether it fits alone, beside the fixed jobs; if not, it will not when more is taken."""
-        if self._failures.covers(shape, avoid):
-            return False
-        mark = len(self.draft.log)
-        fits = bool(place(self.draft, shape, avoid))
-        self.draft.rollback(mark)
-        if not fits:
-            self._failures.add(shape, avoid)
-        return fits
-
-
-def avoided(board: Board, job: Job, shape: Shape) -> Avoid:
-    """Return the nodes to avoid, as greedy does: as long as the others could ever hold the job."""
-    if job.avoid and could_hold(board, shape, job.avoid) >= shape.min_workers:
-        return job.avoid
-    return ()
 
 
 def is_whole(job: Job) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.parts.placement.rltune import FreeNodes, best_candidates, solve_in_process
 from services.placement.core.solver.checker import find_violations
-from services.placement.core.solver.contended import instance_for_round, open_round
+from services.placement.core.solver.contended import instance_for_round
 from services.placement.core.solver.instance import Instance, RoundPlan, Start
 from services.placement.core.solver.objective import class_of, score
 from tests.services.placement.core.lane import Lane, job
@@ -40,7 +40,7 @@ def pool(seed: int) -> Instance | None:
     lane.submit(
         job("one", gpus=draw.randint(1, 4), workers=workers), job("next", gpus=8, workers=9)
     )
-    return instance_for_round(lane.state) if open_round(lane.state) else None
+    return instance_for_round(lane.state) if lane.state.open_round else None
 
 
 def test_each_milp_picks_the_best_of_its_candidates() -> None:

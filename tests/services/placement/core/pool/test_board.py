@@ -48,9 +48,9 @@ def test_a_slot_that_is_taken_and_given_back_leaves_the_indexes_as_they_were() -
 def test_a_node_off_the_indexes_is_not_free() -> None:
     pool = board(a=8)
     slot = Slot("a", (0, 1), GPU, 0, 0)
-    assert pool.is_free(slot)
+    assert pool.are_free([slot])
     pool.unindex(pool.nodes["a"])
-    assert not pool.is_free(slot) and pool.gpus == 0 and list(pool.upward((), 0)) == []
+    assert not pool.are_free([slot]) and pool.gpus == 0 and list(pool.upward((), 0)) == []
 
 
 def test_a_node_holds_as_many_workers_as_its_scarcest_resource_allows() -> None:
@@ -64,3 +64,16 @@ def test_workers_get_the_lowest_free_gpus() -> None:
     held = node("a", 4)
     held.free[0] = 500
     assert [slot.gpus for slot in held.slots(shape(1), 2)] == [(1,), (2,)]
+
+
+def test_slots_are_free_together_only_where_their_sum_is() -> None:
+    pool = board(a=2)
+    gpu, half = Slot("a", (0,), GPU, 32_000, 0), Slot("a", (1,), 500, 1, 0)
+    assert pool.are_free([gpu, half, half._replace(cpu_milli=31_999)])
+    assert not pool.are_free([gpu, gpu])
+    assert not pool.are_free([half, half, half])
+    assert not pool.are_free([gpu, half, half._replace(cpu_milli=32_000)])
+    assert not pool.are_free([gpu._replace(node_id="unknown")])
+    assert not pool.are_free([gpu._replace(gpus=(2,))])
+    pool.unindex(pool.nodes["a"])
+    assert not pool.are_free([half])

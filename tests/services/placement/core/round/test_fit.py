@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, shape_of
-from services.placement.core.round.fit import Failures, could_hold, fits_now, place, too_few
+from services.placement.core.round.fit import could_hold, fits_now, place, probe_anywhere, too_few
 from tests.services.placement.core.lane import Lane, job, lane
 
 
@@ -60,8 +60,14 @@ def test_what_fits_now_and_what_could_ever_be_held_are_counted_in_workers() -> N
     assert too_few(board, shape(8, 2)) and not too_few(board, shape(4, 2))
 
 
-def test_a_shape_that_needs_no_less_than_a_failed_one_fails_too() -> None:
-    failures = Failures()
-    failures.add(shape(4, 2), ())
-    assert failures.covers(shape(4, 2), ()) and failures.covers(shape(8, 2), ())
-    assert not failures.covers(shape(2, 2), ()) and not failures.covers(shape(4, 2), ("a",))
+def test_a_trial_counts_what_is_released_and_leaves_the_draft_as_it_was() -> None:
+    made = lane("a", "b")
+    made.run(job("x", 8), job("y", 8))
+    waiting = made.job("x")
+    released = [allocation.slot for allocation in made.job("y").allocations.values()]
+    with Draft(made.state.board) as draft:
+        assert probe_anywhere(draft, shape(8), waiting) == []
+        assert probe_anywhere(draft, shape(8), waiting, released) == released
+        waiting.avoid = (released[0].node_id,)
+        assert probe_anywhere(draft, shape(8), waiting, released) == released
+        assert draft.log == []

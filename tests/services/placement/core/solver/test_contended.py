@@ -7,7 +7,6 @@ import pytest
 from services.placement.core.solver.contended import (
     instance_for_round,
     no_plan,
-    open_round,
     plan_ready,
     solve_now,
 )
@@ -51,7 +50,7 @@ def test_where_everybody_fits_greedy_decides() -> None:
     made = contended("n1")
     events = made.submit(job("a"), job("b"))
     assert [event.solver for event in placed(list(events)).values()] == ["", ""]
-    assert open_round(made.state) is None
+    assert made.state.open_round is None
 
 
 def test_where_no_job_fits_no_round_is_opened() -> None:
@@ -69,7 +68,7 @@ def test_a_contended_round_waits_for_its_answer_and_starts_nothing() -> None:
     starts = placed(events)
     assert set(starts) == {"a", "c"}
     assert starts["a"].solver == "kept_greedy" and starts["a"].policy.endswith("+cpsat")
-    assert only(RoundEnded, made.feed()) == [] and open_round(made.state) is None
+    assert only(RoundEnded, made.feed()) == [] and made.state.open_round is None
 
 
 def test_each_start_carries_the_plan_it_is_part_of() -> None:
@@ -87,7 +86,7 @@ def test_a_late_solver_leaves_the_round_to_greedy() -> None:
     made = contended("n1")
     made.submit(job("a", gpus=6), job("b", gpus=4))
     late = ready(made)
-    open_ = open_round(made.state)
+    open_ = made.state.open_round
     assert open_ is not None and made.decider.next_wake(made.state) == open_.until
     starts = placed(list(made.wake()))
     assert made.now == open_.at + 500
@@ -99,7 +98,7 @@ def test_a_late_solver_leaves_the_round_to_greedy() -> None:
 def test_without_a_plan_greedy_plans_at_once_and_says_why(status: SolverStatus) -> None:
     made = contended("n1")
     made.submit(job("a", gpus=6), job("b", gpus=4))
-    open_ = open_round(made.state)
+    open_ = made.state.open_round
     assert open_ is not None
     starts = placed(reply(made, no_plan(open_.seq, status)))
     assert {name: event.solver for name, event in starts.items()} == {"a": status}
@@ -167,7 +166,7 @@ def test_a_victim_that_fits_elsewhere_moves_there() -> None:
     assert (moved.job_id, moved.reason, moved.to_nodes) == ("small", "defragment", ("b",))
     made.stopped("small")
     while made.job("boss").phase == "waiting":
-        reply(made) if open_round(made.state) else made.wake()
+        reply(made) if made.state.open_round else made.wake()
     assert made.nodes_of("small") == ("b",) and made.nodes_of("boss") == ("a",)
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.placement.core.moves.targets import targets_reserved
+from services.placement.core.migration.targets import targets_reserved
 from services.placement.core.pool.shape import GPU, Slot
 from services.placement.core.round.view import view_of
 from services.placement.core.solver.checker import find_violations
-from services.placement.core.solver.contended import instance_for_round, no_plan, open_round
+from services.placement.core.solver.contended import instance_for_round, no_plan
 from services.placement.core.solver.export import instance_of
 from services.placement.core.solver.instance import (
     GangRequest,
@@ -151,7 +151,7 @@ def pool(*nodes: dict[str, object], **settings: object) -> Lane:
 def candidate(made: Lane, *jobs: JobAdmitted) -> Instance:
     """A contended round over these jobs: one more needs more than there is."""
     made.submit(*jobs, job("huge", gpus=64))
-    assert open_round(made.state) is not None
+    assert made.state.open_round is not None
     return instance_for_round(made.state)
 
 
@@ -317,7 +317,7 @@ def crowded(draw: st.DrawFn) -> Instance:
     for number in range(draw(st.integers(5, 40))):
         shape = {"gpus": draw(sizes), "priority_class": draw(classes)}
         made.submit(job(f"old{number}", **shape))
-        open_ = open_round(made.state)
+        open_ = made.state.open_round
         if open_ is not None:
             made.feed(made.an("local", no_plan(open_.seq, "died")))
     made.ready(*made.state.running)

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from services.placement.core.moves.plan_check import MIGRATIONS_PER_ROUND, allowed_migrations
+from services.placement.core.migration.rules import MIGRATIONS_PER_ROUND, allowed_migrations
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.plan import Eviction, Migration, Plan

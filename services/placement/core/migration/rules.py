@@ -1,25 +1,18 @@
-"""Checks a proposal against the pool as it is now: which starts, stops and migrations still hold.
-
-Whether a solver's plan fits the instance it was given is checked by `solver/checker.py`.
-"""
+"""The rules of a migration, whichever planner proposes it."""
 
 from __future__ import annotations
 
-from services.placement.core.moves.targets import targets_reserved
-from services.placement.core.pool.allocations import slot_of, slots_by_rank
+from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.board import Board
-from services.placement.core.pool.draft import Draft, are_free
-from services.placement.core.pool.job import Job
+from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.shape import Shape, Slot
 from services.placement.core.pool.state import Pool
-from services.placement.core.round.plan import Eviction, Migration, Plan
+from services.placement.core.round.plan import Migration, Plan
 from services.placement.core.round.protection import movable_from_ms
 from services.placement.core.round.view import View
-from shared.contracts.placement import PlannedStart, PlannedStop
 
 MIGRATIONS_PER_ROUND = 32
 """That a plan may propose; each stops a job that could have gone on."""
-RESIZES_PER_ROUND = 4
 
 
 def allowed_migrations(pool: Pool, view: View, plan: Plan) -> list[Migration]:
@@ -69,26 +62,9 @@ def take_target(draft: Draft, migration: Migration) -> bool:
     mark = len(draft.log)
     own = slots_by_rank(migration.job)
     draft.give(own)
-    if not draft.take_all(migration.slots):
+    if not draft.board.are_free(migration.slots):
         draft.rollback(mark)
         return False
+    draft.take(migration.slots)
     draft.reserve([slot for slot in own if slot not in migration.slots])
     return True
-
-
-def allowed_start(pool: Pool, view: View, start: PlannedStart) -> Job | None:
-    """Return the job if it still waits for this attempt and its slots are free and unreserved."""
-    job = pool.waiting.get(start.job_id)
-    if job is None or job.attempt != start.attempt or job.not_before > view.now:
-        return None
-    with targets_reserved(pool):
-        is_free = are_free(pool.board, map(slot_of, start.allocations))
-    return job if is_free else None
-
-
-def allowed_stop(view: View, stop: PlannedStop) -> Eviction | None:
-    """Return the eviction if both jobs are still there and one may stop the other."""
-    victim, by = view.jobs.get(stop.job_id), view.waiting.get(stop.by_job_id)
-    if victim is None or by is None or victim.attempt != stop.attempt:
-        return None
-    return view.victims.eviction(victim, by) if victim in view.victims.of(by) else None

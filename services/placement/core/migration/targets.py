@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.allocations import allocations_of, gpus_in
-from services.placement.core.pool.draft import Draft, are_free
+from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.shape import Slot
 from services.placement.core.pool.state import Pool
@@ -40,16 +40,17 @@ def land(pool: Pool, now: int) -> Iterator[Decision]:
     for job_id, target in list(pool.migrations.items()):
         job = pool.jobs[job_id]
         if job.phase == "waiting" and can_land(pool, job, target):
-            yield placed(pool, job, target, now)
+            yield place_on_target(pool, job, target, now)
 
 
 def can_land(pool: Pool, job: Job, target: Iterable[Slot]) -> bool:
     """Whether no round has passed over it since it waits again, and all of its target is free."""
-    return job.round_no == pool.round_no and are_free(pool.board, target)
+    return job.round_no == pool.round_no and pool.board.are_free(target)
 
 
-def placed(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) -> Decision:
+def place_on_target(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) -> Decision:
     """Return the start of the job on its target."""
+    allocations = allocations_of(target)
     nodes = {slot.node_id for slot in target}
     terms = {
         "nodes": float(len(nodes)),
@@ -57,4 +58,4 @@ def placed(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) -> Decision
         "health": float(min(pool.board.health(name) for name in nodes)),
     }
     score = pool.ranks.scores.get(job.job_id)
-    return gangs.placed(job, allocations_of(target), now, policy=POLICY, terms=terms, score=score)
+    return gangs.placed(job, allocations, now, policy=POLICY, terms=terms, score=score)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.placement.core.moves.targets import POLICY, can_land, land, targets_reserved
+from services.placement.core.migration.targets import POLICY, can_land, land, targets_reserved
 from shared.contracts.nodes import DrainNode
 from shared.contracts.placement import JobPlaced
 from tests.services.placement.core.lane import Lane, job, lane

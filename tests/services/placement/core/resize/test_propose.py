@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.moves.grow import LEAST_S
-from services.placement.core.moves.plan_check import RESIZES_PER_ROUND
+from services.placement.core.resize.elastic import RESIZES_PER_ROUND
+from services.placement.core.resize.grow import LEAST_S
 from shared.contracts.base import Event
 from shared.contracts.jobs import JobAdmitted
 from shared.contracts.placement import (

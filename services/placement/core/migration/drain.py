@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.placement.core.lifecycle import gangs
-from services.placement.core.moves.migrate import migrated
-from services.placement.core.moves.targets import targets_reserved
+from services.placement.core.migration.migrate import migrate_job
+from services.placement.core.migration.targets import targets_reserved
 from services.placement.core.pool.allocations import slots_by_rank
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
@@ -25,7 +25,7 @@ def drain(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
     targets = room_elsewhere(pool, jobs, now)
     for job in jobs:
         if job.job_id in targets:
-            yield migrated(pool, Migration(job, targets[job.job_id], "drain"), now, cause)
+            yield migrate_job(pool, Migration(job, targets[job.job_id], "drain"), now, cause)
         elif job.phase in ("placed", "running"):
             yield gangs.preempted(job, "node_drained", "", 0.0, cause)
 

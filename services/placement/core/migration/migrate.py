@@ -10,7 +10,7 @@ from shared.contracts.placement import JobMigrated
 from shared.ledger.decider import Decision
 
 
-def migrated(pool: Pool, migration: Migration, now: int, cause: str) -> Decision:
+def migrate_job(pool: Pool, migration: Migration, now: int, cause: str) -> Decision:
     """Return the decision that stops the job and names its target."""
     job = migration.job
     event = JobMigrated(

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.placement.core.moves.grow import is_worth_it, left_s, take_extra
 from services.placement.core.pool.draft import Draft
+from services.placement.core.resize.elastic import elastic_jobs
+from services.placement.core.resize.grow import extra_slots, is_worth_it, left_s
+from services.placement.core.round.view import view_of
 from tests.services.placement.core.lane import Lane, job, lane
 
 
@@ -19,24 +21,25 @@ def test_the_rest_of_a_job_follows_from_its_walltime_or_half_of_it_is_done() -> 
     pool = elastic(1000)
     now = pool.job("e").started_at + 100_000
     workers = len(pool.job("e").allocations)
-    assert left_s(pool.state, pool.job("e"), now) == 1000 / workers - 100
-    assert left_s(pool.state, pool.job("e"), now + 2_000_000) == 2100
+    assert left_s(view_of(pool.state, now), pool.job("e")) == 1000 / workers - 100
+    assert left_s(view_of(pool.state, now + 2_000_000), pool.job("e")) == 2100
     unknown = elastic(None)
-    assert left_s(unknown.state, unknown.job("e"), unknown.job("e").started_at + 7000) == 7
+    assert left_s(view_of(unknown.state, unknown.job("e").started_at + 7000), unknown.job("e")) == 7
 
 
 @pytest.mark.parametrize(("walltime_s", "is_worth"), [(100_000, True), (100, False)])
 def test_growth_must_save_more_than_the_restart_costs(walltime_s: float, is_worth: bool) -> None:
     pool = elastic(walltime_s)
     now = pool.job("e").started_at + 1000
-    assert is_worth_it(pool.state, pool.job("e"), 2, now) == is_worth
+    (elastic_job,) = elastic_jobs(pool.state, now)
+    assert is_worth_it(view_of(pool.state, now), elastic_job, 2) == is_worth
 
 
 def test_extra_workers_go_to_nodes_no_slower_than_its_own() -> None:
     pool = elastic(1000)
-    board, running = pool.state.board, pool.job("e")
+    board, (running,) = pool.state.board, elastic_jobs(pool.state, pool.now)
     with Draft(board) as draft:
-        assert [slot.node_id for slot in take_extra(draft, running)] == ["b", "b"]
+        assert [slot.node_id for slot in extra_slots(draft, running)] == ["b", "b"]
     board.suspect("b", "f", 2.0, None)
     with Draft(board) as draft:
-        assert take_extra(draft, running) == []
+        assert extra_slots(draft, running) == []

@@ -1,1 +1,0 @@
-"""Running jobs that go on elsewhere: drain, migration and resize."""

@@ -1,0 +1,1 @@
+"""Elastic jobs that go on with more workers, or with fewer."""
