@@ -63,7 +63,7 @@ async def run(options: ChaosOptions, say: Say) -> Json:
     if options.simulation:
         results.data["simulation"] = json.loads(Path(options.simulation).read_text())
     if options.checks:
-        results.data["checks"] |= read_checks(Path(options.checks))
+        results.data["checks"] = read_checks(Path(options.checks))
     if set(wanted) - DISKS.keys():
         await run_on_one_stack(options, wanted, results, say)
     for name, server in DISKS.items():

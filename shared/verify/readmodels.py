@@ -67,12 +67,15 @@ def keyed(records: Iterable[tuple[object, ...]]) -> Rows:
     return {str(record[0]): tuple(record)[1:] for record in records}
 
 
+READ_MODELS_RULE = "read models equal the fold"
+
+
 @dataclass(slots=True)
 class ReadModelRule:
     """Compares the rows with a fold of its own, which shares no code with the projections."""
 
     stored: StoredRows
-    name: str = "read models equal the fold"
+    name: str = READ_MODELS_RULE
     jobs: dict[str, list[object]] = field(default_factory=dict)
     admissions: Rows = field(default_factory=dict)
     allocations: Rows = field(default_factory=dict)

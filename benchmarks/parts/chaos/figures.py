@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
-Json = Mapping[str, Any]
+from shared.verify.readmodels import READ_MODELS_RULE
 
-READ_MODELS_RULE = "read models equal the fold"
+Json = Mapping[str, Any]
+Sentence = Callable[[Json, Json], str]
+"""(results, results of fuzzing) -> one sentence, empty where nothing was measured."""
 
 
 def part(result: Json, name: str) -> Json:
@@ -17,6 +20,20 @@ def part(result: Json, name: str) -> Json:
         return {}
     ended = result["runs"].get(figures.get("run"), {}).get("end")
     return {**figures, "ended": ended} if figures else {}
+
+
+def summary_of(name: str) -> Callable[[Callable[[Json], str]], Sentence]:
+    """Turn a summary of the figures of the part `name` into one of all results."""
+
+    def decorate(summarize: Callable[[Json], str]) -> Sentence:
+        @wraps(summarize)
+        def sentence(result: Json, _: Json) -> str:
+            figures = part(result, name)
+            return summarize(figures) if figures else ""
+
+        return sentence
+
+    return decorate
 
 
 def verdict(figures: Json) -> str:
@@ -34,21 +51,18 @@ def spread(times: Json) -> str:
     return f"p50 {times['p50']} s, p99 {times['p99']} s, max {times['max']} s of {times['count']}"
 
 
-def kills(result: Json, _: Json) -> str:
-    if not (figures := part(result, "kills")):
-        return ""
+@summary_of("kills")
+def kills(figures: Json) -> str:
     return (
         f"{figures['kills']} kills, at least {figures['fewest_per_service']} of each service, "
         f"up to {figures['at_once']} at once; {verdict(figures)}"
     )
 
 
-def read_models(result: Json, _: Json) -> str:
-    figures = part(result, "kills")
-    if not figures or not figures["ended"]:
-        return ""
+@summary_of("kills")
+def read_models(figures: Json) -> str:
     end = figures["ended"]
-    if READ_MODELS_RULE not in end["rules"]:
+    if not end or READ_MODELS_RULE not in end["rules"]:
         return ""
     is_violated = any(violation.startswith(READ_MODELS_RULE) for violation in end["violations"])
     return f"{'different' if is_violated else 'equal'}, every row and field"
@@ -64,19 +78,16 @@ def recovery(result: Json, _: Json) -> str:
     )
 
 
-def resume_after(name: str) -> Callable[[Json, Json], str]:
-    """Return the sentence of `broker` or `postgres`."""
-
-    def sentence(result: Json, _: Json) -> str:
-        figures = part(result, name)
-        return f"{spread(figures['resume_s'])} kills; {verdict(figures)}" if figures else ""
-
-    return sentence
+def resume(figures: Json) -> str:
+    return f"{spread(figures['resume_s'])} kills; {verdict(figures)}"
 
 
-def zombies(result: Json, _: Json) -> str:
-    if not (figures := part(result, "zombies")):
-        return ""
+broker = summary_of("broker")(resume)
+postgres = summary_of("postgres")(resume)
+
+
+@summary_of("zombies")
+def zombies(figures: Json) -> str:
     return (
         f"{figures['zombies']} pauses, {figures['paused_beyond_the_session']} of them beyond the "
         f"session; {figures['records_ignored']} records ignored; both still running: "
@@ -84,9 +95,8 @@ def zombies(result: Json, _: Json) -> str:
     )
 
 
-def flood(result: Json, _: Json) -> str:
-    if not (figures := part(result, "flood")):
-        return ""
+@summary_of("flood")
+def flood(figures: Json) -> str:
     return (
         f"{figures['malformed']} sent, {figures['dead_letters']} dead letters with a reason, all "
         f"in the read models after {figures.get('all_in_read_models_after_s', '?')} s; valid jobs "
@@ -102,9 +112,8 @@ def redelivery(result: Json, _: Json) -> str:
     return f"{equal} of {simulation['seeds']} runs end in the state of the run without faults"
 
 
-def slow(result: Json, _: Json) -> str:
-    if not (figures := part(result, "slow")):
-        return ""
+@summary_of("slow")
+def slow(figures: Json) -> str:
     return (
         f"stopped for {figures['paused_s']} s: caught up in {figures['catch_up_s']} s "
         f"({figures['catch_up_over_live_rate']} times the live rate), largest growth "
@@ -138,7 +147,7 @@ def sabotage(result: Json, _: Json) -> str:
     return f"{sum(removed.values())} of {len(removed)} removed rules detected" if removed else ""
 
 
-def tests(*modules: str) -> Callable[[Json, Json], str]:
+def tests(*modules: str) -> Sentence:
     """Return the sentence of these test files, from the JUnit report."""
 
     def sentence(result: Json, _: Json) -> str:
@@ -156,9 +165,9 @@ def _passed(counts: Json) -> str:
     return f"{passed} of {counts['tests']} passed, {counts['skipped']} skipped"
 
 
-def soak(result: Json, _: Json) -> str:
-    figures = part(result, "soak")
-    if not figures or figures["worst_growth_mib_per_h"] is None:
+@summary_of("soak")
+def soak(figures: Json) -> str:
+    if figures["worst_growth_mib_per_h"] is None:
         return ""
     name = figures["worst_service"]
     return (
@@ -170,9 +179,8 @@ def soak(result: Json, _: Json) -> str:
     )
 
 
-def stall(result: Json, _: Json) -> str:
-    if not (figures := part(result, "stall")):
-        return ""
+@summary_of("stall")
+def stall(figures: Json) -> str:
     return (
         f"p99 below {figures['p99_below_s']} s, longest below {figures['longest_below_s']} s, of "
         f"the worst of {figures['services']} services over {figures['seconds']} s of load"

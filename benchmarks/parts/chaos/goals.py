@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Goal:
     name: str
     test: str
     target: str
-    measured: Callable[[Json, Json], str]
+    measured: figures.Sentence
     """Sums up all results and those of fuzzing; empty if the goal was not measured."""
     source: str
     """The part that measures it, whose run has the command, or a command."""
@@ -74,15 +74,11 @@ GOALS = (
         "G4",
         "SIGKILL of the broker",
         "0 lost, decisions < 15 s after its port is open",
-        figures.resume_after("broker"),
+        figures.broker,
         "broker",
     ),
     Goal(
-        "G5",
-        "SIGQUIT of Postgres",
-        "0 lost, < 10 s after it answers",
-        figures.resume_after("postgres"),
-        "postgres",
+        "G5", "SIGQUIT of Postgres", "0 lost, < 10 s after it answers", figures.postgres, "postgres"
     ),
     Goal(
         "G6",
