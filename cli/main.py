@@ -52,7 +52,8 @@ PLAIN = (
     backup,
     restore,
 )
-PASSING = {"allow_extra_args": True, "ignore_unknown_options": True}
+PASSING = {"allow_extra_args": True, "allow_interspersed_args": False}
+"""Words behind the name of a benchmark, `--help` too, are arguments of the benchmark."""
 
 app = BerthApp(
     name="berth",

@@ -37,7 +37,6 @@ REASONS = {
     "behind_reservation": "GPUs are reserved for a job ahead of it",
     "behind_head": "the job at the head of the queue does not fit, and no job may pass it",
     "reserved_for_head": "it would delay the job at the head of the queue",
-    "rank_missing": "not ranked yet",
     "draining": "its nodes are being drained",
     "infeasible": "no pool capacity could ever run it",
     "higher_class": "a job of a higher class needed the GPUs",

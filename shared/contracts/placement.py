@@ -92,7 +92,6 @@ HoldReason = Literal[
     "behind_reservation",
     "behind_head",
     "reserved_for_head",
-    "rank_missing",
     "draining",
 ]
 

@@ -117,6 +117,11 @@ def test_a_benchmark_that_is_not_there_is_not_found() -> None:
     assert berth("bench", "no.pe").returncode == 2
 
 
+def test_the_help_of_a_benchmark_is_its_own() -> None:
+    assert "Run a benchmark" in berth("bench", "--help").stdout
+    assert "usage: berth bench spine" in berth("bench", "spine", "--help").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
