@@ -20,22 +20,12 @@ from services.gateway.core.submission import (
     parse_submission,
     submit_job,
 )
-from services.gateway.core.vector import decode_vector, encode_vector
-from services.gateway.inbound import SubmissionRecord, route_submission
 from shared.contracts.codec import decode_command, encode
 from shared.contracts.jobs import JobSpec, SubmitJob
-from shared.ledger import cloudevents
+from tests.services.gateway.core.bodies import FIELDS, hostile, plain
 
 ADA = Sender("ada", "main")
 POOLS = {"main": 1, "side": 2}
-FIELDS = sorted({*FlatJobBody.model_fields, "spec", "colour"})
-
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
-    max_leaves=6,
-)
-hostile = st.dictionaries(st.sampled_from(FIELDS), plain, max_size=6)
 good_spec = st.fixed_dictionaries(
     {"name": st.text("abc-", min_size=1, max_size=9)},
     optional={
@@ -112,40 +102,3 @@ def test_an_unknown_field_is_always_named(spec: dict[str, Any], name: str, value
     assert any(
         fault.field == name and fault.rule == "unknown field" for fault in refused.value.errors
     )
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.binary(max_size=40)
-    | st.none()
-    | hostile.map(
-        lambda data: cloudevents.encode(
-            id="i", source="s", type="job.submit.v1", data=json.dumps(data).encode()
-        )
-    )
-)
-def test_every_record_makes_one_command_and_the_same_one_each_time(raw: bytes | None) -> None:
-    arrived = SubmissionRecord("submissions.ada", 0, 7, raw)
-    one, two = (route_submission(arrived, ADA, POOLS, True) for _ in range(2))
-    assert one == two
-    assert decode_command(one.command.TYPE, encode(one.command)) == one.command
-    assert one.lane in POOLS.values()
-
-
-def test_a_retired_tenants_record_is_rejected() -> None:
-    raw = cloudevents.encode(id="i", source="s", type="job.submit.v1", data=b'{"name": "x"}')
-    made = route_submission(
-        SubmissionRecord("submissions.ada", 0, 7, raw), ADA, POOLS, active=False
-    )
-    assert made.command.TYPE == "submission.reject.v1"
-
-
-@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=16))
-def test_a_place_survives_its_text(offsets: list[int]) -> None:
-    assert decode_vector(encode_vector(offsets), len(offsets)) == offsets
-
-
-@given(st.text(max_size=30))
-def test_any_text_is_a_place_or_none(text: str) -> None:
-    offsets = decode_vector(text, 2)
-    assert offsets is None or len(offsets) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.gateway.core.vector import MAX_OFFSET, decode_vector, encode_vector
 
@@ -17,3 +19,14 @@ def test_a_vector_survives_its_text_form() -> None:
 )
 def test_other_text_is_no_position(text: str) -> None:
     assert decode_vector(text, 2) is None
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=16))
+def test_any_vector_survives_its_text_form(offsets: list[int]) -> None:
+    assert decode_vector(encode_vector(offsets), len(offsets)) == offsets
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_position_or_none(text: str) -> None:
+    offsets = decode_vector(text, 2)
+    assert offsets is None or len(offsets) == 2

@@ -1,0 +1,39 @@
+"""Points in time and durations as people read them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from cli.times import DAY_MS, clock, span
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0.0 s"),
+        (1_240, "1.2 s"),
+        (59_940, "59.9 s"),
+        (60_000, "1 min 0 s"),
+        (200_000, "3 min 20 s"),
+        (3_600_000, "1 h 0 min"),
+        (18_720_000, "5 h 12 min"),
+        (-1, "-"),
+        (None, "-"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(ms: object, text: str) -> None:
+    assert span(ms) == text
+
+
+@pytest.mark.parametrize("at_ms", [None, 0, -5, "1700000000000", 1.5])
+def test_what_is_no_time_is_a_dash(at_ms: object) -> None:
+    assert clock(at_ms) == "-"
+
+
+def test_a_time_has_its_date_once_it_is_older_than_a_day() -> None:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)  # noqa: TID251
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", clock(now_ms))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", clock(now_ms - 2 * DAY_MS))

@@ -1,0 +1,103 @@
+"""Every record of a submissions topic becomes one command, the same one each time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.gateway.core.submission import Sender
+from services.gateway.inbound import LIMIT_BYTES, RoutedCommand, SubmissionRecord, route_submission
+from shared.contracts.codec import decode_command, encode
+from shared.contracts.identity import derive_command_id, derive_job_id
+from shared.contracts.jobs import CancelJob, RejectSubmission, SubmitJob
+from shared.ledger import cloudevents
+from tests.services.gateway.core.bodies import hostile
+
+ADA = Sender("ada", "main")
+POOLS = {"main": 1, "side": 2}
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def record(
+    data: object, type_: str = "job.submit.v1", id: str = "run-1", tenant: str = ""
+) -> bytes:
+    return cloudevents.encode(
+        id=id,
+        source="/me",
+        type=type_,
+        data=json.dumps(data).encode(),
+        tenant=tenant,
+        traceparent=TRACE,
+    )
+
+
+def routed(value: bytes | None, *, active: bool = True) -> RoutedCommand:
+    return route_submission(SubmissionRecord("submissions.ada", 0, 7, value), ADA, POOLS, active)
+
+
+def test_a_submission_goes_to_the_lane_of_its_pool_under_an_id_of_its_place() -> None:
+    made = routed(record({"name": "x", "pool": "side"}))
+    assert made.id == derive_command_id("submissions.ada", 0, 7)
+    assert (made.lane, made.pool, made.traceparent) == (2, "side", TRACE)
+    assert isinstance(made.command, SubmitJob)
+    assert made.subject == made.command.job_id == derive_job_id("ada", "side", "run-1")
+
+
+def test_a_long_event_id_is_a_key_by_its_digest() -> None:
+    made = routed(record({"name": "x"}, id="i" * 129))
+    assert isinstance(made.command, SubmitJob)
+    assert len(made.command.idempotency_key) == 64
+
+
+@pytest.mark.parametrize("type_", ["job.cancel.v1", "job.cancel"])
+def test_a_cancel_goes_to_the_senders_pool(type_: str) -> None:
+    made = routed(record({"job_id": "j1"}, type_))
+    assert made.command == CancelJob(job_id="j1", tenant="ada")
+    assert (made.lane, made.subject) == (1, "j1")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "the record is empty"),
+        (b" " * (LIMIT_BYTES + 1), f"{LIMIT_BYTES + 1} bytes; at most {LIMIT_BYTES} are read"),
+        (record({"name": "x"}, "job.paint.v1"), "type: unknown"),
+        (record({"name": "x"}, tenant="bob"), "must be the sender's own tenant"),
+        (record({"name": "x", "tenant": "bob"}), "must be the sender's own tenant"),
+        (record({"name": "x", "pool": "absent"}), "no such pool"),
+        (record({"name": "x"}, id="a\x00b"), "NUL"),
+        (record([1]), "object"),
+    ],
+)
+def test_any_other_record_is_rejected_with_its_reason(value: bytes | None, reason: str) -> None:
+    made = routed(value)
+    assert isinstance(made.command, RejectSubmission)
+    assert reason in made.command.reason
+    assert (made.command.topic, made.command.offset, made.lane) == ("submissions.ada", 7, 1)
+
+
+def test_a_retired_tenants_record_is_rejected() -> None:
+    made = routed(record({"name": "x"}), active=False)
+    assert isinstance(made.command, RejectSubmission)
+    assert made.command.reason == "tenant: not registered or retired"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.binary(max_size=40)
+    | st.none()
+    | hostile.map(
+        lambda data: cloudevents.encode(
+            id="i", source="s", type="job.submit.v1", data=json.dumps(data).encode()
+        )
+    )
+)
+def test_every_record_makes_one_command_and_the_same_one_each_time(raw: bytes | None) -> None:
+    arrived = SubmissionRecord("submissions.ada", 0, 7, raw)
+    one, two = (route_submission(arrived, ADA, POOLS, True) for _ in range(2))
+    assert one == two
+    assert decode_command(one.command.TYPE, encode(one.command)) == one.command
+    assert one.lane in POOLS.values()
