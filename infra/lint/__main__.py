@@ -1,12 +1,12 @@
-"""`python -m infra.lint [PATH...]`: check words, docstrings and class names."""
+"""`python -m infra.lint [PATH...]`: check words, class names and places of tests."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from infra.lint import classes, words
+from infra.lint import classes, mirror, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ PACKAGES = (
 )
 
 
-def findings(sources: Iterable[Source]) -> list[str]:
+def findings(sources: Iterable[Source], files: Collection[str]) -> list[str]:
     """Return one `path:line: rule` per finding, sorted."""
     modules = list(sources)
     product = [source for source in modules if not source.is_test]
@@ -31,17 +31,18 @@ def findings(sources: Iterable[Source]) -> list[str]:
         [
             *(finding for source in modules for finding in words.check(source)),
             *classes.check(product),
+            *mirror.check(product, files),
         ]
     )
 
 
 def main(arguments: list[str]) -> int:
     """Check the whole project; print the findings below the given paths, return 1 if any."""
-    sources = [
-        read(path, ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
-    ]
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.*"))]
+    sources = [read(path, ROOT) for path in paths if path.suffix == ".py"]
+    files = frozenset(str(path.relative_to(ROOT)) for path in paths)
     prefixes = tuple(argument.rstrip("/") for argument in arguments)
-    lines = [line for line in findings(sources) if not prefixes or line.startswith(prefixes)]
+    lines = [line for line in findings(sources, files) if not prefixes or line.startswith(prefixes)]
     for line in lines:
         print(line)  # noqa: T201
     return 1 if lines else 0

@@ -1,0 +1,134 @@
+"""Tests mirror the tree: those of `<path>/<module>.py` lie in `tests/<path>/test_<module>.py`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import PurePosixPath
+
+from infra.lint.source import Source
+
+THEMES = (
+    "tests/chaos",
+    "tests/compose",
+    "tests/contracts",
+    "tests/docs",
+    "tests/e2e",
+    "tests/fuzz",
+    "tests/infra/security/on_kafka",
+    "tests/operations",
+    "tests/replay",
+    "tests/services/gateway/api",
+    "tests/shared/bus/protocol",
+    "tests/simulator/agreement",
+)
+"""Folders of tests that cross modules, and so name a subject instead of a module."""
+PURE_FOLDERS = frozenset(
+    {
+        "services/gateway/routes",
+        "shared/contracts",
+        "shared/ledger",
+        "shared/projections",
+        "shared/verify",
+        "simulator/metrics",
+    }
+)
+PURE_MODULES = frozenset(
+    {
+        "cli/output.py",
+        "cli/pool_defaults.py",
+        "cli/times.py",
+        "cli/watching.py",
+        "services/gateway/body.py",
+        "services/gateway/hub.py",
+        "services/gateway/inbound.py",
+        "services/gateway/log_lines.py",
+        "services/gateway/paging.py",
+        "services/gateway/problem.py",
+        "services/gateway/sse.py",
+    }
+)
+"""Modules beside those of `PURE_FOLDERS` and of the cores that a test can call as they are."""
+EXEMPT = {
+    "services/gateway/routes/admin.py": "its functions are handlers: tests/services/gateway/api",
+    "services/gateway/routes/faults.py": "its functions are handlers: tests/services/gateway/api",
+    "services/gateway/routes/llm.py": "its functions are handlers: tests/services/gateway/api",
+    "services/placement/core/solver/capacity.py": "part of the model: test_solve.py",
+    "services/placement/core/solver/hint.py": "part of the model: test_solve.py",
+    "services/placement/core/solver/instance.py": "part of the model: test_solve.py",
+    "services/placement/core/solver/variables.py": "part of the model: test_solve.py",
+}
+"""Pure modules without a test of their own, and why."""
+PACKAGE_ROOTS = {"agent": "agent/berth_agent"}
+"""Folders of tests whose modules lie in a package below the mirrored folder."""
+PROGRAM = "service"
+"""`test_service.py` starts the `__main__.py` of its folder as a process."""
+
+
+def check(sources: Iterable[Source], files: Collection[str]) -> Iterator[str]:
+    """Yield a finding per test that names no module and per pure module without a test.
+
+    `files` are the paths of all files of the project, those of Python and others.
+    """
+    stems = _stems_by_folder(files)
+    for path in files:
+        if is_test(path) and not is_theme(path) and not _names_a_module(path, stems):
+            yield f"{path}:1: test of no module; name it test_<module>.py, or see THEMES"
+    for source in sources:
+        if is_pure(source.path) and has_functions(source.tree):
+            yield from _missing_test(source.path, test_of(source.path) in files)
+
+
+def _missing_test(path: str, is_tested: bool) -> Iterator[str]:
+    if is_tested and path in EXEMPT:
+        yield f"{path}:1: has a test; remove it from EXEMPT"
+    elif not is_tested and path not in EXEMPT:
+        yield f"{path}:1: pure module without {test_of(path)}"
+
+
+def is_test(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return path.startswith("tests/") and name.startswith("test_") and name.endswith(".py")
+
+
+def is_theme(path: str) -> bool:
+    """Whether the test may name a subject: those in `tests/` itself are of the whole project."""
+    folder = PurePosixPath(path).parent
+    return str(folder) == "tests" or any(folder.is_relative_to(theme) for theme in THEMES)
+
+
+def is_pure(path: str) -> bool:
+    """Whether a test of the module needs no process, network or clock."""
+    folder, parts = str(PurePosixPath(path).parent), PurePosixPath(path).parts
+    in_core = parts[0] == "services" and "core" in parts[2:]
+    return in_core or folder in PURE_FOLDERS or path in PURE_MODULES
+
+
+def has_functions(tree: ast.Module) -> bool:
+    """Whether there is something to call; declarations alone are tested where they are used."""
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
+
+
+def test_of(path: str) -> str:
+    module = PurePosixPath(path)
+    return str("tests" / module.parent / f"test_{module.name}")
+
+
+def _stems_by_folder(files: Iterable[str]) -> dict[str, set[str]]:
+    stems: dict[str, set[str]] = {}
+    for file in map(PurePosixPath, files):
+        stem = PROGRAM if file.stem == "__main__" else file.stem
+        stems.setdefault(str(file.parent), set()).add(stem)
+    return stems
+
+
+def _names_a_module(test: str, stems: dict[str, set[str]]) -> bool:
+    """Whether the name is that of a file in the mirrored folder, or begins with it.
+
+    `test_decide_properties.py` is a second file of tests of `decide.py`.
+    """
+    path = PurePosixPath(test).relative_to("tests")
+    subject = path.stem.removeprefix("test_")
+    folder = str(path.parent)
+    modules = stems.get(PACKAGE_ROOTS.get(folder, folder), set())
+    return any(subject == stem or subject.startswith(f"{stem}_") for stem in modules)
