@@ -35,10 +35,10 @@ PURE_FOLDERS = frozenset(
 )
 PURE_MODULES = frozenset(
     {
+        "cli/addresses.py",
         "cli/output.py",
         "cli/pool_defaults.py",
         "cli/times.py",
-        "cli/watching.py",
         "services/gateway/body.py",
         "services/gateway/hub.py",
         "services/gateway/inbound.py",

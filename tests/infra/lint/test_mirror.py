@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.lint.mirror import EXEMPT, THEMES, check
+from infra.lint.__main__ import ROOT
+from infra.lint.mirror import EXEMPT, PURE_FOLDERS, PURE_MODULES, THEMES, check
 from infra.lint.source import parse
 
 FILES = frozenset(
@@ -87,6 +88,6 @@ def test_an_exemption_ends_with_the_first_test() -> None:
     assert list(check([module], {path, test})) == [f"{path}:1: has a test; remove it from EXEMPT"]
 
 
-def test_each_theme_is_a_folder_of_tests() -> None:
-    assert sorted(THEMES) == list(THEMES)
-    assert all(theme.startswith("tests/") for theme in THEMES)
+def test_each_path_of_the_rule_exists() -> None:
+    assert [theme for theme in (*THEMES, *PURE_FOLDERS) if not (ROOT / theme).is_dir()] == []
+    assert [path for path in (*PURE_MODULES, *EXEMPT) if not (ROOT / path).is_file()] == []

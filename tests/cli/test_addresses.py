@@ -1,8 +1,8 @@
-"""The addresses that a started stack is watched at."""
+"""The addresses at which a stack is monitored."""
 
 from __future__ import annotations
 
-from cli.watching import watched, watching
+from cli.addresses import address_lines, monitoring_addresses
 from infra.supervisor.running import RunningStack
 
 
@@ -11,11 +11,11 @@ def stack(traces: str) -> RunningStack:
 
 
 def test_metrics_and_traces_have_an_address_each() -> None:
-    assert watched(stack("http://127.0.0.1:9411/")) == {
+    assert monitoring_addresses(stack("http://127.0.0.1:9411/")) == {
         "metrics": "http://127.0.0.1:9100/",
         "traces": "http://127.0.0.1:9411/",
     }
 
 
 def test_without_tracing_there_is_no_line_of_traces() -> None:
-    assert watching(stack("")) == ["metrics   http://127.0.0.1:9100/"]
+    assert address_lines(stack("")) == ["metrics   http://127.0.0.1:9100/"]
