@@ -1,4 +1,4 @@
-"""What a resize needs to know of each running elastic job."""
+"""Elastic jobs are read with their slots, lost work and nodes."""
 
 from __future__ import annotations
 
