@@ -12,13 +12,26 @@ import typer
 from cli.answers import Watch, api, await_answer, pages, report
 from cli.arguments import AsJson, Data
 from cli.errors import BadInput, CliError
+from cli.failure_words import failure_lines, failure_of
 from cli.http_api import Api, Json, part
 from cli.job_file import Body, merged, read
-from cli.output import emit, lines, table, text_of
+from cli.output import emit, lines, say, table, text_of
 from cli.times import clock, span
 
 ENDS = ("succeeded", "failed", "cancelled", "rejected")
 WAIT_S = 0.3
+COLUMNS = (
+    "JOB",
+    "NAME",
+    "TENANT",
+    "POOL",
+    "BACKEND",
+    "GPUS",
+    "PHASE",
+    "REASON",
+    "SUBMITTED",
+    "RAN",
+)
 JobArgument = Annotated[str, typer.Argument(help="Job id.", metavar="JOB")]
 
 
@@ -70,6 +83,7 @@ def submit(
     report(
         as_json, {**ticket, **({"jobs": phases} if wait else {})}, *_ticket_lines(ticket, phases)
     )
+    _explain_failures(client, phases)
     if any(phase != "succeeded" for phase in phases.values()):
         raise typer.Exit(1)
 
@@ -88,6 +102,16 @@ def _ticket_lines(ticket: Json, ended: dict[str, str]) -> list[str]:
     if ended:
         return [f"{job_id}  {phase}" for job_id, phase in ended.items()]
     return [str(job_id) for job_id in cast("list[str]", ticket["job_ids"])]
+
+
+def _explain_failures(client: Api, phases: dict[str, str]) -> None:
+    """Say on stderr why the first failed job of a submission failed."""
+    for job_id, phase in phases.items():
+        if phase == "failed":
+            failure = failure_of(client.get(f"/v1/jobs/{part(job_id)}"))
+            for text in failure_lines(failure) if failure else ():
+                say(text)
+            return
 
 
 def _ended(client: Api, ticket: Json) -> dict[str, str]:
@@ -111,6 +135,7 @@ def jobs(
     phase: Annotated[
         str | None, typer.Option(help="Filter by phase, such as waiting or running.")
     ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Filter by phase failed.")] = False,
     pool: Annotated[str | None, typer.Option(help="Filter by pool.")] = None,
     name: Annotated[str | None, typer.Option(help="Filter by name prefix.")] = None,
     array: Annotated[str | None, typer.Option(help="Filter by array id.")] = None,
@@ -119,13 +144,15 @@ def jobs(
     data: Data = None,
 ) -> None:
     """List jobs, newest first."""
-    query = {"tenant": tenant, "phase": phase, "pool": pool, "name": name, "array": array}
+    if failed and phase not in (None, "failed"):
+        raise BadInput(f"--failed excludes --phase: {phase}; give one of them")
+    wanted = "failed" if failed else phase
+    query = {"tenant": tenant, "phase": wanted, "pool": pool, "name": name, "array": array}
     rows = pages(api(data), "/v1/jobs", query, limit)
     if as_json:
         emit(rows)
         return
-    columns = ("JOB", "NAME", "TENANT", "POOL", "GPUS", "PHASE", "REASON", "SUBMITTED", "RAN")
-    table(columns, (_row(row) for row in rows), "no jobs")
+    table(COLUMNS, (_row(row) for row in rows), "no jobs")
 
 
 def _row(job: Json) -> tuple[object, ...]:
@@ -135,12 +162,19 @@ def _row(job: Json) -> tuple[object, ...]:
         job["name"],
         job["tenant"],
         job["pool"],
+        job["backend"],
         job["gpus"],
         job["phase"],
-        job["reason"],
+        _reason(job),
         clock(job["submitted_at"]),
         ran,
     )
+
+
+def _reason(job: Json) -> object:
+    """Return why it failed in one word where that is known, else the reason of its phase."""
+    failure = failure_of(job)
+    return failure["reason"] if failure else job["reason"]
 
 
 def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
@@ -150,6 +184,8 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
         emit(document)
         return
     table(("FIELD", "VALUE"), ((name, _value(name, value)) for name, value in document.items()))
+    if failure := failure_of(document):
+        lines(failure_lines(failure))
 
 
 def _value(name: str, value: object) -> str:
@@ -157,6 +193,10 @@ def _value(name: str, value: object) -> str:
         return clock(value)
     if name.endswith("_ms"):
         return span(value)
+    if name == "backend" and value == "virtual":
+        return "virtual (simulated GPUs)"
+    if name == "failure":
+        return str(value["reason"]) if isinstance(value, dict) else "-"
     return json.dumps(value) if isinstance(value, (dict, list)) else text_of(value)
 
 

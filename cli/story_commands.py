@@ -10,6 +10,7 @@ import typer
 from cli.answers import api, items
 from cli.arguments import AsJson, Data
 from cli.errors import Unreachable
+from cli.failure_words import failure_lines, failure_of
 from cli.http_api import Json, part
 from cli.job_commands import JobArgument
 from cli.output import emit, lines, table
@@ -28,6 +29,17 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
         return
     table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
     lines(deciding(history.get("line"), history.get("placing")))
+    lines(_last_failure(items(history)))
+
+
+def _last_failure(rows: list[Json]) -> list[str]:
+    """Return the last failure with its output, unless the job has run since."""
+    for row in reversed(rows):
+        if row["type"] in ("job.started.v1", "job.succeeded.v1"):
+            break
+        if failure := failure_of(cast("Json", row["data"])):
+            return failure_lines(failure)
+    return []
 
 
 def _period(row: Json) -> tuple[object, ...]:

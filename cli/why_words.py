@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from cli.failure_words import failure_of, failure_words
+
 Data = Mapping[str, object]
 
 PHASES = {
@@ -15,6 +17,7 @@ PHASES = {
     "job.enqueued.v1": "waiting",
     "job.held.v1": "waiting",
     "job.placed.v1": "starting",
+    "job.started.v1": "running",
     "job.start-failed.v1": "stopping",
     "job.preempted.v1": "stopping",
     "job.migrated.v1": "migrating",
@@ -76,10 +79,13 @@ def words(type_: str, data: Data) -> str:
             return f"{sizes}: {_because(data)}"
         case "job.readmitted.v1":
             return f"attempt {data.get('attempt')} may start"
+        case "job.started.v1":
+            return "all workers were ready"
         case "job.succeeded.v1":
             return f"ran {_seconds(data.get('ran_ms'))}"
         case _:
-            return _because(data)
+            failure = failure_of(data)
+            return failure_words(failure) if failure else _because(data)
 
 
 def _placed(data: Data) -> str:

@@ -13,6 +13,28 @@ MAX_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(read.Message):
+    """The reason of a start or a run that failed."""
+
+    reason: str
+    """Machine-readable: snake_case."""
+    detail: str = ""
+    """The value and the rule."""
+    output: tuple[str, ...] = ()
+    """Last lines of the worker's output."""
+    permanent: bool = False
+    """The same start fails again on every node."""
+
+    READERS: ClassVar = {
+        "reason": read.text(longest=64),
+        "detail": read.text(longest=1024),
+        "output": read.items(read.text(longest=512), most=20),
+        "permanent": read.boolean(),
+    }
+    REQUIRED: ClassVar = frozenset({"reason"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position(read.Message):
     """A place in the placement ledger of the pool's lane; orders are carried out in its order."""
 
@@ -430,28 +452,6 @@ class ReadyReport(read.Message):
         "master_port": read.optional(read.integer(minimum=1, maximum=65535)),
     }
     REQUIRED: ClassVar = frozenset({"allocation_id"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure(read.Message):
-    """The reason of a start or run that failed, for the user."""
-
-    reason: str
-    """Machine-readable: snake_case."""
-    detail: str = ""
-    """The value and the rule."""
-    output: tuple[str, ...] = ()
-    """Last lines of the worker's output."""
-    permanent: bool = False
-    """The same start fails again on every node."""
-
-    READERS: ClassVar = {
-        "reason": read.text(longest=64),
-        "detail": read.text(longest=1024),
-        "output": read.items(read.text(longest=512), most=20),
-        "permanent": read.boolean(),
-    }
-    REQUIRED: ClassVar = frozenset({"reason"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,9 @@ CONNECT_S = 2.0
 ANSWER_S = 5.0
 """Limit from the request to its rows; beyond it the read answers 503."""
 CONNECTIONS = 8
-JSON_COLUMNS = frozenset({"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms"})
+JSON_COLUMNS = frozenset(
+    {"spec", "detail", "nodes", "labels", "gpus", "data", "settings", "terms", "failure"}
+)
 """Stored as text, so that equal rows are equal bytes; returned as JSON."""
 
 TENANT_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")

@@ -6,7 +6,8 @@ JOB_COLUMNS = """
     j.job_id, p.pool, j.tenant, j.name, j.user_id, j.priority_class, j.workers, j.gpus,
     j.array_index, j.phase, j.reason, j.detail, j.attempt, j.exit_code, j.submitted_at,
     j.waiting_since, j.placed_at, j.started_at, j.ended_at, j.cancel_requested_at,
-    j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes
+    j.short_gpus, j.preemptions, j.moves, j.gpu_ms, j.ran_ms, j.nodes,
+    j.failure, j.backend
 """
 
 JOBS = f"""

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from shared.contracts.base import Model, Name
+from shared.contracts.failures import Failure
 
 MAX_REPORTS = 500
 """Reports of one request."""
@@ -184,17 +185,6 @@ class ReadyReport(Model):
     kind: Literal["ready"] = "ready"
     allocation_id: AllocationId = Field(description="the worker")
     master_port: int | None = Field(None, ge=1, le=65535, description="free port, of rank 0")
-
-
-class Failure(Model):
-    """The reason of a start or run that failed, for the user."""
-
-    reason: str = Field(max_length=64, description="machine-readable: snake_case")
-    detail: str = Field("", max_length=1024, description="the value and the rule")
-    output: tuple[Annotated[str, Field(max_length=512)], ...] = Field(
-        (), max_length=20, description="last lines of the worker's output"
-    )
-    permanent: bool = Field(False, description="the same start fails again on every node")
 
 
 class RefusedReport(Model):

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Event, JobId, Local, Model, event
+from shared.contracts.failures import Failure, WorkerFailure
 from shared.contracts.jobs import JobSpec
 from shared.contracts.ranking import Ranked
 
@@ -153,6 +154,7 @@ class JobStartFailed(Event):
     attempt: int = Field(ge=1, description="number of the attempt")
     node_ids: tuple[str, ...] = Field(description="nodes to avoid")
     reason: str = Field(description="machine-readable: snake_case")
+    failure: WorkerFailure | None = Field(None, description="first failure of the gang, if known")
 
 
 @event
@@ -253,6 +255,7 @@ class AllocationReleased(Event):
         description="machine-readable"
     )
     exit_code: int | None = Field(None, description="exit code of the worker; absent: it never ran")
+    failure: Failure | None = Field(None, description="why it failed, as its node reported")
 
 
 @event
@@ -284,6 +287,7 @@ class JobAttemptFailed(Event):
     node_ids: tuple[str, ...] = Field((), description="nodes on which it ran")
     reason: str = Field(description="machine-readable: snake_case")
     gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+    failure: WorkerFailure | None = Field(None, description="first failure of the gang, if known")
 
 
 @event
@@ -314,6 +318,7 @@ class JobFailed(Event):
     reason: str = Field(description="machine-readable: snake_case")
     ran_ms: int = Field(0, ge=0, description="wall ms of the last attempt")
     gpu_s: float = Field(0.0, ge=0, description="GPU-seconds of this attempt, wall")
+    failure: WorkerFailure | None = Field(None, description="first failure of the gang, if known")
 
 
 @event

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from shared.contracts.base import Local, Model, Name
+from shared.contracts.failures import OutputLine
 from shared.contracts.nodes import Backend, Fencing
-
-OutputLine = Annotated[str, Field(max_length=512)]
 
 
 class NodeRegistered(Model):

@@ -58,6 +58,7 @@ class PlacementRow:
     gpu_ms: BigInt = 0
     ran_ms: BigInt = 0
     nodes: str = "[]"
+    failure: str = "null"
 
 
 ADMISSION = RowTable("job_admission", AdmissionRow, "job_id")
@@ -112,6 +113,7 @@ def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
     data = event.data
     row.tenant = data.get("tenant") or row.tenant
     row.gpu_ms += used_gpu_ms(data)
+    note_failure(row, data)
     match event.type:
         case "job.enqueued.v1" | "job.requeued.v1":
             enter_queue(row, event)
@@ -123,7 +125,7 @@ def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
             nodes = sorted({allocation["node_id"] for allocation in data["allocations"]})
             row.nodes = msgspec.json.encode(nodes).decode()
         case "job.started.v1":
-            row.phase, row.started_at = "running", event.at
+            row.phase, row.started_at, row.failure = "running", event.at, "null"
         case "job.preempted.v1":
             row.phase, row.preemptions = "stopping", row.preemptions + 1
             row.reason = data["reason"]
@@ -138,6 +140,12 @@ def fold_placement(row: PlacementRow, event: LedgerEvent) -> None:
             end_job(row, event)
         case _:
             raise NotFolded(event.type)
+
+
+def note_failure(row: PlacementRow, data: Payload) -> None:
+    """Keep the first failure of the gang until a later start succeeds."""
+    if failure := data.get("failure"):
+        row.failure = msgspec.json.encode(failure).decode()
 
 
 def used_gpu_ms(data: Payload) -> int:

@@ -74,3 +74,16 @@ def test_a_placed_job_says_what_decided() -> None:
     assert deciding(None, {"policy": "class_submit+best_fit"}) == [
         "placed by class_submit+best_fit"
     ]
+
+
+def test_a_running_job_has_a_row_of_its_own() -> None:
+    assert phase("job.started.v1") == "running"
+    assert words("job.started.v1", {"attempt": 1}) == "all workers were ready"
+
+
+def test_a_failed_start_names_its_reason_place_and_detail() -> None:
+    failure = {"reason": "command_missing", "detail": "python", "rank": 1, "node_id": "n2"}
+    text = words("job.start-failed.v1", {"reason": "refused", "failure": failure})
+    assert text == (
+        "the program does not exist on the node: python (command_missing; rank 1 on n2)"
+    )

@@ -22,6 +22,7 @@ from services.gateway.commands import (
     new_command_id,
     send_command,
 )
+from services.gateway.core.failures import add_advice
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.core.strict import Body, parse_body
 from services.gateway.core.submission import (
@@ -147,6 +148,8 @@ async def list_jobs(
     rows = await gateway.database.rows(
         bearer, queries.JOBS, visible, phase, name, pool, array, cursor.at, cursor.key, limit
     )
+    for row in rows:
+        add_advice(row)
     return json_response(page_of(rows, limit, "submitted_at", "job_id"))
 
 
@@ -172,6 +175,7 @@ async def show(request: Request, job_id: Job) -> Response:
     """Show a job with its specification, without command and environment."""
     _, _, row = await visible_job(request, job_id)
     row["trace_id"] = trace_id(row)
+    add_advice(row)
     return json_response(row)
 
 
@@ -219,9 +223,10 @@ async def _history_response(request: Request, job_id: str, sql: str) -> Response
 async def _job_history(gateway: Gateway, bearer: Bearer, job_id: str, sql: str) -> Body:
     """Return the events of the job; tenants do not see for which job it was preempted."""
     rows = await gateway.database.rows(bearer, sql, bearer.tenant, job_id)
-    if bearer.tenant is not None:
-        for data in (row["data"] for row in rows):
-            if isinstance(data, dict):
+    for data in (row["data"] for row in rows):
+        if isinstance(data, dict):
+            add_advice(data)
+            if bearer.tenant is not None:
                 data.pop("by_job_id", None)
     return {"job_id": job_id, "items": rows}
 

@@ -12,6 +12,8 @@ from services.placement.core.pool.evolve import fold
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
 from shared.contracts.access import PoolConfigured
+from shared.contracts.construct import construct
+from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
@@ -150,7 +152,10 @@ def on_worker_report(
 ) -> Iterator[Decision]:
     match report:
         case WorkerExited(exit_code=code):
-            yield from on_worker_gone(pool, report, "exited", code, now, cause)
+            lost = report.reason in LOST_BY_NODE
+            yield from on_worker_gone(
+                pool, report, "stopped" if lost else "exited", code, now, cause
+            )
         case WorkerStopped(exit_code=code):
             yield from on_worker_gone(pool, report, "stopped", code, now, cause)
         case WorkerRefused():
@@ -176,7 +181,22 @@ def on_worker_gone(
     """
     job = pool.jobs.get(report.job_id)
     if job is not None and report.allocation_id in job.allocations:
-        yield from gangs.gone(job, report.allocation_id, reason, code, now, cause)
+        failure = failure_of(report)
+        yield from gangs.gone(job, report.allocation_id, reason, code, now, cause, failure)
+
+
+def failure_of(report: WorkerExited | WorkerStopped | WorkerRefused) -> Failure | None:
+    """Return the failure that a report names; older executors put the detail into the reason."""
+    if isinstance(report, WorkerStopped) or not report.reason:
+        return None
+    reason, _, detail = report.reason.partition(": ")
+    return construct(
+        Failure,
+        reason=reason[:64],
+        detail=report.detail or detail,
+        output=report.output,
+        permanent=report.permanent,
+    )
 
 
 def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from shared.contracts.base import Event
+from shared.contracts.failures import WorkerFailure
 from shared.contracts.jobs import (
     CancelRequested,
     Gang,
@@ -249,3 +250,13 @@ def test_an_event_without_a_fold_is_an_error() -> None:
         placement_row(WorkersReady(job_id="j", attempt=1, ranks=(0,)))
     with pytest.raises(NotFolded):
         admission_row(JobReadmitted(job_id="j", tenant="red", attempt=2))
+
+
+def test_a_job_keeps_its_failure_until_it_runs_again() -> None:
+    failure = WorkerFailure(reason="command_missing", detail="python", rank=0, node_id="n1")
+    start_failed = JobStartFailed(
+        job_id="j", tenant="ada", attempt=1, node_ids=("n1",), reason="refused", failure=failure
+    )
+    failed = placement_row(enqueued(), placed("n1"), start_failed)
+    assert json.loads(failed.failure)["reason"] == "command_missing"
+    assert placement_row(enqueued(), placed("n1"), start_failed, started()).failure == "null"

@@ -8,6 +8,7 @@ from typing import Literal
 from services.placement.core.pool.job import Job
 from shared.contracts.base import Event
 from shared.contracts.construct import construct
+from shared.contracts.failures import Failure
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
@@ -92,12 +93,18 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
 
 
 def gone(
-    job: Job, allocation_id: str, why: Release, code: int | None, now: int, cause: str
+    job: Job,
+    allocation_id: str,
+    why: Release,
+    code: int | None,
+    now: int,
+    cause: str,
+    failure: Failure | None = None,
 ) -> Iterator[Decision]:
     """Release a worker's GPUs; the rest of its gang cannot go on without it."""
     node_id = job.allocations[allocation_id].slot.node_id
     phase = job.phase
-    yield release(job, allocation_id, why, code, cause)
+    yield release(job, allocation_id, why, code, cause, failure)
     if phase == "placed":
         reason = {"refused": "refused", "exited": "exited_before_start"}.get(why, "worker_unknown")
         yield from start_failed(job, (node_id,), reason, cause)
@@ -108,7 +115,14 @@ def gone(
     yield from conclude(job, now, cause)
 
 
-def release(job: Job, allocation_id: str, why: Release, code: int | None, cause: str) -> Decision:
+def release(
+    job: Job,
+    allocation_id: str,
+    why: Release,
+    code: int | None,
+    cause: str,
+    failure: Failure | None = None,
+) -> Decision:
     return job_decision(
         job,
         cause,
@@ -121,6 +135,7 @@ def release(job: Job, allocation_id: str, why: Release, code: int | None, cause:
             node_id=job.allocations[allocation_id].slot.node_id,
             reason=why,
             exit_code=code,
+            failure=failure,
         ),
     )
 
@@ -130,7 +145,12 @@ def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> I
         job,
         cause,
         JobStartFailed(
-            job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, node_ids=nodes, reason=reason
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            node_ids=nodes,
+            reason=reason,
+            failure=job.failure,
         ),
     )
     if job.allocations:
@@ -178,7 +198,7 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
     match job.stop:
         case "cancelled":
             yield cancelled(job, job.stop_reason, now, cause)
-        case "start_failed" if job.start_failures >= START_FAILURES_MOST:
+        case "start_failed" if is_final(job):
             yield failed(job, "start_failed", now, cause)
         case "start_failed":
             yield requeued(job, "start_failed", now, cause)
@@ -188,6 +208,12 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
             yield attempt_failed(job, now, cause)
         case _:
             yield attempt_failed(job, now, cause) if job.exit_code else succeeded(job, now, cause)
+
+
+def is_final(job: Job) -> bool:
+    """Return whether no further start is tried: it would fail again, or has failed too often."""
+    permanent = job.failure is not None and job.failure.permanent
+    return permanent or job.start_failures >= START_FAILURES_MOST
 
 
 def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
@@ -235,6 +261,7 @@ def attempt_failed(job: Job, now: int, cause: str) -> Decision:
             node_ids=(job.failed_node,) if job.failed_node else (),
             reason="worker_failed",
             gpu_s=job.gpu_s(now),
+            failure=job.failure,
         ),
     )
 
@@ -252,6 +279,7 @@ def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
             reason=reason,
             ran_ms=job.ran_ms(now),
             gpu_s=job.gpu_s(now),
+            failure=job.failure,
         ),
     )
 

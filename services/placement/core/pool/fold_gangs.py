@@ -9,6 +9,8 @@ from services.placement.core.pool.fold_nodes import forget_if_gone
 from services.placement.core.pool.job import Job, WorkerAllocation
 from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
+from shared.contracts.construct import construct
+from shared.contracts.failures import WorkerFailure
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
@@ -81,7 +83,7 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
     """Take the GPUs of every allocation; an allocation id is `place of the fact/rank`."""
     job = pool.jobs[event.job_id]
     pool.leave(job)
-    job.phase, job.placed_at = "placed", fact.at
+    job.phase, job.placed_at, job.failure = "placed", fact.at, None
     pool.hold(job)
     pool.starting[job.job_id] = fact.at
     for allocation in event.allocations:
@@ -117,9 +119,27 @@ def release(pool: Pool, event: AllocationReleased, fact: Fact) -> None:
     forget_if_gone(pool, node)
     pool.touch(fact.at)
     job.clean = job.clean and event.reason == "exited" and event.exit_code == 0
+    if job.failure is None:
+        job.failure = worker_failure(event, allocation.rank)
     failed = event.reason == "exited" and event.exit_code != 0
     if failed and job.phase == "running" and job.exit_code is None:
         job.exit_code, job.failed_node = event.exit_code, event.node_id
+
+
+def worker_failure(event: AllocationReleased, rank: int) -> WorkerFailure | None:
+    """Return the failure of a released worker, with its place in the gang."""
+    if event.failure is None:
+        return None
+    return construct(
+        WorkerFailure,
+        reason=event.failure.reason,
+        detail=event.failure.detail,
+        output=event.failure.output,
+        permanent=event.failure.permanent,
+        rank=rank,
+        node_id=event.node_id,
+        exit_code=event.exit_code,
+    )
 
 
 def preempt(pool: Pool, job: Job, reason: str, by_job_id: str, at: int) -> None:

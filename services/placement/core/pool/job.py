@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from services.placement.core.pool.queue import UNRANKED, QueueEntry
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.checkpoint import kept_ms, restart_ms, wall_ms
+from shared.contracts.failures import WorkerFailure
 from shared.contracts.jobs import JobSpec
 
 LOST_WORK_CAP_S = 604_800.0
@@ -62,6 +63,8 @@ class Job:
     exit_code: int | None = None
     """Of the first worker that failed while the job ran."""
     failed_node: str = ""
+    failure: WorkerFailure | None = None
+    """Of the first worker that failed in the last start."""
     clean: bool = True
     """Every worker that is gone exited with 0."""
     resumes: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.placement.core.decide import Placement
+from shared.contracts.jobs import Retry
 from shared.contracts.placement import (
     AllocationReleased,
     JobAttemptFailed,
@@ -15,6 +16,7 @@ from shared.contracts.placement import (
     JobSucceeded,
     WorkersReady,
 )
+from shared.contracts.reports import WorkerExited, WorkerRefused
 from shared.ledger.decider import Undecodable
 from tests.services.placement.core.lane import (
     TRACE,
@@ -285,3 +287,66 @@ def test_nothing_is_placed_before_the_lane_has_its_pool() -> None:
 
 def test_a_pool_of_another_lane_is_none_of_ours() -> None:
     assert lane().pool(partition=1) == []
+
+
+def permanent_refusal(allocation_id: str, job_id: str) -> WorkerRefused:
+    return WorkerRefused(
+        allocation_id=allocation_id,
+        job_id=job_id,
+        reason="command_missing",
+        detail="python",
+        permanent=True,
+    )
+
+
+def test_a_start_that_fails_on_every_node_is_not_tried_again() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a", 2, workers=2))
+    first, second = pool.ids_of("a")
+    decided = pool.report(permanent_refusal(second, "a"))
+    assert kinds(decided) == ["AllocationReleased", "JobStartFailed", "JobStopRequested"]
+    (failed,) = [
+        event for event in pool.report(stopped(first, "a")) if isinstance(event, JobFailed)
+    ]
+    assert failed.attempt == 1 and failed.failure is not None
+    assert (failed.failure.reason, failed.failure.detail) == ("command_missing", "python")
+    assert (failed.failure.rank, failed.failure.permanent) == (1, True)
+
+
+def test_an_older_executor_puts_the_detail_into_the_reason() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a", 2))
+    report = WorkerRefused(allocation_id=pool.ids_of("a")[0], job_id="a", reason="gpu_busy: [3]")
+    start_failed = next(e for e in pool.report(report) if isinstance(e, JobStartFailed))
+    assert start_failed.failure is not None
+    assert (start_failed.failure.reason, start_failed.failure.detail) == ("gpu_busy", "[3]")
+    assert not start_failed.failure.permanent
+
+
+def test_a_failed_run_keeps_its_first_failure_and_the_next_start_clears_it() -> None:
+    pool = lane("n1")
+    pool.submit(job("a", 2, retry=Retry(max_attempts=2)))
+    pool.ready("a")
+    (allocation_id,) = pool.ids_of("a")
+    report = WorkerExited(
+        allocation_id=allocation_id,
+        job_id="a",
+        exit_code=137,
+        reason="out_of_memory",
+        detail="used 2.0 GiB; limit 1.0 GiB",
+        output=("step 1", "step 2"),
+    )
+    attempt = next(e for e in pool.report(report) if isinstance(e, JobAttemptFailed))
+    assert attempt.failure is not None and attempt.failure.exit_code == 137
+    assert attempt.failure.output == ("step 1", "step 2")
+
+
+def test_a_worker_that_its_node_fenced_does_not_count_as_an_attempt() -> None:
+    pool = lane("n1", "n2")
+    pool.submit(job("a", 2))
+    pool.ready("a")
+    (allocation_id,) = pool.ids_of("a")
+    report = WorkerExited(allocation_id=allocation_id, job_id="a", exit_code=137, reason="fenced")
+    decided = kinds(pool.report(report))
+    assert "JobPreempted" in decided and "JobRequeued" in decided
+    assert "JobAttemptFailed" not in decided and "JobFailed" not in decided

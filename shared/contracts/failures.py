@@ -1,0 +1,60 @@
+"""Failures of workers: why one did not start or end well, and advice for its user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from shared.contracts.base import Model
+
+OutputLine = Annotated[str, Field(max_length=512)]
+
+
+class Failure(Model):
+    """The reason of a start or a run that failed."""
+
+    reason: str = Field(max_length=64, description="machine-readable: snake_case")
+    detail: str = Field("", max_length=1024, description="the value and the rule")
+    output: tuple[OutputLine, ...] = Field(
+        (), max_length=20, description="last lines of the worker's output"
+    )
+    permanent: bool = Field(False, description="the same start fails again on every node")
+
+
+class WorkerFailure(Failure):
+    """The first failure of a gang: its other workers were stopped because of it."""
+
+    rank: int = Field(ge=0, description="rank of the worker in its gang")
+    node_id: str = Field(description="node of the worker")
+    exit_code: int | None = Field(None, description="exit code; absent: it never ran")
+
+
+LOST_BY_NODE: Final = frozenset({"fenced", "step_lost"})
+"""Reasons of an end that the node caused: the job goes on elsewhere, and no attempt is counted."""
+
+ADVICE: Final[Mapping[str, str]] = {
+    "command_missing": "install the program on the nodes or in the image, or submit its full path",
+    "no_command": "give a command after `--`",
+    "workdir_missing": "use a directory that exists on every node of the pool",
+    "no_permission": "let the job's user read and execute the file",
+    "image_not_found": "check the image's name, and that the nodes can pull it",
+    "secret_missing": "ask an operator to set the secret for the tenant",
+    "gpu_busy": "the node is avoided at the next attempt; an operator should look at the node",
+    "no_such_gpu": "an operator should correct the inventory of the node",
+    "prolog_failed": "an operator should look at the node; it takes no jobs until then",
+    "out_of_memory": "request more memory: gang.mem_gib_per_worker",
+    "walltime": "request a longer walltime_s, or resume from a checkpoint",
+    "fenced": "none: the node lost its control plane, and the job starts again",
+    "step_lost": "none: the process that held the worker died; see the node's log",
+    "start_timeout": "see the pool's start_timeout_s, and the nodes that did not answer",
+    "exited": "see `berth logs JOB`",
+    "signalled": "see `berth logs JOB`; a kill from outside, or a crash of the program",
+}
+"""Advice by reason; a reason without advice is shown alone."""
+
+
+def advice(reason: str) -> str:
+    """Return the advice about a failure, empty if there is none."""
+    return ADVICE.get(reason, "")

@@ -1,0 +1,17 @@
+"""Advice beside a failure in an answer."""
+
+from __future__ import annotations
+
+from services.gateway.core.failures import add_advice
+
+
+def test_a_known_reason_gets_its_advice() -> None:
+    body: dict[str, object] = {"failure": {"reason": "exited"}}
+    add_advice(body)
+    assert body == {"failure": {"reason": "exited", "advice": "see `berth logs JOB`"}}
+
+
+def test_a_row_without_a_failure_stays_as_it_is() -> None:
+    body: dict[str, object] = {"failure": None}
+    add_advice(body)
+    assert body == {"failure": None}

@@ -1,0 +1,13 @@
+"""Reasons of failures and their advice."""
+
+from __future__ import annotations
+
+from shared.contracts.failures import ADVICE, LOST_BY_NODE, advice
+
+
+def test_every_reason_that_the_node_caused_has_advice() -> None:
+    assert ADVICE.keys() >= LOST_BY_NODE
+
+
+def test_an_unknown_reason_has_no_advice() -> None:
+    assert advice("disk_gone") == ""
