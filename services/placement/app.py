@@ -8,8 +8,8 @@ from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from services.placement.heartbeats import watch
+from services.placement.open_rounds import LaneSignals, solve_open_rounds
 from services.placement.solver.process import Solver
-from services.placement.solving import LaneSignals, follow
 from shared.bus.host import run_service
 from shared.bus.kafka import KafkaLog
 from shared.bus.lane import Lane
@@ -51,7 +51,7 @@ def run(settings: Settings) -> None:
         for job in lane.state.jobs.values():
             spans.remember_job(job.job_id, job.trace)
         heartbeats = KafkaLog(settings.connection, client="berth-heartbeats", gather_ms=500)
-        await asyncio.gather(watch(lane, heartbeats), follow(lane, solver, rounds))
+        await asyncio.gather(watch(lane, heartbeats), solve_open_rounds(lane, solver, rounds))
 
     try:
         run_service(

@@ -42,8 +42,8 @@ class LaneSignals:
         return self._news.setdefault(lane, asyncio.Event())
 
 
-async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
-    """Run for as long as the lane is held; if an offer is lost the round ends by its time."""
+async def solve_open_rounds(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
+    """Have each open round of the lane solved, and offer the answer; without one greedy plans."""
     news = rounds.of(lane.partition)
     news.set()
     while True:
@@ -55,12 +55,12 @@ async def follow(lane: Lane[Pool], solver: Solver, rounds: LaneSignals) -> None:
         await solver.start()
         open_ = lane.state.open_round
         if open_ is not None and open_.until > now_ms():
-            answer = await solved(lane.state, open_, solver)
+            answer = await solve_round(lane.state, open_, solver)
             rounds.on_answer(answer)
             lane.offer(answer)
 
 
-async def solved(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:
+async def solve_round(state: Pool, open_: OpenRound, solver: Solver) -> PlanReady:
     """Return the answer to this round, or the reason that there is none."""
     instance = instance_for_round(state)
     wall_s = (open_.until - now_ms()) / 1000 * SEARCH_SHARE
