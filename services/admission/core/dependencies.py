@@ -33,7 +33,7 @@ def find_status(state: AdmissionState, job_id: str) -> JobStatus | None:
     return JobStatus(*ended) if ended else None
 
 
-def unfinished(state: AdmissionState, depends_on: tuple[str, ...]) -> Iterator[str]:
+def unfinished_dependencies(state: AdmissionState, depends_on: tuple[str, ...]) -> Iterator[str]:
     """Yield the dependencies that have not ended."""
     for job_id in depends_on:
         status = find_status(state, job_id)

@@ -49,7 +49,7 @@ def restate_placement(
     """Attempts and sizes go first: a batch may hold them and the end of their job behind them."""
     changes = collect_changes(state, inputs)
     for item, failed in changes.attempts:
-        yield item.decision(attempt_noted(state, item, failed, now))
+        yield item.decision(note_attempt(state, item, failed, now))
     for item, resized in changes.sizes:
         yield item.decision(JobSizeNoted(job_id=resized.job_id, workers=resized.to_workers))
     if changes.joined or changes.left:
@@ -123,7 +123,7 @@ def remove_node(
         changes.last_cause = item.id
 
 
-def attempt_noted(
+def note_attempt(
     state: AdmissionState, item: Input, failed: JobAttemptFailed, now: int
 ) -> AttemptNoted:
     """The backoff begins when the attempt failed, but never later than now: placement's clock may

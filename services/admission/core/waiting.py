@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from services.admission.core.dependencies import unfinished
+from services.admission.core.dependencies import unfinished_dependencies
 from services.admission.core.feasibility import fits
 from services.admission.core.quota import share_of
 from services.admission.core.state import AdmissionState, JobIds, PendingJob
@@ -30,7 +30,7 @@ def start_waiting(state: AdmissionState, job: PendingJob) -> None:
         case "quota" | "spot_quota":
             join_quota_queue(state, job)
         case "dependency":
-            job.missing = set(unfinished(state, job.spec.depends_on))
+            job.missing = set(unfinished_dependencies(state, job.spec.depends_on))
             for dependency in job.spec.depends_on:
                 if dependency in job.missing:
                     add_to(state.waiting.dependents, dependency, job.job_id)

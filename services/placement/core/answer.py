@@ -75,7 +75,7 @@ def start_job(
     if job is None:
         return
     score = view.scores.get(job.job_id)
-    yield gangs.placed(
+    yield gangs.place_job(
         job,
         start.allocations,
         view.now,

@@ -133,7 +133,9 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
                     yield from as_unit(on_worker_report(pool, report, executor_id, now, item.id))
             for job_id, worker_ranks in ready.items():
                 if job_id in pool.jobs:
-                    yield from as_unit(gangs.ready(pool.jobs[job_id], worker_ranks, item.id))
+                    yield from as_unit(
+                        gangs.count_ready_workers(pool.jobs[job_id], worker_ranks, item.id)
+                    )
         case Undecodable() as message:
             yield item.decision(message.rejection())
 
@@ -182,7 +184,9 @@ def on_worker_gone(
     job = pool.jobs.get(report.job_id)
     if job is not None and report.allocation_id in job.allocations:
         failure = failure_of(report)
-        yield from gangs.gone(job, report.allocation_id, reason, code, now, cause, failure)
+        yield from gangs.release_worker(
+            job, report.allocation_id, reason, code, now, cause, failure
+        )
 
 
 def failure_of(report: WorkerExited | WorkerStopped | WorkerRefused) -> Failure | None:
@@ -213,7 +217,7 @@ def start_timeouts(pool: Pool, now: int) -> Iterator[Decision]:
             if allocation.rank not in job.ready
         ]
         nodes_to_avoid = tuple(dict.fromkeys(missing))
-        yield from as_unit(gangs.start_failed(job, nodes_to_avoid, "start_timeout", ""), WakeStart)
+        yield from as_unit(gangs.fail_start(job, nodes_to_avoid, "start_timeout", ""), WakeStart)
 
 
 def start_end(pool: Pool) -> int | None:

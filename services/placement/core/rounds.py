@@ -82,7 +82,7 @@ def preempt_victim(eviction: Eviction, now: int) -> Decision:
     if eviction.by_score is not None:
         terms["by_score"] = eviction.by_score
     reason = preemption_reason(victim, by)
-    return gangs.preempted(victim, reason, by.job_id, eviction.lost_work_s, by.cause, terms)
+    return gangs.preempt_job(victim, reason, by.job_id, eviction.lost_work_s, by.cause, terms)
 
 
 def preemption_reason(victim: Job, by: Job) -> gangs.Preemption:
@@ -95,7 +95,7 @@ def start_job(view: View, proposal: Plan, assignment: Assignment, solver: Solver
     """Return the start of a job that the round places."""
     score = view.scores.get(assignment.job.job_id)
     terms = placement_terms(view, proposal, assignment)
-    return gangs.placed(
+    return gangs.place_job(
         assignment.job,
         allocations_of(assignment.slots),
         view.now,

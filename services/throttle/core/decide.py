@@ -64,14 +64,14 @@ def start_requests(state: EndpointState, item: Input, now: int) -> Iterator[Deci
     """Start requests while the next one fits; one that an empty engine cannot hold is rejected."""
     while (request := next_request(state)) is not None:
         if fits(state.running.values(), request, state.batch_tokens):
-            yield Decision(started(state, request, now), item.id, request.traceparent)
+            yield Decision(start_request(state, request, now), item.id, request.traceparent)
         elif not state.running:
-            yield Decision(outgrown(state, request), item.id, request.traceparent)
+            yield Decision(reject_outgrown(state, request), item.id, request.traceparent)
         else:
             return
 
 
-def started(state: EndpointState, request: LlmRequest, now: int) -> LlmRequestStarted:
+def start_request(state: EndpointState, request: LlmRequest, now: int) -> LlmRequestStarted:
     return LlmRequestStarted(
         request_id=request.request_id,
         tenant=request.tenant,
@@ -80,7 +80,7 @@ def started(state: EndpointState, request: LlmRequest, now: int) -> LlmRequestSt
     )
 
 
-def outgrown(state: EndpointState, request: LlmRequest) -> LlmRequestRejected:
+def reject_outgrown(state: EndpointState, request: LlmRequest) -> LlmRequestRejected:
     """The endpoint was made smaller while the request waited."""
     return LlmRequestRejected(
         request_id=request.request_id,
@@ -100,7 +100,7 @@ def advance(
     for progress in charged:
         if progress.done:
             request = state.running[progress.request_id]
-            yield Decision(finished(request, now), item.id, request.traceparent)
+            yield Decision(finish_request(request, now), item.id, request.traceparent)
 
 
 def chargeable(state: EndpointState, made: Sequence[TokensMade]) -> Iterator[TokensMade]:
@@ -115,7 +115,7 @@ def chargeable(state: EndpointState, made: Sequence[TokensMade]) -> Iterator[Tok
             yield TokensMade(request_id=progress.request_id, tokens=tokens, done=done)
 
 
-def finished(request: LlmRequest, now: int) -> LlmRequestFinished:
+def finish_request(request: LlmRequest, now: int) -> LlmRequestFinished:
     return LlmRequestFinished(
         request_id=request.request_id,
         tenant=request.tenant,

@@ -37,10 +37,10 @@ def enqueue(
         yield from accept(item, command, duplicate=True)
     elif (rejection := check_request(state, command, queue_limit)) is not None:
         yield from refuse(item, command, rejection)
-        yield item.decision(rejected(command, rejection))
+        yield item.decision(reject_command(command, rejection))
     else:
         yield from accept(item, command, duplicate=False)
-        yield item.decision(queued(state, command, now))
+        yield item.decision(queue_request(state, command, now))
 
 
 def check_ownership(
@@ -78,7 +78,7 @@ def describe_too_large(state: EndpointState, tokens: int) -> str:
     return f"tokens: {tokens}: the batch holds {state.batch_tokens}"
 
 
-def queued(state: EndpointState, command: ServeLlmRequest, now: int) -> LlmRequestQueued:
+def queue_request(state: EndpointState, command: ServeLlmRequest, now: int) -> LlmRequestQueued:
     request = LlmRequest(
         command.request_id, command.tenant, command.prompt_tokens, command.max_output_tokens, now
     )
@@ -95,7 +95,7 @@ def queued(state: EndpointState, command: ServeLlmRequest, now: int) -> LlmReque
     )
 
 
-def rejected(command: ServeLlmRequest, rejection: Rejection) -> LlmRequestRejected:
+def reject_command(command: ServeLlmRequest, rejection: Rejection) -> LlmRequestRejected:
     return LlmRequestRejected(
         request_id=command.request_id,
         tenant=command.tenant,

@@ -40,7 +40,7 @@ def job_decision(job: Job, cause: str, event: Event) -> Decision:
     return Decision(event, cause, job.trace)
 
 
-def placed(
+def place_job(
     job: Job,
     allocations: tuple[Allocation, ...],
     now: int,
@@ -71,7 +71,7 @@ def placed(
     return job_decision(job, job.cause, event)
 
 
-def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
+def count_ready_workers(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
     """Count ready workers of a placed job; it starts at once when these were the last."""
     new = [rank for rank in ranks if rank not in job.ready]
     if job.phase != "placed" or not new:
@@ -92,7 +92,7 @@ def ready(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
     )
 
 
-def gone(
+def release_worker(
     job: Job,
     allocation_id: str,
     why: Release,
@@ -104,18 +104,18 @@ def gone(
     """Release a worker's GPUs; the rest of its gang cannot go on without it."""
     node_id = job.allocations[allocation_id].slot.node_id
     phase = job.phase
-    yield release(job, allocation_id, why, code, cause, failure)
+    yield release_allocation(job, allocation_id, why, code, cause, failure)
     if phase == "placed":
         reason = {"refused": "refused", "exited": "exited_before_start"}.get(why, "worker_unknown")
-        yield from start_failed(job, (node_id,), reason, cause)
+        yield from fail_start(job, (node_id,), reason, cause)
     elif phase == "running" and why != "exited":
-        yield preempted(job, "node_lost", "", 0.0, cause)
+        yield preempt_job(job, "node_lost", "", 0.0, cause)
     elif phase == "running" and code != 0 and job.allocations:
-        yield stop_requested(job, "worker_failed", cause)
+        yield request_stop(job, "worker_failed", cause)
     yield from conclude(job, now, cause)
 
 
-def release(
+def release_allocation(
     job: Job,
     allocation_id: str,
     why: Release,
@@ -140,7 +140,7 @@ def release(
     )
 
 
-def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Iterator[Decision]:
+def fail_start(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> Iterator[Decision]:
     yield job_decision(
         job,
         cause,
@@ -154,10 +154,10 @@ def start_failed(job: Job, nodes: tuple[str, ...], reason: str, cause: str) -> I
         ),
     )
     if job.allocations:
-        yield stop_requested(job, "start_failed", cause)
+        yield request_stop(job, "start_failed", cause)
 
 
-def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -> Decision:
+def request_stop(job: Job, reason: StopReason, cause: str, detail: str = "") -> Decision:
     return job_decision(
         job,
         cause,
@@ -167,7 +167,7 @@ def stop_requested(job: Job, reason: StopReason, cause: str, detail: str = "") -
     )
 
 
-def preempted(
+def preempt_job(
     job: Job,
     reason: Preemption,
     by: str,
@@ -197,17 +197,17 @@ def conclude(job: Job, now: int, cause: str) -> Iterator[Decision]:
         return
     match job.stop:
         case "cancelled":
-            yield cancelled(job, job.stop_reason, now, cause)
+            yield cancel_job(job, job.stop_reason, now, cause)
         case "start_failed" if is_final(job):
-            yield failed(job, "start_failed", now, cause)
+            yield fail_job(job, "start_failed", now, cause)
         case "start_failed":
-            yield requeued(job, "start_failed", now, cause)
+            yield requeue_job(job, "start_failed", now, cause)
         case "preempted" if not (job.clean and job.started_at):
-            yield requeued(job, job.stop_reason, now, cause)
+            yield requeue_job(job, job.stop_reason, now, cause)
         case "worker_failed":
-            yield attempt_failed(job, now, cause)
+            yield fail_attempt(job, now, cause)
         case _:
-            yield attempt_failed(job, now, cause) if job.exit_code else succeeded(job, now, cause)
+            yield fail_attempt(job, now, cause) if job.exit_code else complete_job(job, now, cause)
 
 
 def is_final(job: Job) -> bool:
@@ -216,7 +216,7 @@ def is_final(job: Job) -> bool:
     return permanent or job.start_failures >= START_FAILURES_MOST
 
 
-def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
+def cancel_job(job: Job, reason: str, now: int, cause: str) -> Decision:
     return job_decision(
         job,
         cause,
@@ -231,7 +231,7 @@ def cancelled(job: Job, reason: str, now: int, cause: str) -> Decision:
     )
 
 
-def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
+def requeue_job(job: Job, reason: str, now: int, cause: str) -> Decision:
     return job_decision(
         job,
         cause,
@@ -247,9 +247,9 @@ def requeued(job: Job, reason: str, now: int, cause: str) -> Decision:
     )
 
 
-def attempt_failed(job: Job, now: int, cause: str) -> Decision:
+def fail_attempt(job: Job, now: int, cause: str) -> Decision:
     if job.failures + 1 >= job.spec.retry.max_attempts:
-        return failed(job, "worker_failed", now, cause)
+        return fail_job(job, "worker_failed", now, cause)
     return job_decision(
         job,
         cause,
@@ -266,7 +266,7 @@ def attempt_failed(job: Job, now: int, cause: str) -> Decision:
     )
 
 
-def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
+def fail_job(job: Job, reason: str, now: int, cause: str) -> Decision:
     return job_decision(
         job,
         cause,
@@ -284,7 +284,7 @@ def failed(job: Job, reason: str, now: int, cause: str) -> Decision:
     )
 
 
-def succeeded(job: Job, now: int, cause: str) -> Decision:
+def complete_job(job: Job, now: int, cause: str) -> Decision:
     return job_decision(
         job,
         cause,

@@ -58,6 +58,6 @@ def cancel(pool: Pool, message: CancelRequested, item: Input, now: int) -> Itera
     if job is None or job.stop == "cancelled":
         return
     if job.allocations:
-        yield gangs.stop_requested(job, "cancelled", item.id, message.reason)
+        yield gangs.request_stop(job, "cancelled", item.id, message.reason)
     else:
-        yield gangs.cancelled(job, message.reason, now, item.id)
+        yield gangs.cancel_job(job, message.reason, now, item.id)

@@ -96,7 +96,7 @@ def lose(
 def stop(job: Job, cause: str) -> Iterator[Decision]:
     """Stop the gang of a lost node, unless it stops already."""
     if job.phase in ("placed", "running"):
-        yield gangs.preempted(job, "node_lost", "", 0.0, cause)
+        yield gangs.preempt_job(job, "node_lost", "", 0.0, cause)
 
 
 def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decision]:
@@ -106,7 +106,9 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
         yield from as_unit(stop(job, cause))
         on_node = [n for n, held in job.allocations.items() if held.slot.node_id == node.node_id]
         for allocation_id in on_node:
-            yield UnitStart(*gangs.release(job, allocation_id, "lease_over", None, cause))
+            yield UnitStart(
+                *gangs.release_allocation(job, allocation_id, "lease_over", None, cause)
+            )
         yield from gangs.conclude(job, now, cause)
 
 

@@ -27,7 +27,7 @@ def drain(pool: Pool, node_id: str, now: int, cause: str) -> Iterator[Decision]:
         if job.job_id in targets:
             yield migrate_job(pool, Migration(job, targets[job.job_id], "drain"), now, cause)
         elif job.phase in ("placed", "running"):
-            yield gangs.preempted(job, "node_drained", "", 0.0, cause)
+            yield gangs.preempt_job(job, "node_drained", "", 0.0, cause)
 
 
 def room_elsewhere(pool: Pool, jobs: list[Job], now: int) -> dict[str, list[Slot]]:

@@ -1,9 +1,9 @@
-"""Jobs on their way to a target: the slots are reserved for them until they land.
+"""The target of a migration or resize: slots that are reserved until the job is placed on them.
 
-The path is that of a preemption: the gang stops with its grace, its allocations are released, it
-waits again (`JobRequeued`). From the decision to the first round after that its target is reserved;
-there it is placed before the queue is scanned, for it had its turn. When its target is not free
-then (a node was lost or cordoned) it stands in the queue like any other job.
+The path is that of a preemption: the gang stops with its grace, its allocations are released and
+the job waits again (`JobRequeued`). Its target is reserved from the decision to the first round
+after that. This round places the job on its target before it scans the queue. If the target is not
+free then (a node was lost or cordoned), the job waits in the queue like any other.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from services.placement.core.pool.state import Pool
 from shared.ledger.decider import Decision
 
 POLICY = "kept"
-"""Policy of a `JobPlaced` that neither the queue nor a planner decided."""
+"""Policy of a `JobPlaced` on such a target, which no planner decided in this round."""
 
 
 @contextmanager
 def targets_reserved(pool: Pool) -> Iterator[None]:
-    """Show the targets of all jobs on their way as taken on the board while it is open."""
+    """Take the targets of all migrations and resizes on the board while the context is open."""
     board = pool.board
     with Draft(board) as draft:
         for job_id, target in pool.migrations.items():
@@ -36,7 +36,7 @@ def targets_reserved(pool: Pool) -> Iterator[None]:
 
 
 def land(pool: Pool, now: int) -> Iterator[Decision]:
-    """Place the jobs that wait again where they were to go on, if all of that is free."""
+    """Place each job that waits again on its target, if all of the target is free."""
     for job_id, target in list(pool.migrations.items()):
         job = pool.jobs[job_id]
         if job.phase == "waiting" and can_land(pool, job, target):
@@ -44,7 +44,7 @@ def land(pool: Pool, now: int) -> Iterator[Decision]:
 
 
 def can_land(pool: Pool, job: Job, target: Iterable[Slot]) -> bool:
-    """Whether no round has passed over it since it waits again, and all of its target is free."""
+    """Whether no round has passed over the job since it waits again, and its target is free."""
     return job.round_no == pool.round_no and pool.board.are_free(target)
 
 
@@ -58,4 +58,4 @@ def place_on_target(pool: Pool, job: Job, target: tuple[Slot, ...], now: int) ->
         "health": float(min(pool.board.health(name) for name in nodes)),
     }
     score = pool.ranks.scores.get(job.job_id)
-    return gangs.placed(job, allocations, now, policy=POLICY, terms=terms, score=score)
+    return gangs.place_job(job, allocations, now, policy=POLICY, terms=terms, score=score)

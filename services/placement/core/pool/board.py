@@ -261,13 +261,13 @@ class Board:
         """Yield nodes with at least so many free GPUs: fewest, then healthiest, then by name."""
         tables = self.tables(types)
         for level in range(gpus, max(map(len, tables), default=0)):
-            yield from self.healthy_first(merged(tables, level))
+            yield from self.healthy_first(merge_level(tables, level))
 
     def downward(self, types: tuple[str, ...], gpus: int) -> Iterator[str]:
         """Yield the same nodes, most free GPUs first, then healthiest, then name."""
         tables = self.tables(types)
         for level in range(max(map(len, tables), default=0) - 1, gpus - 1, -1):
-            yield from self.healthy_first(merged(tables, level))
+            yield from self.healthy_first(merge_level(tables, level))
 
     @property
     def gpus(self) -> int:
@@ -280,7 +280,7 @@ class Board:
         return sum(self.free_gpus.get(name, 0) for name in types)
 
 
-def merged(tables: list[list[list[str]]], level: int) -> Iterable[str]:
+def merge_level(tables: list[list[list[str]]], level: int) -> Iterable[str]:
     rows = [table[level] for table in tables if level < len(table) and table[level]]
     if len(rows) == 1:
         return rows[0]

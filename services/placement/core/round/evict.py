@@ -18,7 +18,7 @@ SEARCHES_PER_ROUND = 32
 
 
 class EvictionSearch:
-    """The searches for victims in one round, with what they found hopeless."""
+    """The searches for victims in one round, with the needs for which there are not enough."""
 
     def __init__(self, view: View, draft: Draft, plan: Plan, evict: Evict) -> None:
         self._view = view
@@ -76,7 +76,10 @@ def evict(
 
 
 def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[Job]:
-    """Return the beginning of the list that is enough, doubled at each try; empty if none is."""
+    """Return the first victims that are enough together; empty if all of them are not.
+
+    The number of victims doubles from one trial to the next.
+    """
     stopped: list[Job] = []
     while len(stopped) < len(victims):
         for victim in victims[len(stopped) : 2 * len(stopped) + 1]:
@@ -88,7 +91,10 @@ def shortlist(draft: Draft, shape: Shape, job: Job, victims: list[Job]) -> list[
 
 
 def spare_victims(draft: Draft, shape: Shape, job: Job, stopped: list[Job]) -> EvictionPlan | None:
-    """Spare every victim that is not needed, the dearest first."""
+    """Return the victims without which the job does not fit, and its slots.
+
+    The victims that lose most are tried first: one that is not needed is not stopped.
+    """
     if not stopped:
         return None
     needed: list[Job] = []

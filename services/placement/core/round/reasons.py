@@ -50,7 +50,7 @@ def report_holds(view: View, draft: Draft, plan: Plan, blocked: PassedOver) -> N
         if len(plan.holds) == HELD_PER_ROUND:
             plan.unfinished = True
             return
-        plan.holds.append(reasons.held(job, reason))
+        plan.holds.append(reasons.make_hold(job, reason))
 
 
 def unreported_jobs(view: View, plan: Plan, blocked: PassedOver) -> list[Job]:
@@ -98,7 +98,7 @@ class HoldReasons:
         board = self.draft.board
         ever = could_hold(board, shape, ())
         if ever < shape.min_workers:
-            away = would_hold((board.nodes[n].kind for n in cordoned(self.view)), shape)
+            away = would_hold((board.nodes[n].kind for n in cordoned_nodes(self.view)), shape)
             return "draining" if ever + away >= shape.min_workers else "no_node_fits"
         return "no_capacity" if waits_for_gpus else self.behind(shape)
 
@@ -110,7 +110,7 @@ class HoldReasons:
             return "no_capacity"
         return "reserved_for_head" if head and head.nodes else "behind_reservation"
 
-    def held(self, job: Job, reason: HoldReason) -> Hold:
+    def make_hold(self, job: Job, reason: HoldReason) -> Hold:
         shape, board = job.shape, self.draft.board
         workers = self.count(shape, reason in ("no_node_fits", "draining"))
         short = max(0, shape.min_workers - workers) * shape.worker_milli / GPU
@@ -138,6 +138,6 @@ class HoldReasons:
         return workers
 
 
-def cordoned(view: View) -> list[str]:
+def cordoned_nodes(view: View) -> list[str]:
     nodes = view.board.nodes
     return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]

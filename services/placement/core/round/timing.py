@@ -18,7 +18,7 @@ def after_changes_at(pool: Pool) -> int | None:
     """Return the ms of the round that follows the last changes; None without changes.
 
     A contended pool has one round per `round_ms`. Where no waiting job was passed over the round
-    need not wait for that: no job can overtake another, and only new jobs are looked at.
+    does not wait for that: its cost is in proportion to the new jobs.
     """
     if pool.settings is None:
         return None

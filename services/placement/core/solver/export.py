@@ -313,7 +313,7 @@ class Export:
             slots = place(self.draft, shape, candidate.avoid)
             if slots:
                 reservations.append(
-                    Reservation(number[job_id], counted(slot.node_id for slot in slots))
+                    Reservation(number[job_id], count_by_node(slot.node_id for slot in slots))
                 )
                 stops += [index[job.job_id] for job in victims]
         return reservations, stops
@@ -395,5 +395,5 @@ def require_first(requests: tuple[GangRequest, ...], plan: RoundPlan) -> tuple[G
     return (replace(requests[0], must_start=True), *requests[1:])
 
 
-def counted(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+def count_by_node(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
     return tuple(Counter(names).items())

@@ -165,7 +165,7 @@ def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> d
         (left_of(instance.classes[where[name]], node_free(instance, name, where), slots), 1)
         for name, slots in touched.items()
     ]
-    lefts += untouched(instance, touched, where)
+    lefts += untouched_nodes(instance, touched, where)
     whole = [left.whole for left, count in lefts if count]
     if instance.full_nodes:
         whole.append(0)
@@ -176,7 +176,7 @@ def tidiness(instance: Instance, plan: RoundPlan, where: Mapping[str, int]) -> d
     }
 
 
-def untouched(
+def untouched_nodes(
     instance: Instance, touched: Mapping[str, list[Slot]], where: Mapping[str, int]
 ) -> list[tuple[NodeRemainder, int]]:
     counts = [len(cls.nodes) for cls in instance.classes]

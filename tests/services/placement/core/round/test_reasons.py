@@ -33,7 +33,7 @@ def test_the_detail_counts_workers_and_free_gpus() -> None:
     pool.submit(job("w", 2, workers=3))
     view = view_of(pool.state, pool.now)
     with Draft(view.board) as draft:
-        hold = HoldReasons(view, draft, passed_over(view)).held(pool.job("w"), "no_capacity")
+        hold = HoldReasons(view, draft, passed_over(view)).make_hold(pool.job("w"), "no_capacity")
     assert hold.short_gpus == 4
     assert hold.detail == {
         "position": 0.0,
