@@ -53,10 +53,6 @@ EXEMPT = {
     "services/gateway/routes/admin.py": "its functions are handlers: tests/services/gateway/api",
     "services/gateway/routes/faults.py": "its functions are handlers: tests/services/gateway/api",
     "services/gateway/routes/llm.py": "its functions are handlers: tests/services/gateway/api",
-    "services/placement/core/solver/capacity.py": "part of the model: test_solve.py",
-    "services/placement/core/solver/hint.py": "part of the model: test_solve.py",
-    "services/placement/core/solver/instance.py": "part of the model: test_solve.py",
-    "services/placement/core/solver/variables.py": "part of the model: test_solve.py",
 }
 """Pure modules without a test of their own, and why."""
 PACKAGE_ROOTS = {"agent": "agent/berth_agent"}
