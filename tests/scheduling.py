@@ -7,7 +7,7 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.selection import group_of
 
 
-class GroupScheduling(LoadScopeScheduling):
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Gives a worker one group after the other, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -38,7 +38,8 @@ def _taken(reader: Reader, offset: int, record: Record | None) -> Accepted | Non
 def _follows_by_number(reader: Reader, offset: int, record: Record | None) -> Accepted | None:
     """Accept by `seq` alone, whatever record `prev` names."""
     if record is None or record.seq != reader.cursor.seq + 1:
-        return _passed(reader, offset)
+        _passed(reader, offset)
+        return None
     return _taken(reader, offset, record)
 
 

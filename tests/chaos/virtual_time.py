@@ -23,7 +23,7 @@ class NothingLeft(RuntimeError):
     """Every task waits, and no timer is left."""
 
 
-class JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class JumpingSelector(selectors.DefaultSelector):
     """Moves the clock instead of waiting."""
 
     now_s = 0.0

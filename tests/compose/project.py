@@ -23,7 +23,7 @@ class Project:
     stand: Stand = field(repr=False)
     tenant: str
 
-    def submit(self, **spec: object) -> str:
+    def submit(self, **spec: Any) -> str:
         return str(self.stand.submit(caller="tenant", **spec)["job_id"])
 
     def publish(self, key: str) -> None:

@@ -21,13 +21,13 @@ CANARY = b"canary-of-bob"
 """A text in every row of bob, and in no other."""
 
 
-@schemathesis.hook  # type: ignore[untyped-decorator]
+@schemathesis.hook
 def map_body(context: Any, body: Any) -> Any:
     """Half of the well-formed names become known ones; malformed ones stay as they are."""
     return _known(body)
 
 
-@schemathesis.hook  # type: ignore[untyped-decorator]
+@schemathesis.hook
 def map_query(context: Any, query: Any) -> Any:
     """As `map_body`; and no request follows a stream for ever."""
     if isinstance(query, dict) and "follow" in query:
@@ -35,12 +35,12 @@ def map_query(context: Any, query: Any) -> Any:
     return _known(query)
 
 
-@schemathesis.hook  # type: ignore[untyped-decorator]
+@schemathesis.hook
 def map_path_parameters(context: Any, path_parameters: Any) -> Any:
     return _known(path_parameters)
 
 
-@schemathesis.check  # type: ignore[untyped-decorator]
+@schemathesis.check
 def nothing_of_another_tenant(context: Any, response: Any, case: Any) -> None:
     """A key of ada's opens nothing of bob's; operators see all."""
     if os.environ.get("BERTH_FUZZ_TENANT") and CANARY in response.content:

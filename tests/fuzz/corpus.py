@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -128,7 +129,7 @@ def _spans() -> Iterator[tuple[str, bytes]]:
 def _envelopes() -> Iterator[tuple[str, bytes]]:
     """Odd envelopes around a fair message."""
     fair = dumped({"job_id": "j", "tenant": "ada", "reason": ""})
-    odd = {
+    odd: dict[str, dict[str, Any]] = {
         "time long ago": {"time": "0001-01-01T00:00:00+23:59"},
         "time far away": {"time": "9999-12-31T23:59:59.999999-23:59"},
         "huge id": {"id": "x" * 500_000},

@@ -73,8 +73,8 @@ def _plain(schema: Schema, root: Schema, depth: int) -> SearchStrategy[Any]:
 
 
 def _number(schema: Schema) -> SearchStrategy[float]:
-    least = schema.get("minimum", schema.get("exclusiveMinimum", -LARGEST_FLOAT))
-    most = schema.get("maximum", schema.get("exclusiveMaximum", LARGEST_FLOAT))
+    least: Any = schema.get("minimum", schema.get("exclusiveMinimum", -LARGEST_FLOAT))
+    most: Any = schema.get("maximum", schema.get("exclusiveMaximum", LARGEST_FLOAT))
     return st.floats(
         float(least),
         float(most),

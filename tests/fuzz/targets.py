@@ -107,7 +107,7 @@ def _check_input(item: Input) -> None:
         assert item.message.reason
         item.message.reason.encode()
         return
-    again = encode(item.message)  # type: ignore[arg-type]
+    again = encode(item.message)
     assert b"\\u0000" not in again.replace(b"\\\\", b"")
 
 

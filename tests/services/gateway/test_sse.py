@@ -64,7 +64,7 @@ async def sent_of(
     async def send(message: Any) -> None:
         messages.append(message)
 
-    await EventStream(frames)({"type": "http"}, receive, send)  # type: ignore[arg-type]
+    await EventStream(frames)({"type": "http"}, receive, send)
     return messages
 
 
