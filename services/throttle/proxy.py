@@ -33,7 +33,7 @@ from shared.contracts.access import EndpointConfigured
 from shared.contracts.identity import BERTH
 from shared.contracts.llm import LlmRequestQueued, LlmRequestRejected, ServeLlmRequest
 from shared.ledger.decider import Fact, Input
-from shared.ledger.errors import Busy, LaneRevoked
+from shared.ledger.errors import Busy, LaneRevoked, Quarantined
 from shared.telemetry.spans import OpenSpan, Spans
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -161,7 +161,7 @@ class OpenAiProxy:
         with self._followers.follow(request_id, endpoint.partition) as progress:
             try:
                 facts = await lane.offer(item)
-            except (Busy, LaneRevoked):
+            except (Busy, LaneRevoked, Quarantined):
                 raise unavailable_error() from None
             headers = limit_headers(lane.state, tenant, self._queue_limit)
             headers["x-request-id"] = request_id

@@ -5,7 +5,7 @@ It has no input or output and reads no clock; only the ids of spans are random.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -47,6 +47,8 @@ class Draft:
     """Whether the state may be ahead of the ledger, if the draft is thrown away."""
     used: Batch | None = None
     """The part of the batch that is decided, where the record was full before its end."""
+    is_final: bool = False
+    """Whether it replaces a draft that failed."""
 
     @property
     def is_full(self) -> bool:
@@ -54,17 +56,26 @@ class Draft:
 
 
 def draft_facts(
-    decider: Decider[S], state: S, batch: Batch, draft: Draft, tp: TP, seq: int
+    decider: Decider[S],
+    state: S,
+    batch: Batch,
+    draft: Draft,
+    tp: TP,
+    seq: int,
+    closing: Sequence[Decision] = (),
 ) -> None:
     """Decide the inputs, then the wake if it is due; each fact is folded into `state` at once.
 
     The facts are those of record `seq` of the ledger partition `tp`. A record that is full ends
-    before the next unit of its decision.
+    before the next unit of its decision. `closing` are decisions of the lane itself, which follow
+    once all inputs are decided.
     """
     inputs = batch.inputs
     decide = partial(_add_all, decider, state, draft, tp, seq, batch)
     if inputs:
         decide(decider.decide(state, inputs, draft.now))
+    if draft.used in (None, batch):
+        decide(closing)
     if draft.used is None:
         due = decider.next_wake(state)
         if due is not None and due <= draft.now:

@@ -24,6 +24,7 @@ from shared.settings import Settings
 
 SEEK_BACK_EVERY_S = 2.0
 READY = "ready"
+READY_EVERY_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -131,8 +132,13 @@ class FaustHost:
             supervise(self._background(self._lanes), "background")
 
     async def _report_ready(self) -> None:
-        await self._lanes.ready.wait()
-        self._ready_file.touch()
+        """Keep the readiness file while the lanes are ready: it goes as soon as one is halted."""
+        while True:
+            await self._lanes.ready.wait()
+            self._ready_file.touch()
+            while self._lanes.ready.is_set():
+                await asyncio.sleep(READY_EVERY_S)
+            self._ready_file.unlink(missing_ok=True)
 
     async def _stop(self, *_: Any, **__: Any) -> None:
         self._ready_file.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from shared.bus.log import Entry, Feed, Log
 from shared.bus.snapshots import Snapshot, Snapshots
 from shared.ledger.decider import Decider
-from shared.ledger.errors import TailLost
+from shared.ledger.errors import LaneHalted, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor, Reader
 from shared.ledger.record import decode
@@ -112,6 +112,14 @@ class Fold(Generic[S]):
         accepted = replica.reader.offer(entry.offset, entry.value)
         if accepted is not None:
             replica.records += 1
-            for fact in accepted.facts(own=True):
-                self._decider.evolve(replica.state, fact)
+            self._evolve(replica.state, accepted)
         return accepted
+
+    def _evolve(self, state: S, accepted: Accepted) -> None:
+        """Fold the facts of a record. Raises LaneHalted for one that this code cannot fold."""
+        try:
+            for fact in accepted.facts(own=True):
+                self._decider.evolve(state, fact)
+        except Exception as error:
+            record = f"{self._tp.key}: record {accepted.record.seq}"
+            raise LaneHalted(f"{record} cannot be folded: {type(error).__name__}") from error

@@ -32,7 +32,8 @@ class Batch(NamedTuple):
 
     @property
     def can_be_halved(self) -> bool:
-        return len(self.locals) + len(self.records) > 1
+        """Whether more than one of its parts has inputs."""
+        return len(self.locals) + sum(1 for record in self.records if record.weight) > 1
 
     def before(self, cause: str) -> Batch | None:
         """Return what comes before the input with this id.
@@ -52,7 +53,7 @@ class Gatherer:
     """Collects the inputs of a round. Each round is one append, so batches set the cost."""
 
     def __init__(self, inbox: Inbox, locals_: LocalInputs, window_s: float) -> None:
-        self._inbox = inbox
+        self.inbox = inbox
         self._locals = locals_
         self._window_s = window_s
         self._arrived = asyncio.Event()
@@ -61,11 +62,12 @@ class Gatherer:
         self._idle = False
         self._last_round_s = 0.0
         self._max_inputs = MAX_INPUTS
+        self._only_locals = False
 
     def notify(self) -> None:
         """Note that an input has arrived, or the lane is closed."""
         self._arrived.set()
-        if self._inbox.pending_inputs + len(self._locals) >= self._max_inputs:
+        if self.inbox.pending_inputs + len(self._locals) >= self._max_inputs:
             self._full.set()
 
     def close(self) -> None:
@@ -79,7 +81,7 @@ class Gatherer:
         """
         pause_s = IDLE_WAKE_S if self._idle else 0.0
         self._idle = False
-        while not (self._closed or self._locals or self._inbox.pending > 0):
+        while not (self._closed or self._locals or self.inbox.pending > 0):
             self._arrived.clear()
             due_s = due_in_s()
             if due_s == 0 and pause_s == 0:
@@ -104,8 +106,10 @@ class Gatherer:
     def draw(self) -> Batch:
         """Return the oldest undecided inputs; they stay where they are until they are decided."""
         most = min(len(self._locals), self._max_inputs)
+        if most and self._only_locals:
+            return Batch(self._locals.oldest(most), [])
         room = max(self._max_inputs - most, 1)
-        return Batch(self._locals.oldest(most), self._inbox.batch(room, MAX_INPUT_BYTES))
+        return Batch(self._locals.oldest(most), self.inbox.batch(room, MAX_INPUT_BYTES))
 
     def end_round(self, now_s: float) -> None:
         self._last_round_s = now_s
@@ -116,12 +120,15 @@ class Gatherer:
 
     def halve(self, batch: Batch) -> bool:
         """Make the next batch half of this one; False when there is nothing to halve."""
-        if not batch.can_be_halved or self._max_inputs <= 1:
+        if not batch.can_be_halved:
             return False
-        inputs = len(batch.locals) + sum(len(record.inputs) for record in batch.records)
+        if self._max_inputs == 1:
+            self._only_locals = True
+        inputs = len(batch.locals) + sum(record.weight for record in batch.records)
         self._max_inputs = max(min(inputs, self._max_inputs) // 2, 1)
         return True
 
     def grow(self) -> None:
         """After a success: back to the full size step by step."""
         self._max_inputs = min(self._max_inputs * 2, MAX_INPUTS)
+        self._only_locals = False

@@ -10,8 +10,9 @@ from shared.bus.failpoints import Failpoints
 from shared.bus.faust_host import FaustHost
 from shared.bus.inbox import ACCESS
 from shared.bus.kafka import KafkaLog
-from shared.bus.lane import Lane, LaneSettings, OnAccepted
+from shared.bus.lane import Lane, LaneSettings
 from shared.bus.lanes import Lanes, OnLane
+from shared.bus.rounds import OnAccepted
 from shared.bus.snapshots import Snapshots
 from shared.contracts.topics import INPUTS
 from shared.ledger.decider import Decider

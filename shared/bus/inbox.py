@@ -13,7 +13,7 @@ from shared.contracts.topics import LEDGERS
 from shared.ledger.decider import Input
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
-from shared.ledger.reader import Cursor, Reader
+from shared.ledger.reader import Accepted, Cursor, Reader
 from shared.ledger.record import Position, next_of
 
 Delivery = Literal["ok", "old", "gap"]
@@ -38,6 +38,13 @@ class PendingRecord:
     size: int
     access_next: int
     """Next offset of `access` when its writer decided."""
+    error: Exception | None = None
+    """The error on which the record could not be decoded into inputs."""
+
+    @property
+    def weight(self) -> int:
+        """Inputs that it counts for in a batch; 0: it can lead to nothing."""
+        return len(self.inputs) + (self.error is not None)
 
 
 class Channel:
@@ -64,16 +71,21 @@ class Channel:
         """Decode the record at `offset`, which is the next one."""
         self.next = offset + 1
         size = len(value or b"")
-        if self._reader is None:
-            inputs = self._decoder.decode_plain(self.tp, offset, value)
-            access_next = max((item.access_next for item in inputs), default=0)
-            return PendingRecord(self.tp.key, offset, self.next, tuple(inputs), size, access_next)
-        accepted = self._reader.offer(offset, value)
-        inputs = self._decoder.decode_ledger(accepted) if accepted else []
+        accepted = self._reader.offer(offset, value) if self._reader is not None else None
+        position = self.next if self._reader is None else self._reader.position
         access_next = next_of(accepted.record.inputs.get(ACCESS_KEY, 0)) if accepted else 0
-        return PendingRecord(
-            self.tp.key, offset, self._reader.position, tuple(inputs), size, access_next
-        )
+        try:
+            inputs = self._decode(offset, value, accepted)
+        except Exception as error:
+            return PendingRecord(self.tp.key, offset, position, (), size, access_next, error)
+        if self._reader is None:
+            access_next = max((item.access_next for item in inputs), default=0)
+        return PendingRecord(self.tp.key, offset, position, tuple(inputs), size, access_next)
+
+    def _decode(self, offset: int, value: bytes | None, accepted: Accepted | None) -> list[Input]:
+        if self._reader is None:
+            return self._decoder.decode_plain(self.tp, offset, value)
+        return self._decoder.decode_ledger(accepted) if accepted else []
 
 
 class Inbox:
@@ -160,7 +172,7 @@ class Inbox:
         records: list[PendingRecord] = []
         inputs = size = 0
         for record in islice(self._waiting, self.silent, None):
-            inputs += len(record.inputs)
+            inputs += record.weight
             size += record.size
             is_full = inputs > max_inputs or size > max_bytes or len(records) >= BATCH_RECORDS
             if records and is_full:

@@ -4,39 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from shared.bus.checkpoints import Checkpoints
 from shared.bus.clock import LedgerClock
-from shared.bus.commit import Committer, send
-from shared.bus.draft import Draft, build_record, draft_facts
+from shared.bus.commit import Committer
 from shared.bus.failpoints import Failpoints
 from shared.bus.fold import Fold, Replica
-from shared.bus.gather import Batch, Gatherer
-from shared.bus.ids import new_id
+from shared.bus.gather import Gatherer
 from shared.bus.inbox import Delivery, Inbox
 from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
+from shared.bus.rounds import OnAccepted, Rounds
 from shared.bus.snapshots import Snapshots
 from shared.contracts.base import Command, Event, Model
 from shared.ledger.decider import Decider, Fact, Input
-from shared.ledger.errors import LaneRevoked, TooLarge
+from shared.ledger.errors import LaneRevoked
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Cursor, Reader
-from shared.ledger.record import LIMIT_BYTES, encode
 
 S = TypeVar("S")
 
-MAX_RECORD_BYTES = 1_000_000
-MAX_SILENT = 1_000
-
 log = logging.getLogger(__name__)
-
-OnAccepted = Callable[[list[Fact], list[str], int], None]
-"""Called with facts, the traceparent of each cause, and the start of their round in ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +86,19 @@ class Lane(Generic[S]):
             self._clock,
             self._settle_own,
         )
+        self._rounds = Rounds(
+            decider,
+            self.tp,
+            client,
+            self._gatherer,
+            self._locals,
+            self._committer,
+            self._checkpoints,
+            self._clock,
+            self._settings.failpoints,
+            on_accepted,
+        )
         self._revoked = False
-        self._in_round = False
 
     @property
     def name(self) -> str:
@@ -172,7 +175,7 @@ class Lane(Generic[S]):
         return facts
 
     async def run(self) -> None:
-        """Poll until revoked; whatever it raises must end the process."""
+        """Poll until revoked; LaneHalted ends the lane, whatever else it raises the process."""
         while not self._revoked:
             await self._gatherer.wait_until_due(self._due_in_s)
             await self._gatherer.fill_window(self._clock.monotonic_s())
@@ -180,19 +183,8 @@ class Lane(Generic[S]):
                 await self.poll()
 
     async def poll(self) -> None:
-        """Run one round: decide the pending inputs, and commit the facts."""
-        self._in_round = True
-        started_ns = self._clock.now_ns()
-        batch = self._gatherer.draw()
-        draft = Draft(self._now())
-        draft_facts(self.decider, self.state, batch, draft, self.tp, self.cursor.seq + 1)
-        if draft.facts or self.inbox.silent + len(batch.records) >= MAX_SILENT:
-            await self._commit(batch, draft, started_ns)
-        else:
-            self._stay_silent(batch)
-        self._in_round = False
-        self._gatherer.end_round(self._clock.monotonic_s())
-        await self._checkpoints.store_if_due(self._committer.replica)
+        """Run one round; see `Rounds`."""
+        await self._rounds.run_one()
 
     async def revoke(self) -> None:
         """Stop deciding; an append in flight may still land, which is harmless."""
@@ -203,62 +195,16 @@ class Lane(Generic[S]):
     async def stop(self) -> None:
         """After `run` has ended: store a snapshot for the next owner, stop the client."""
         self._locals.abandon()
-        if not self._in_round:
+        if not self._rounds.is_running:
             await self._checkpoints.store(self._committer.replica)
         await self._client.stop()
 
-    def _now(self) -> int:
-        return self._clock.now_ms(self.cursor.at)
-
     def _due_in_s(self) -> float | None:
         due = self.decider.next_wake(self.state)
-        return None if due is None else max(due - self._now(), 0) / 1000
-
-    def _stay_silent(self, batch: Batch) -> None:
-        self.inbox.note_silent(batch.records)
-        self._locals.resolve(batch.locals, [])
-        self._gatherer.note_silent(batch)
-
-    async def _commit(self, batch: Batch, draft: Draft, started_ns: int) -> None:
-        committer, cursor = self._committer, self.cursor
-        used = batch if draft.used is None else draft.used
-        inputs = self.inbox.vector(cursor.inputs, used.records)
-        record = build_record(draft, cursor, inputs, id=new_id(), writer=self.name)
-        value = encode(record)
-        if len(value) > LIMIT_BYTES and await self._cut(batch, len(value)):
-            return
-        offset = await self._send(value)
-        if offset != cursor.next:
-            return await committer.learn(record)
-        committer.accept(offset, record)
-        self._gatherer.grow()
-        self.inbox.note_used(used.records)
-        self._checkpoints.mark_if_due(self.cursor)
-        self._locals.resolve(used.locals, draft.facts)
-        self._locals.note_begun(draft.facts)
-        self._report(draft.facts, draft.parents, started_ns)
-
-    async def _cut(self, batch: Batch, size: int) -> bool:
-        """Halve a batch whose record is too large, to decide it again.
-
-        Return False if it cannot be halved and the record still fits into a broker's message.
-        """
-        if self._gatherer.halve(batch):
-            await self._committer.refold()
-            return True
-        if size > MAX_RECORD_BYTES:
-            raise TooLarge(f"{self.tp.key}: one input leads to a record of {size} bytes")
-        return False
-
-    async def _send(self, value: bytes) -> int | None:
-        return await send(self._client, self.tp, value, self._settings.failpoints)
+        return None if due is None else max(due - self._clock.now_ms(self.cursor.at), 0) / 1000
 
     def _settle_own(self, accepted: Accepted) -> None:
         """Settle the local inputs of our record that was accepted although it seemed lost."""
         facts = accepted.facts(own=True)
         self._locals.resolve_causes(facts)
-        self._report(facts, [""] * len(facts), accepted.record.at * 1_000_000)
-
-    def _report(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
-        if self._on_accepted is not None and facts:
-            self._on_accepted(facts, parents, started_ns)
+        self._rounds.report(facts, [""] * len(facts), accepted.record.at * 1_000_000)

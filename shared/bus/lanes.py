@@ -15,6 +15,7 @@ from shared.bus.inbox import ACCESS, Delivery
 from shared.bus.lane import Lane
 from shared.bus.log import Log
 from shared.bus.watchdog import Watchdog
+from shared.ledger.errors import LaneHalted
 from shared.ledger.partition import TP
 
 S = TypeVar("S")
@@ -40,17 +41,24 @@ class Lanes(Generic[S]):
         self._client = client
         self._on_lane = on_lane
         self._held: dict[int, HeldLane[S]] = {}
+        self._halted: dict[int, LaneHalted] = {}
         self._access = AccessFeed(client, self._held, self._note_ready) if follows_access else None
         self._changing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
+        self._stops: list[asyncio.Task[None]] = []
         self._assigned = False
         self.ready = asyncio.Event()
-        """Set once every assigned lane is primed; also in a standby process without lanes."""
+        """Set while every assigned lane is primed, and none is halted; also without lanes."""
 
     @property
     def held(self) -> dict[int, Lane[S]]:
         """The lanes of this process, by partition."""
         return {partition: held.lane for partition, held in self._held.items()}
+
+    @property
+    def halted(self) -> dict[int, LaneHalted]:
+        """The lanes of this process that cannot go on, by partition, with the reason."""
+        return dict(self._halted)
 
     async def reach(self) -> None:
         """Return once the broker answers; call it before code that does not wait for it."""
@@ -67,8 +75,9 @@ class Lanes(Generic[S]):
     async def assign(self, partitions: Collection[int]) -> dict[TP, int]:
         """Hold exactly these lanes from now on; return the next offset of every input."""
         async with self._changing:
-            lost = [partition for partition in self._held if partition not in partitions]
-            gained = [partition for partition in sorted(partitions) if partition not in self._held]
+            known = self._held.keys() | self._halted.keys()
+            lost = [partition for partition in known if partition not in partitions]
+            gained = [partition for partition in sorted(partitions) if partition not in known]
             await asyncio.gather(*(self._revoke(partition) for partition in lost))
             await asyncio.gather(*(self._start(partition) for partition in gained))
         self._assigned = True
@@ -112,14 +121,18 @@ class Lanes(Generic[S]):
             task.cancel()
         async with self._changing:
             await asyncio.gather(*(self._revoke(partition) for partition in list(self._held)))
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._stops, return_exceptions=True)
         await self._client.stop()
 
     async def _start(self, partition: int) -> None:
         lane = self._make(partition)
-        await lane.start()
+        try:
+            await lane.start()
+        except LaneHalted as error:
+            await lane.stop()
+            return self._note_halted(partition, error)
         await self._check_inputs(lane)
-        tasks = [supervise(lane.run(), f"lane {lane.tp.key}")]
+        tasks = [supervise(self._run(lane), f"lane {lane.tp.key}")]
         if self._on_lane is not None:
             tasks.append(supervise(self._on_lane(lane), f"shell of {lane.tp.key}"))
         held = HeldLane(lane, tasks)
@@ -128,7 +141,25 @@ class Lanes(Generic[S]):
         self._held[partition] = held
         log.info("lane gained", extra={"lane": lane.tp.key, "seq": lane.cursor.seq})
 
+    async def _run(self, lane: Lane[S]) -> None:
+        try:
+            await lane.run()
+        except LaneHalted as error:
+            held = self._held.pop(lane.partition)
+            self._note_halted(lane.partition, error)
+            self._stops.append(supervise(held.stop(), f"end of {lane.tp.key}"))
+            held.primed.set()
+
+    def _note_halted(self, partition: int, error: LaneHalted) -> None:
+        """This lane stops and says so; those who deliver to it go on with the other lanes."""
+        self._halted[partition] = error
+        self.ready.clear()
+        see = f"; see {error.runbook}"
+        log.critical("lane halted: %s%s", error, see, exc_info=error.__cause__)
+
     async def _revoke(self, partition: int) -> None:
+        if self._halted.pop(partition, None) is not None:
+            return
         held = self._held.pop(partition)
         held.primed.set()
         await held.stop()
@@ -141,5 +172,6 @@ class Lanes(Generic[S]):
                 await check_reaches(self._client, tp, offset)
 
     def _note_ready(self) -> None:
-        if self._assigned and all(held.primed.is_set() for held in self._held.values()):
+        primed = all(held.primed.is_set() for held in self._held.values())
+        if self._assigned and primed and not self._halted:
             self.ready.set()

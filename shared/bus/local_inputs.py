@@ -10,8 +10,9 @@ from itertools import islice
 
 from shared.bus.ids import new_id
 from shared.contracts.base import Command, Event, Model
+from shared.contracts.rejected import InputQuarantined
 from shared.ledger.decider import Fact, Input
-from shared.ledger.errors import Busy, LaneRevoked
+from shared.ledger.errors import Busy, LaneRevoked, Quarantined
 
 MAX_LOCALS = 10_000
 
@@ -24,6 +25,14 @@ class LocalInput:
     facts: asyncio.Future[list[Fact]]
     begun: list[Fact] = field(default_factory=list)
     """Facts of an answer that goes on in the next record."""
+
+    def answer(self, facts: list[Fact]) -> None:
+        """Resolve the future; the sender of a command that was set aside gets Quarantined."""
+        aside = any(isinstance(fact.event, InputQuarantined) for fact in facts)
+        if aside and isinstance(self.input.message, Command):
+            self.facts.set_exception(Quarantined(f"{self.input.message.TYPE} {self.input.id}"))
+        else:
+            self.facts.set_result(facts)
 
 
 class LocalInputs:
@@ -55,7 +64,7 @@ class LocalInputs:
             self._waiting.remove(local)
             if not local.facts.done():
                 own = [fact for fact in facts if fact.cause == local.input.id]
-                local.facts.set_result([*local.begun, *own])
+                local.answer([*local.begun, *own])
 
     def note_begun(self, facts: list[Fact]) -> None:
         """Keep the facts of undecided inputs: the rest of their answer is in the next record."""

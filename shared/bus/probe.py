@@ -63,6 +63,8 @@ class LaneProbe:
     def look(self, now: Millis) -> None:
         lanes = list(self._lanes.held.values())
         figures = [Figure("berth_lanes_held", len(lanes)), *self._lags]
+        for partition in self._lanes.halted:
+            figures.append(Figure("berth_lanes_halted", 1, (str(partition),)))
         for lane in lanes:
             figures.append(inbox(lane))
             figures.extend(self._figures_of(lane, now))

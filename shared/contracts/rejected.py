@@ -1,4 +1,4 @@
-"""The event for input that cannot be decoded."""
+"""Events for inputs that cannot be decoded, or on which a decider raises."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from pydantic import Field
 
 from shared.contracts.base import Event, event
 
+DECIDERS = ("access", "admission", "priority", "placement", "failslow", "throttle")
+
 
 @event
 class InputRejected(Event):
     """A record of an input topic is not a valid message; the topic `dead` holds its bytes."""
 
     TYPE: ClassVar[str] = "input.rejected.v1"
-    LEDGERS: ClassVar[tuple[str, ...]] = (
-        "access",
-        "admission",
-        "priority",
-        "placement",
-        "failslow",
-        "throttle",
-    )
+    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
     SUBJECT: ClassVar[str] = "topic"
     topic: str = Field(description="topic of the record")
     partition: int = Field(ge=0, description="partition of the record")
@@ -29,3 +24,25 @@ class InputRejected(Event):
     reason: str = Field(description="field, value and violated rule")
     sha256: str = Field(description="sha256 of the bytes")
     tenant: str = Field("", description="tenant of a submission; empty: unknown")
+
+
+@event
+class InputQuarantined(Event):
+    """A decider raised an error on an input, which is set aside until an operator decides on it.
+
+    The id of this event names the input: `berth dead retry` and `skip` take it.
+    """
+
+    TYPE: ClassVar[str] = "input.quarantined.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
+    SUBJECT: ClassVar[str] = "topic"
+    PUBLIC: ClassVar[bool] = False
+    topic: str = Field(description="topic of the record; `local`: an input of the service itself")
+    partition: int = Field(ge=0, description="partition of the record")
+    offset: int = Field(ge=-1, description="offset of the record; -1 for a local input")
+    message_id: str = Field("", description="id of its message, of the first if it has several")
+    message_type: str = Field("", description="wire name of that message, if it has one")
+    reason: str = Field(description="class and text of the error, without private values")
+    place: str = Field("", description="file, line and function that raised it")
+    sha256: str = Field(description="sha256 of the bytes; empty for a local input")
+    tenant: str = Field("", description="tenant of the message; empty: unknown")

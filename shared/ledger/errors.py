@@ -34,10 +34,18 @@ class NotAccepted(ProtocolViolation):
     """The log acknowledged our record where it was due, and yet the reader rule refuses it."""
 
 
-class TooLarge(ProtocolViolation):
+class TooLarge(BusError):
     """One input, or one wake, leads to more events than one record can hold."""
 
-    runbook = "docs/operations/poison-record.md"
+
+class LaneHalted(BusError):
+    """A lane cannot go on until its code or an input is changed; the other lanes can."""
+
+    runbook = "docs/operations/quarantine.md"
+
+
+class Quarantined(BusError):
+    """The local input led to an internal error; sending it again leads to the same."""
 
 
 class Forbidden(BusError):

@@ -67,7 +67,7 @@ class InputDecoder:
                 return []
             message = self._message(tp.topic, envelope)
         except (cloudevents.Malformed, UnknownType, ValidationError, UpcastError) as error:
-            return self._undecodable(tp, offset, value or b"", _reason(error))
+            return self._undecodable(tp, offset, value or b"", reason_of(error))
         return [
             Input(
                 source=tp.topic,
@@ -111,7 +111,7 @@ def refuse_misplaced(topic: str, type_: str, owner: str | None) -> None:
         raise cloudevents.Malformed(f"{type_} is for {owner}, which does not read {topic}")
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the field and the error, never the value, which may be a secret."""
     match error:
         case ValidationError():

@@ -28,7 +28,9 @@ MetricName = Literal[
     "berth_inbox_inputs",
     "berth_info",
     "berth_inputs",
+    "berth_inputs_quarantined",
     "berth_jobs",
+    "berth_lanes_halted",
     "berth_lanes_held",
     "berth_llm_batch_ratio",
     "berth_llm_oldest_wait_seconds",
@@ -104,6 +106,12 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("topic", "partition"),
         ),
         "berth_lanes_held": Spec("gauge", "bus", "Lanes held by this copy of the service"),
+        "berth_lanes_halted": Spec(
+            "gauge", "bus", "1 for a lane that cannot go on; absent for all others", ("partition",)
+        ),
+        "berth_inputs_quarantined": Spec(
+            "counter", "bus", "Inputs set aside after an internal error", ("topic",)
+        ),
         "berth_lost_appends": Spec(
             "counter",
             "bus",

@@ -43,6 +43,7 @@ class Metrics:
         self.ignored_records = self._counter("berth_ignored_records")
         self.lost_appends = self._counter("berth_lost_appends")
         self.dead_letters = self._counter("berth_dead_letters")
+        self.quarantined = self._counter("berth_inputs_quarantined")
         self.loop_stall_s = self._histogram("berth_event_loop_stall_seconds")
         self.projection_lag_s = self._histogram("berth_projection_lag_seconds", LAG_S)
         self.rounds = self._counter("berth_rounds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 from shared.settings import Settings
 from shared.telemetry.endpoint import Health, Pages
@@ -26,6 +26,8 @@ def observer(telemetry: Telemetry) -> Observer:
             metrics.decisions.labels(fact.event.TYPE).inc()
             if isinstance(fact.event, InputRejected):
                 metrics.dead_letters.labels(fact.event.topic).inc()
+            elif isinstance(fact.event, InputQuarantined):
+                metrics.quarantined.labels(fact.event.topic).inc()
         spans.record_decisions(facts, parents, started_ns, ended_ns)
 
     return accepted

@@ -1,4 +1,4 @@
-"""Undecodable records are rejected once, and their bytes are in the topic `dead`."""
+"""Undecodable records are rejected once; inputs on which a decider raised are open or decided."""
 
 from __future__ import annotations
 
@@ -70,6 +70,25 @@ class DeadLetterRule:
 
     def _at(self, position: RecordPosition, detail: str) -> Violation:
         return Violation(self.name, _path(position), detail)
+
+
+@dataclass(slots=True)
+class QuarantineRule:
+    """Inputs on which a decider raised: open until an operator has decided on them, never red."""
+
+    name: str = "no input is set aside"
+    aside: dict[str, LedgerEvent] = field(default_factory=dict)
+
+    def observe(self, event: LedgerEvent) -> None:
+        if event.type == "input.quarantined.v1":
+            self.aside[event.id] = event
+
+    def open(self) -> Iterator[Violation]:
+        """Yield each input that still waits for an operator."""
+        for event_id, event in self.aside.items():
+            data = event.data
+            place = _path((data["topic"], data["partition"], data["offset"]))
+            yield Violation(self.name, event_id, f"{place} is open: {data['reason']}")
 
 
 def _path(position: RecordPosition) -> str:

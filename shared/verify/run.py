@@ -19,7 +19,7 @@ from shared.verify.commands import CommandAnswerRule
 from shared.verify.events import PublishedEventRule
 from shared.verify.gpus import GpuCapacityRule
 from shared.verify.lifecycle import JobLifecycleRule
-from shared.verify.poison import DeadLetterRule
+from shared.verify.poison import DeadLetterRule, QuarantineRule
 from shared.verify.reading import (
     Consumption,
     InputRecords,
@@ -41,9 +41,13 @@ ACKED = "what was acknowledged is in its topic"
 
 @dataclass(slots=True)
 class VerifyReport:
-    """Violations, figures and names of the checked rules; green without violations."""
+    """Violations, figures and names of the checked rules; green without violations.
+
+    `open` are inputs that wait for an operator: a task, no violation.
+    """
 
     violations: list[Violation] = field(default_factory=list)
+    open: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     rules: list[str] = field(default_factory=list)
 
@@ -73,14 +77,18 @@ async def verify(
         report.violations.append(Violation(CHAIN, "ledgers", str(error)))
         return report
     rules = await rules_for(installation, conn, consumption, report, progress, acked)
+    quarantine = QuarantineRule()
     progress("checking every event")
     async for batch in read_ledgers(installation):
         for event in decode_events(batch):
+            quarantine.observe(event)
             for rule in rules:
                 rule.observe(event)
     for rule in rules:
         report.rules.append(rule.name)
         report.violations.extend(rule.finish())
+    report.open.extend(quarantine.open())
+    report.counts["open"] = len(report.open)
     return report
 
 

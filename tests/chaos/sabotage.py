@@ -16,7 +16,7 @@ from unittest.mock import patch
 import services.executor.lane  # noqa: F401
 from services.publisher import app as publisher_app
 from shared.bus.inbox import Channel, Inbox
-from shared.bus.lane import Lane
+from shared.bus.rounds import Rounds
 from shared.bus.snapshots import Snapshots
 from shared.bus.tail import LedgerTail
 from shared.ledger.partition import TP
@@ -64,11 +64,11 @@ class CredulousTail(LedgerTail):
         }
 
 
-_send = Lane._send
+_send = Rounds._send
 
 
-async def _trusting(self: Lane[Any], value: bytes) -> int | None:
-    return None if await _send(self, value) is None else self.cursor.next
+async def _trusting(self: Rounds[Any], value: bytes) -> int | None:
+    return None if await _send(self, value) is None else self._cursor.next
 
 
 def _forgetful(self: Inbox, vector: Mapping[str, Any]) -> None:
@@ -137,7 +137,7 @@ async def _as_if_published(bus: Any, topic: str, lanes: Any) -> Any:
 
 
 READER = (Reader, "offer_record", _taken)
-TRUSTS = (Lane, "_send", _trusting)
+TRUSTS = (Rounds, "_send", _trusting)
 
 RULES: dict[str, tuple[Patch, ...]] = {
     "no reader rule": (READER,),

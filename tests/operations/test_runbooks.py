@@ -24,6 +24,7 @@ ELSEWHERE = {
     "chaos": "tests/chaos",
     "compose": "tests/compose",
     "observability": "tests/infra and tests/e2e/test_browser.py",
+    "quarantine": "has no block",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
     "tilt": "tests/operations/test_tilt.py",
     "upgrade": "tests/operations/test_upgrade.py",

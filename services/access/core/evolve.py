@@ -20,7 +20,7 @@ from shared.contracts.enrolment import (
     NodeTokenCreated,
 )
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -43,7 +43,7 @@ def evolve(state: AccessState, fact: Fact) -> None:
             | NodeCredentialRenewed()
         ) as event:
             state.view.apply(event)
-        case AttemptsRefused() | InputRejected():
+        case AttemptsRefused() | InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"event of an unknown type in the access ledger: {event.TYPE}")

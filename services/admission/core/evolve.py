@@ -25,7 +25,7 @@ from shared.contracts.jobs import (
     QuotaChanged,
 )
 from shared.contracts.placement import JobCancelled
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -65,7 +65,7 @@ def evolve(state: AdmissionState, fact: Fact) -> None:  # noqa: C901  # one case
             evolve_pool.configure(state, event)
         case TenantNoted() as event:
             state.tenants[event.tenant] = event
-        case InputRejected():
+        case InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"event of an unknown type in the admission ledger: {event.TYPE}")

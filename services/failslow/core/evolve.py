@@ -6,7 +6,7 @@ from services.failslow.core.state import FailSlowState, GangState, TrackedFault
 from shared.contracts.access import PoolConfigured
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -27,7 +27,7 @@ def evolve(state: FailSlowState, fact: Fact) -> None:
             state.answered.apply(event)
         case PoolConfigured() as pool:
             state.pool = pool
-        case InputRejected():
+        case InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"event of an unknown type in the failslow ledger: {event.TYPE}")

@@ -14,7 +14,7 @@ from shared.contracts.ranking import (
     QueueRanked,
     ShadowRanked,
 )
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -36,7 +36,7 @@ def evolve(state: Queue, fact: Fact) -> None:
         case TenantNoted(tenant=tenant, weight=weight):
             state.weights[tenant] = weight
             state.dirty = True
-        case InputRejected():
+        case InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"event of an unknown type in the priority ledger: {event.TYPE}")

@@ -14,7 +14,7 @@ from shared.contracts.llm import (
     LlmRequestStarted,
     TokensCharged,
 )
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -38,7 +38,7 @@ def evolve(state: EndpointState, fact: Fact) -> None:
             account.weight, account.active = tenant.weight, tenant.active
         case EndpointConfigured() as endpoint:
             state.endpoint = endpoint
-        case InputRejected():
+        case InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"event of an unknown type in the throttle ledger: {event.TYPE}")

@@ -10,9 +10,8 @@ from shared.bus.clock import LedgerClock
 from shared.bus.inbox import LIMIT_INPUTS
 from shared.bus.lane import Lane, LaneSettings
 from shared.bus.memory import MemoryBroker
-from shared.contracts.base import UnknownType
 from shared.contracts.jobs import CancelJob
-from shared.ledger.errors import Busy, LaneRevoked, TailLost, TooLarge
+from shared.ledger.errors import Busy, LaneHalted, LaneRevoked, TailLost
 from shared.ledger.record import Record, decode, encode, pack
 from shared.testing.ledger import ALARM, SeatDecider, Seats, command
 from tests.shared.bus.conftest import Bench
@@ -105,14 +104,14 @@ async def test_another_record_at_the_place_of_the_last_one_is_a_lost_tail(twin: 
         await again.start()
 
 
-async def test_an_unknown_event_in_ones_own_ledger_stops_the_process(twin: Bench) -> None:
+async def test_an_unknown_event_in_ones_own_ledger_halts_the_lane(twin: Bench) -> None:
     twin_record = Record("a", 1, "", "w", 1, {}, pack([]))
     value = encode(twin_record).replace(
         b'"ev":[]', b'"ev":[{"type":"of.tomorrow.v9","subject":"s","data":{}}]'
     )
     await twin.send(value, twin.ledger)
     lane, _ = twin.make_lane()
-    with pytest.raises(UnknownType):
+    with pytest.raises(LaneHalted, match="record 1 cannot be folded: UnknownType"):
         await lane.start()
 
 
@@ -137,15 +136,6 @@ async def test_behind_a_clock_that_was_ahead_time_neither_goes_back_nor_stands_s
     await twin.deliver(lane)
     await twin.until(lane, 2)
     assert 9_000_000_000_000 < lane.cursor.at < 9_000_000_060_000
-
-
-async def test_one_input_that_leads_to_too_much_stops_the_process(twin: Bench) -> None:
-    lane, _ = twin.make_lane()
-    await lane.start()
-    await twin.send(command("b", reason="burst 4000"))
-    await twin.deliver(lane)
-    with pytest.raises(TooLarge):
-        await lane.poll()
 
 
 async def test_old_and_missing_offsets_are_distinguished(twin: Bench) -> None:

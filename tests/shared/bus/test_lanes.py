@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import msgspec
 import pytest
@@ -13,9 +13,11 @@ from shared.bus.inbox import ACCESS
 from shared.bus.lane import Lane
 from shared.bus.lanes import Lanes
 from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.bus.quarantine import MOST_IN_A_ROW
 from shared.bus.watchdog import Watchdog
 from shared.contracts.access import TenantRetired
 from shared.contracts.codec import encode_event
+from shared.ledger.decider import Decision, Input
 from shared.ledger.errors import Stalled, TailLost
 from shared.ledger.partition import TP
 from shared.ledger.record import Record, StoredEvent, encode, pack
@@ -26,14 +28,15 @@ from tests.shared.bus.conftest import QUICK
 class Shell:
     """A host on the in-memory broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, decider: SeatDecider | None = None) -> None:
         self.broker = MemoryBroker()
+        self.decider = decider or SeatDecider()
         self.held: list[int] = []
         self.lanes = Lanes(self.make, MemoryLog(self.broker), on_lane=self.on_lane)
 
     def make(self, partition: int) -> Lane[Seats]:
         inputs = [ACCESS, TP("commands", partition)]
-        return Lane(SeatDecider(), partition, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
+        return Lane(self.decider, partition, MemoryLog(self.broker), inputs=inputs, settings=QUICK)
 
     async def on_lane(self, lane: Lane[Seats]) -> None:
         self.held.append(lane.partition)
@@ -170,3 +173,53 @@ async def test_an_idle_lane_notices_that_a_log_became_shorter(
     shell.broker.cut_tail(lost, 0)
     with pytest.raises(TailLost, match=lost.topic):
         await asyncio.wait_for(shell.watchdog().run(), 30)
+
+
+class Faulty(SeatDecider):
+    """Raises on commands that ask for it: in `decide`, or in the fold of what it decided."""
+
+    def decide(self, state: Seats, inputs: Sequence[Input], now: int) -> Iterator[Decision]:
+        for item in inputs:
+            if getattr(item.message, "reason", "") == "raise":
+                raise KeyError("a defect")
+        yield from super().decide(state, inputs, now)
+
+
+async def test_a_lane_that_is_halted_says_so_and_the_others_go_on() -> None:
+    shell = Shell(Faulty())
+    for n in range(MOST_IN_A_ROW + 1):
+        shell.broker.append(TP("commands", 1), command(f"bad{n}", reason="raise"))
+    for partition in (0, 1):
+        shell.broker.append(TP("commands", partition), command("good"))
+    await shell.lanes.start()
+    await shell.lanes.assign({0, 1})
+    for partition in (0, 1):
+        for entry in shell.broker.entries(TP("commands", partition)):
+            await shell.lanes.deliver(TP("commands", partition), entry.offset, entry.value)
+    async with asyncio.timeout(30):
+        while not shell.lanes.halted:
+            await asyncio.sleep(0.005)
+    assert await shell.until(0, answers=1) == ["good"]
+    (partition, reason) = next(iter(shell.lanes.halted.items()))
+    assert partition == 1 and "commands" not in str(reason) and "in a row" in str(reason)
+    assert list(shell.lanes.held) == [0] and not shell.lanes.ready.is_set()
+    assert await shell.lanes.deliver(TP("commands", 1), 99, command("more")) == "old"
+    assert shell.lanes.is_open(1)
+    async with asyncio.timeout(30):
+        while shell.held != [0]:
+            await asyncio.sleep(0.005)
+    await shell.lanes.assign({0})
+    await shell.lanes.stop()
+
+
+async def test_a_ledger_that_cannot_be_folded_halts_its_lane_at_the_start(shell: Shell) -> None:
+    record = Record("a", 1, "", "w", 1, {}, pack([]))
+    unknown = encode(record).replace(
+        b'"ev":[]', b'"ev":[{"type":"of.tomorrow.v9","subject":"s","data":{}}]'
+    )
+    shell.broker.append(TP("admission", 3), unknown)
+    await shell.lanes.start()
+    offsets = await shell.lanes.assign({2, 3})
+    assert set(offsets) == {TP("commands", 2)}
+    assert list(shell.lanes.halted) == [3] and list(shell.lanes.held) == [2]
+    assert not shell.lanes.ready.is_set()

@@ -39,7 +39,7 @@ from shared.contracts.placement import (
     RoundOpened,
     WorkersReady,
 )
-from shared.contracts.rejected import InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
 
 
@@ -74,7 +74,7 @@ def fold(pool: Pool, fact: Fact) -> None:
             fold_nodes.configure(pool, event, fact)
         case CommandAccepted() | CommandRefused() as event:
             pool.answered.apply(event)
-        case WorkerStuckNoted() | InputRejected():
+        case WorkerStuckNoted() | InputRejected() | InputQuarantined():
             pass
         case event:
             raise TypeError(f"no fold of {type(event).__name__} in placement's ledger")

@@ -35,12 +35,12 @@ def honest(_: Lane[Seats]) -> None:
 
 
 def trusts_every_ack(lane: Lane[Seats]) -> None:
-    send = lane._send
+    send = lane._rounds._send
 
     async def trusting(value: bytes) -> int | None:
         return None if await send(value) is None else lane.cursor.next
 
-    lane._send = trusting  # type: ignore[method-assign]
+    lane._rounds._send = trusting  # type: ignore[method-assign]
 
 
 def keeps_used_inputs(lane: Lane[Seats]) -> None:

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from shared.bus.ids import new_id
-from shared.bus.lane import MAX_SILENT, LaneSettings
+from shared.bus.lane import LaneSettings
 from shared.bus.log import fetch
+from shared.bus.rounds import MAX_SILENT
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
 from shared.contracts.jobs import CancelJob

@@ -1,0 +1,188 @@
+"""One round of a lane: its inputs are decided, and the facts appended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from traceback import format_tb
+from typing import Generic, TypeVar
+
+from shared.bus.checkpoints import Checkpoints
+from shared.bus.clock import LedgerClock
+from shared.bus.commit import Committer, send
+from shared.bus.draft import Draft, build_record, draft_facts
+from shared.bus.failpoints import Failpoints
+from shared.bus.gather import Batch, Gatherer
+from shared.bus.ids import new_id
+from shared.bus.local_inputs import LocalInputs
+from shared.bus.log import Log
+from shared.bus.quarantine import Flood, culprit_of, describe, quarantine
+from shared.ledger.decider import Decider, Decision, Fact
+from shared.ledger.errors import LaneHalted, TooLarge
+from shared.ledger.partition import TP
+from shared.ledger.reader import Cursor
+from shared.ledger.record import LIMIT_BYTES, encode
+
+S = TypeVar("S")
+
+MAX_RECORD_BYTES = 1_000_000
+MAX_SILENT = 1_000
+
+log = logging.getLogger(__name__)
+
+OnAccepted = Callable[[list[Fact], list[str], int], None]
+"""Called with facts, the traceparent of each cause, and the start of their round in ns."""
+
+
+class Rounds(Generic[S]):
+    """The rounds of one lane, one after the other."""
+
+    def __init__(
+        self,
+        decider: Decider[S],
+        tp: TP,
+        client: Log,
+        gatherer: Gatherer,
+        locals_: LocalInputs,
+        committer: Committer[S],
+        checkpoints: Checkpoints[S],
+        clock: LedgerClock,
+        failpoints: Failpoints,
+        on_accepted: OnAccepted | None,
+    ) -> None:
+        self.is_running = False
+        """Whether a round is under way, or was ended by an error."""
+        self._decider = decider
+        self._tp = tp
+        self._client = client
+        self._gatherer = gatherer
+        self._inbox = gatherer.inbox
+        self._locals = locals_
+        self._committer = committer
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._failpoints = failpoints
+        self._on_accepted = on_accepted
+        self._flood = Flood(tp.key)
+
+    async def run_one(self) -> None:
+        """Run one round: decide the pending inputs, and commit the facts.
+
+        Raises LaneHalted where no input is to blame, or too many are.
+        """
+        self.is_running = True
+        started_ns = self._clock.now_ns()
+        batch, draft = self._gatherer.draw(), Draft(self._now())
+        try:
+            self._decide(batch, draft)
+        except Exception as error:
+            await self._set_aside(batch, draft, error, started_ns)
+        else:
+            await self._finish(batch, draft, started_ns)
+        self.is_running = False
+        self._gatherer.end_round(self._clock.monotonic_s())
+        await self._checkpoints.store_if_due(self._committer.replica)
+
+    @property
+    def _cursor(self) -> Cursor:
+        return self._committer.replica.cursor
+
+    def _now(self) -> int:
+        return self._clock.now_ms(self._cursor.at)
+
+    def _decide(self, batch: Batch, draft: Draft, closing: Sequence[Decision] = ()) -> None:
+        for record in batch.records:
+            if record.error is not None:
+                raise record.error
+        seq = self._cursor.seq + 1
+        draft_facts(
+            self._decider, self._committer.replica.state, batch, draft, self._tp, seq, closing
+        )
+
+    async def _finish(self, batch: Batch, draft: Draft, started_ns: int) -> None:
+        self._flood.note_decided(len(batch.inputs))
+        if draft.facts or self._inbox.silent + len(batch.records) >= MAX_SILENT:
+            await self._commit(batch, draft, started_ns)
+        else:
+            self._stay_silent(batch)
+
+    async def _set_aside(
+        self, batch: Batch, draft: Draft, error: Exception, started_ns: int
+    ) -> None:
+        """Throw the draft away; halve its batch, or set its one input aside.
+
+        Nothing of the draft is in the ledger, so it is the same whether `decide` raised or the fold
+        of what it decided.
+        """
+        if draft.touched:
+            await self._committer.refold()
+        if self._gatherer.halve(batch):
+            return
+        culprit = culprit_of(batch)
+        if culprit is None:
+            raise LaneHalted(f"{self._tp.key}: a wake: {describe(error, [])}") from error
+        self._flood.check()
+        log.error("input set aside: %s", describe(error, batch.inputs), extra=self._where(error))
+        event_id = f"{self._tp.topic}/{self._tp.partition}/{self._cursor.seq + 1}/0"
+        closing = await quarantine(self._client, culprit, error, self._tp.topic, event_id)
+        aside = Draft(self._now(), is_final=True)
+        try:
+            self._decide(Batch([], []), aside, closing)
+        except Exception as second:
+            raise LaneHalted(f"{self._tp.key}: without input: {describe(second, [])}") from second
+        aside.used = None
+        if await self._commit(batch, aside, started_ns):
+            self._flood.note_quarantined()
+
+    def _where(self, error: Exception) -> dict[str, str]:
+        return {"lane": self._tp.key, "where": "".join(format_tb(error.__traceback__))}
+
+    def _stay_silent(self, batch: Batch) -> None:
+        self._inbox.note_silent(batch.records)
+        self._locals.resolve(batch.locals, [])
+        self._gatherer.note_silent(batch)
+
+    async def _commit(self, batch: Batch, draft: Draft, started_ns: int) -> bool:
+        """Append the draft; return whether it is known to be in the ledger now."""
+        committer, cursor = self._committer, self._cursor
+        used = batch if draft.used is None else draft.used
+        inputs = self._inbox.vector(cursor.inputs, used.records)
+        record = build_record(draft, cursor, inputs, id=new_id(), writer=committer.writer)
+        value = encode(record)
+        if len(value) > LIMIT_BYTES and await self._cut(batch, draft, len(value), started_ns):
+            return False
+        offset = await self._send(value)
+        if offset != cursor.next:
+            await committer.learn(record)
+            return False
+        committer.accept(offset, record)
+        self._gatherer.grow()
+        self._inbox.note_used(used.records)
+        self._checkpoints.mark_if_due(self._cursor)
+        self._locals.resolve(used.locals, draft.facts)
+        self._locals.note_begun(draft.facts)
+        self.report(draft.facts, draft.parents, started_ns)
+        return True
+
+    async def _cut(self, batch: Batch, draft: Draft, size: int, started_ns: int) -> bool:
+        """Halve a batch whose record is too large, to decide it again, or set its input aside.
+
+        Return False if it cannot be halved and the record still fits into a broker's message.
+        """
+        if self._gatherer.halve(batch):
+            await self._committer.refold()
+            return True
+        if size > MAX_RECORD_BYTES:
+            error = TooLarge(f"one answer needs a record of {size} bytes")
+            if draft.is_final:
+                raise LaneHalted(f"{self._tp.key}: {describe(error, [])}")
+            await self._set_aside(batch, draft, error, started_ns)
+            return True
+        return False
+
+    async def _send(self, value: bytes) -> int | None:
+        return await send(self._client, self._tp, value, self._failpoints)
+
+    def report(self, facts: list[Fact], parents: list[str], started_ns: int) -> None:
+        if self._on_accepted is not None and facts:
+            self._on_accepted(facts, parents, started_ns)
