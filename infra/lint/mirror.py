@@ -25,6 +25,7 @@ THEMES = (
 """Folders of tests that cross modules, and so name a subject instead of a module."""
 PURE_FOLDERS = frozenset(
     {
+        "agent/berth_agent/core",
         "services/gateway/routes",
         "shared/contracts",
         "shared/ledger",
@@ -56,7 +57,7 @@ EXEMPT = {
 }
 """Pure modules without a test of their own, and why."""
 PACKAGE_ROOTS = {"agent": "agent/berth_agent"}
-"""Folders of tests whose modules lie in a package below the mirrored folder."""
+"""Folders of tests -> the packages that they mirror, where the names differ."""
 PROGRAM = "service"
 """`test_service.py` starts the `__main__.py` of its folder as a process."""
 
@@ -107,7 +108,19 @@ def has_functions(tree: ast.Module) -> bool:
 
 def test_of(path: str) -> str:
     module = PurePosixPath(path)
-    return str("tests" / module.parent / f"test_{module.name}")
+    folder = str(module.parent)
+    for root, package in PACKAGE_ROOTS.items():
+        if module.is_relative_to(package):
+            folder = root + folder.removeprefix(package)
+    return f"tests/{folder}/test_{module.name}"
+
+
+def _mirrored(folder: PurePosixPath) -> str:
+    """Return the folder of the modules whose tests lie in `tests/<folder>`."""
+    for root, package in PACKAGE_ROOTS.items():
+        if folder.is_relative_to(root):
+            return package + str(folder).removeprefix(root)
+    return str(folder)
 
 
 def _stems_by_folder(files: Iterable[str]) -> dict[str, set[str]]:
@@ -125,6 +138,5 @@ def _names_a_module(test: str, stems: dict[str, set[str]]) -> bool:
     """
     path = PurePosixPath(test).relative_to("tests")
     subject = path.stem.removeprefix("test_")
-    folder = str(path.parent)
-    modules = stems.get(PACKAGE_ROOTS.get(folder, folder), set())
+    modules = stems.get(_mirrored(path.parent), set())
     return any(subject == stem or subject.startswith(f"{stem}_") for stem in modules)

@@ -1,0 +1,91 @@
+"""Identifies, lists and kills processes by Linux's /proc."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DEAD = "ZXx"
+TOKEN = "BERTH_WORKER_TOKEN"
+"""Inherited by every process of a worker: `<node>:<random>`."""
+STEP_TOKEN = "BERTH_STEP_TOKEN"
+"""As `TOKEN`, of the step process."""
+
+
+def started_ticks(pid: int) -> int:
+    """Return the time at which a living process started, 0 if there is none.
+
+    Together with the pid it names a process: numbers are used again.
+    """
+    fields = _stat(pid)
+    return 0 if fields is None or fields[0] in DEAD else int(fields[19])
+
+
+def is_alive(pid: int, ticks: int) -> bool:
+    """Whether the process still lives; a later one of its number does not count."""
+    return pid > 0 and ticks > 0 and started_ticks(pid) == ticks
+
+
+def kill(pid: int, ticks: int, number: int = signal.SIGKILL) -> None:
+    """Signal the process if it still lives."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        # Checked after it was opened: from here on the descriptor means this process alone.
+        if started_ticks(pid) == ticks:
+            signal.pidfd_send_signal(descriptor, number)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def children() -> list[int]:
+    """Return the children of this process, also those that ended and are not reaped."""
+    own = os.getpid()
+    pids = (int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
+    return [pid for pid in pids if (fields := _stat(pid)) is not None and int(fields[1]) == own]
+
+
+def with_token(prefix: str, names: Iterable[str] = (TOKEN,)) -> Iterator[int]:
+    """Yield living processes in whose environment a token begins with the prefix."""
+    marks = [f"{name}={prefix}".encode() for name in names]
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and _has_mark(int(entry), marks):
+            yield int(entry)
+
+
+def kill_each(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
+    """Signal processes that were just listed; one that ended meanwhile is passed over."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _has_mark(pid: int, marks: list[bytes]) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            values = file.read().split(b"\0")
+    except OSError:
+        return False
+    if not any(value.startswith(mark) for value in values for mark in marks):
+        return False
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in DEAD
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return the fields of /proc/<pid>/stat after the name."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""The step: the process that owns one worker, and outlives the agent. It imports little."""

@@ -1,0 +1,92 @@
+"""Checks before a start, as the worker's user: can this command run in this directory?"""
+
+from __future__ import annotations
+
+import os
+
+from berth_agent.step import child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from berth_agent.step.spec import Spec
+
+SHOWN_CHARS = 200
+
+
+class StartRefused(Exception):
+    """The worker cannot start; `permanent` means that it never can, on any such node."""
+
+    def __init__(self, reason: str, detail: str, permanent: bool, output: bytes = b"") -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.permanent = permanent
+        self.output = output
+
+
+def check_start(spec: Spec) -> None:
+    """Raise StartRefused if the directory or the command is missing or forbidden."""
+    try:
+        code, output = child.run(lambda: _check(spec), spec.hook_s)
+    except child.TimedOut as error:
+        raise StartRefused("workdir_unreachable", f"{spec.cwd}: {error}", False) from None
+    reason, separator, detail = output.decode("utf-8", errors="replace").partition("\t")
+    if separator:
+        raise StartRefused(reason, detail, True)
+    if code != 0:
+        raise StartRefused("check_failed", reason.strip()[:SHOWN_CHARS], False)
+
+
+def run_prolog(spec: Spec) -> bytes:
+    """Run the operator's prolog and return its output. Raises StartRefused."""
+    try:
+        code, output = child.run(lambda: execute_hook(spec.prolog, spec), spec.hook_s)
+    except child.TimedOut as error:
+        raise StartRefused("prolog_failed", f"{spec.prolog}: {error}", False) from None
+    if code != 0:
+        detail = f"{spec.prolog}: exit code {code}; 0 is allowed"
+        raise StartRefused("prolog_failed", detail, False, output)
+    return output
+
+
+def execute_hook(path: str, spec: Spec) -> None:
+    """Become a prolog or epilog, which sees the variables of Berth. Raises OSError."""
+    own = {name: value for name, value in spec.env.items() if name.startswith(("BERTH_", "CUDA_"))}
+    os.execve(path, [path], {"PATH": os.defpath, "BERTH_WORKDIR": spec.cwd, **own})
+
+
+def candidates(spec: Spec) -> list[str]:
+    """Return where the program may be; a name without a slash is looked up in PATH."""
+    name = spec.argv[0]
+    if "/" in name:
+        return [name]
+    path = spec.env.get("PATH", os.defpath)
+    return [os.path.join(folder, name) for folder in path.split(os.pathsep)]
+
+
+def _check(spec: Spec) -> None:
+    """Write `reason<tab>detail` where the start cannot work; runs in a child."""
+    child.take_identity(spec)
+    problem = _directory_problem(spec.cwd) or _command_problem(spec)
+    os.write(1, problem.encode("utf-8", errors="replace"))
+
+
+def _directory_problem(folder: str) -> str:
+    try:
+        os.chdir(folder)
+    except PermissionError:
+        return f"workdir_forbidden\t{folder}: user {os.getuid()} may not enter"
+    except OSError as error:
+        return f"workdir_missing\t{folder}: {error.strerror}"
+    return ""
+
+
+def _command_problem(spec: Spec) -> str:
+    name = spec.argv[0]
+    shown = name[:SHOWN_CHARS]
+    present = [candidate for candidate in candidates(spec) if os.path.isfile(candidate)]
+    if any(os.access(candidate, os.X_OK) for candidate in present):
+        return ""
+    if present:
+        return f"command_forbidden\t{shown}: user {os.getuid()} may not execute {present[0]}"
+    return f"command_missing\t{shown}: not in {'PATH' if '/' not in name else spec.cwd}"

@@ -1,0 +1,62 @@
+"""Limits that end a worker: an order, the lease of its node, its walltime. Pure."""
+
+from __future__ import annotations
+
+from berth_agent.step.ending import Ending, LeaseWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from berth_agent.step.spec import Spec
+
+WARNING_MS = 60_000
+"""Longest time before the walltime at which a warning is printed."""
+
+
+class Limits:
+    """The end of a worker that started at `started_ms`, and its reason."""
+
+    __slots__ = ("_grace_ms", "_started_ms", "_walltime_ms", "_warned", "ending")
+
+    def __init__(self, spec: Spec, started_ms: int) -> None:
+        self.ending = Ending()
+        self._grace_ms = round(spec.grace_s * 1000)
+        self._walltime_ms = None if spec.walltime_s is None else round(spec.walltime_s * 1000)
+        self._started_ms = started_ms
+        self._warned = False
+
+    def apply(self, tombstone: dict[str, Any] | None, lease: LeaseWatch, now_ms: int) -> None:
+        """Request the end where an order, the lease or the walltime says so."""
+        if tombstone is not None:
+            grace_ms = round(float(tombstone["grace_s"]) * 1000)
+            self.ending.request(str(tombstone["reason"]), now_ms, grace_ms)
+        self._apply_lease(lease, now_ms)
+        if self._walltime_ms is not None and now_ms >= self._started_ms + self._walltime_ms:
+            self.ending.request("walltime", now_ms, self._grace_ms)
+
+    def _apply_lease(self, lease: LeaseWatch, now_ms: int) -> None:
+        """The grace lies before the deadline, also while another grace runs."""
+        terminate_ms = lease.terminate_at_ms(self._grace_ms / 1000)
+        if lease.is_over(now_ms):
+            self.ending.request("fenced", now_ms, 0)
+        elif terminate_ms is not None and now_ms >= terminate_ms and lease.deadline_ms is not None:
+            self.ending.request("fenced", now_ms, lease.deadline_ms - now_ms)
+
+    def warning(self, now_ms: int) -> str:
+        """Return the warning that is due before the walltime, once."""
+        if self._walltime_ms is None or self._warned:
+            return ""
+        left_ms = self._started_ms + self._walltime_ms - now_ms
+        if left_ms > min(WARNING_MS, self._walltime_ms // 10):
+            return ""
+        self._warned = True
+        return f"the walltime of {self._walltime_ms / 1000:g} s ends in {max(0, left_ms) // 1000} s"
+
+    def next_ms(self, lease: LeaseWatch, now_ms: int) -> int:
+        """Return the ms until the next known time at which something is due."""
+        times = [self.ending.kill_at_ms, lease.deadline_ms]
+        times.append(lease.terminate_at_ms(self._grace_ms / 1000))
+        if self._walltime_ms is not None:
+            times.append(self._started_ms + self._walltime_ms)
+        return min((at - now_ms for at in times if at is not None and at > now_ms), default=1000)

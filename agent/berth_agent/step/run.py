@@ -1,0 +1,173 @@
+"""A started worker, until nothing of it lives."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from berth_agent.linux import cgroups, processes
+from berth_agent.linux.clocks import boot_ms
+from berth_agent.step import worker
+from berth_agent.step.limits import Limits
+from berth_agent.step.outcome import Outcome
+from berth_agent.step.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from berth_agent.step.output import OutputLog
+    from berth_agent.step.spec import Spec
+    from berth_agent.step.state import StateFile
+    from berth_agent.step.watch import FolderWatch
+
+POLL_MS = 1000
+SWEEP_MS = 20
+
+
+class Run:
+    """Obeys stops, the lease and the walltime."""
+
+    def __init__(
+        self, spec: Spec, state: StateFile, output: OutputLog, watch: FolderWatch, spared: int
+    ) -> None:
+        """Fork the worker; `spared` is a child of the step that is no part of it.
+
+        Raises OSError.
+        """
+        self.worker = Worker(spec)
+        self.outcome = Outcome()
+        self._spec = spec
+        self._state = state
+        self._output = output
+        self._watch = watch
+        self._spared = spared
+        self._limits = Limits(spec, boot_ms())
+        self._started_ms = boot_ms()
+        self._killed_ms: int | None = None
+        self._init_dead = False
+        self._frozen = False
+        self._stuck = False
+
+    def release_if(self, allowed: bool) -> None:
+        """Let the program start, or end the init that waits for it."""
+        self._started_ms = boot_ms()
+        self._limits = Limits(self._spec, self._started_ms)
+        if allowed:
+            self.worker.release()
+        else:
+            self._limits.ending.request("fenced", self._started_ms, 0)
+
+    def watch(self, wake: int) -> None:
+        """Return when nothing of the worker lives."""
+        poll = select.poll()
+        init = os.pidfd_open(self.worker.pid)
+        for descriptor in (self.worker.output, self.worker.status, wake, init):
+            poll.register(descriptor, select.POLLIN)
+        while not self._is_over(boot_ms()):
+            ready = [descriptor for descriptor, _ in poll.poll(self._patience_ms())]
+            if wake in ready:
+                os.read(wake, 4096)
+            if init in ready:
+                self._reap_init()
+                poll.unregister(init)
+            if self.worker.output in ready and not self._output.pump(self.worker.output):
+                poll.unregister(self.worker.output)
+            if self.worker.status in ready and not self._read_status():
+                poll.unregister(self.worker.status)
+        self._output.pump(self.worker.output)
+        self._close(init)
+
+    def _is_over(self, now_ms: int) -> bool:
+        """Apply the limits at this time; return whether nothing lives any more."""
+        self._watch.look()
+        lease = self._watch.lease
+        self._limits.apply(self._watch.tombstone, lease, now_ms)
+        if warning := self._limits.warning(now_ms):
+            self._output.note(warning)
+        if not self._init_dead:
+            self._freeze(lease.is_doubtful(now_ms) and not lease.is_over(now_ms))
+            self._signal(now_ms)
+        over = self._init_dead and not self._sweep()
+        if not over:
+            self._note_stuck(now_ms)
+        return over
+
+    def _signal(self, now_ms: int) -> None:
+        match self._limits.ending.signal_at(now_ms):
+            case "term":
+                self._state.try_note("stopping")
+                self.worker.send(signal.SIGTERM)
+            case "kill":
+                self._killed_ms = self._killed_ms or now_ms
+                cgroups.kill(self._spec.cgroups)
+                self.worker.send(signal.SIGKILL)
+
+    def _freeze(self, wanted: bool) -> None:
+        """Stop or continue all processes; SIGKILL ends stopped ones too."""
+        if wanted == self._frozen:
+            return
+        self._frozen = wanted
+        self._output.note("stopped until the lease is renewed" if wanted else "continued")
+        if self._spec.pid_namespace:
+            self.worker.send(worker.STOP if wanted else worker.CONTINUE)
+        else:
+            number = signal.SIGSTOP if wanted else signal.SIGCONT
+            pids = set(processes.with_token(self._spec.token)) - {self.worker.pid}
+            processes.kill_each(pids, number)
+
+    def _reap_init(self) -> None:
+        _, status = os.waitpid(self.worker.pid, 0)
+        self._init_dead = True
+        self._read_status()
+        now_ms = boot_ms()
+        self._killed_ms = self._killed_ms or now_ms
+        self.outcome.ran_ms = max(0, now_ms - self._started_ms)
+        self.outcome.take_init_status(status)
+
+    def _sweep(self) -> bool:
+        """Kill what the program left without a namespace; return whether something lives.
+
+        The step is its subreaper, so that every orphan becomes a child of it.
+        """
+        if self._spec.pid_namespace:
+            return False
+        cgroups.kill_members(self._spec.cgroups)
+        orphans = [pid for pid in processes.children() if pid != self._spared]
+        processes.kill_each(orphans)
+        return not all([_reaped(pid) for pid in orphans])
+
+    def _note_stuck(self, now_ms: int) -> None:
+        if self._killed_ms is None or self._stuck:
+            return
+        if now_ms - self._killed_ms >= self._spec.kill_s * 1000:
+            self._stuck = True
+            self._state.try_note("stuck")
+
+    def _read_status(self) -> bool:
+        """Take what the init tells; return whether it may tell more."""
+        try:
+            message = os.read(self.worker.status, 4096)
+        except BlockingIOError:
+            return True
+        self.outcome.take_messages(message.decode())
+        return bool(message)
+
+    def _patience_ms(self) -> int:
+        if self._init_dead:
+            return SWEEP_MS
+        return max(1, min(POLL_MS, self._limits.next_ms(self._watch.lease, boot_ms())))
+
+    def _close(self, init: int) -> None:
+        """Judge the end; the groups, which counted, go with it."""
+        oom = cgroups.oom_kills(self._spec.cgroups) > 0
+        self.outcome.judge(self._limits.ending.reason, self._spec, oom)
+        cgroups.remove(self._spec.cgroups)
+        for descriptor in (init, self.worker.output, self.worker.status):
+            os.close(descriptor)
+
+
+def _reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True

@@ -1,0 +1,74 @@
+"""The specification of a worker, which the agent leaves in the folder of its allocation."""
+
+from __future__ import annotations
+
+from berth_agent.linux import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Spec:
+    """Everything that a step needs: what to run, as which user, within which limits."""
+
+    __slots__ = (
+        "argv",
+        "cgroups",
+        "cwd",
+        "env",
+        "epilog",
+        "gid",
+        "grace_s",
+        "groups",
+        "hook_s",
+        "incarnation",
+        "kill_s",
+        "lease",
+        "output_bytes",
+        "pid_namespace",
+        "prolog",
+        "token",
+        "uid",
+        "umask",
+        "wake",
+        "walltime_s",
+    )
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.argv: list[str] = values["argv"]
+        self.env: dict[str, str] = values["env"]
+        self.cwd: str = values["cwd"]
+        self.uid: int | None = values["uid"]
+        """User of the worker; None: the agent's."""
+        self.gid: int = values["gid"]
+        self.groups: list[int] = values["groups"]
+        self.umask: int = values["umask"]
+        self.token: str = values["token"]
+        self.incarnation: str = values["incarnation"]
+        self.grace_s: float = values["grace_s"]
+        self.walltime_s: float | None = values["walltime_s"]
+        self.kill_s: float = values["kill_s"]
+        """s after a SIGKILL at which a worker that still lives is stuck."""
+        self.output_bytes: int = values["output_bytes"]
+        self.cgroups: list[str] = values["cgroups"]
+        self.pid_namespace: bool = values["pid_namespace"]
+        self.lease: str = values["lease"]
+        """File of the node's lease, replaced at each acknowledged heartbeat."""
+        self.wake: str = values["wake"]
+        """FIFO that wakes the agent."""
+        self.prolog: str = values["prolog"]
+        self.epilog: str = values["epilog"]
+        self.hook_s: float = values["hook_s"]
+        """Longest s that a prolog, an epilog or a check may take."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def read(folder: str) -> Spec:
+    """Read the specification. Raises OSError, ValueError, KeyError where there is none."""
+    values = files.read_json(f"{folder}/spec.json")
+    if not isinstance(values, dict):
+        raise ValueError(f"{folder}: no specification")
+    return Spec(values)

@@ -1,0 +1,78 @@
+"""Files by which the agent directs a step: the start, the stop and the node's lease."""
+
+from __future__ import annotations
+
+import os
+
+from berth_agent.linux import files
+from berth_agent.linux.clocks import boot_ms, wall_ms
+from berth_agent.step.ending import LeaseWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from berth_agent.step.spec import Spec
+
+
+class FolderWatch:
+    """Reads the files again when they were replaced."""
+
+    def __init__(self, folder: str, spec: Spec) -> None:
+        self.lease = LeaseWatch(spec.incarnation)
+        self.tombstone: dict[str, Any] | None = None
+        """The order to stop: `grace_s`. It is final."""
+        self._folder = folder
+        self._lease_path = spec.lease
+        self._read_lease = False
+        self._versions: dict[str, tuple[int, int]] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Look at the clocks, the lease and the tombstone."""
+        now_ms = boot_ms()
+        self.lease.observe(now_ms, wall_ms())
+        lease = self._changed(self._lease_path)
+        if lease is not None:
+            self._take_lease(lease, now_ms)
+        tombstone = self._changed(f"{self._folder}/tombstone")
+        if tombstone is not None:
+            self.tombstone = tombstone
+
+    def has_go(self) -> bool:
+        return os.path.exists(f"{self._folder}/go.json")
+
+    def add_variables(self, spec: Spec) -> None:
+        """Add the variables that came with the order to start."""
+        spec.env |= files.read_json(f"{self._folder}/go.json")["env"]
+
+    def _take_lease(self, lease: dict[str, Any], now_ms: int) -> None:
+        incarnation, deadline_ms = str(lease["incarnation"]), lease["deadline_boot_ms"]
+        if self._read_lease:
+            self.lease.renew(incarnation, deadline_ms, int(lease["sent_boot_ms"]), now_ms)
+        else:
+            self.lease.begin(incarnation, deadline_ms)
+        self._read_lease = True
+        self._note_terms(str(lease["terms_id"]))
+
+    def _note_terms(self, terms_id: str) -> None:
+        """Say that deadlines of these terms hold from now on."""
+        path = f"{self._folder}/terms"
+        if files.read_bytes(path) != terms_id.encode():
+            try:
+                files.write_atomic(path, terms_id.encode())
+            except OSError:
+                return
+
+    def _changed(self, path: str) -> dict[str, Any] | None:
+        """Return the document if it was replaced since the last look."""
+        try:
+            status = os.stat(path)
+            version = (status.st_ino, status.st_mtime_ns)
+            if self._versions.get(path) == version:
+                return None
+            document = files.read_json(path)
+        except (OSError, ValueError):
+            return None
+        self._versions[path] = version
+        return document if isinstance(document, dict) else None

@@ -1,0 +1,214 @@
+"""Forks the worker: an init in a pid namespace of its own, and the program below it.
+
+The init dies with the step (PR_SET_PDEATHSIG), and the kernel kills with it whatever the program
+started. A program that is itself the init could not be ended by SIGTERM, and would reap nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+from berth_agent.linux import cgroups, processes, syscalls
+from berth_agent.step import child
+from berth_agent.step.checks import candidates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from berth_agent.step.spec import Spec
+
+STOP, CONTINUE = signal.SIGUSR1, signal.SIGUSR2
+"""Signals that let the init stop or continue all processes of its namespace."""
+
+
+class Worker:
+    """A forked worker, which waits until it is released."""
+
+    __slots__ = ("_life", "output", "pid", "status", "ticks")
+
+    def __init__(self, spec: Spec) -> None:
+        """Fork the init. Raises OSError."""
+        self.output, output_writer = os.pipe()
+        self.status, status_writer = os.pipe()
+        life_reader, self._life = os.pipe()
+        if spec.pid_namespace:
+            syscalls.unshare_pids()
+        step = os.getpid()
+        # A SIGTERM waits until the init has a handler for it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        self.pid = os.fork()
+        if self.pid == 0:
+            _Init(spec, step, life_reader, output_writer, status_writer).run()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        for descriptor in (output_writer, status_writer, life_reader):
+            os.close(descriptor)
+        os.set_blocking(self.output, False)
+        os.set_blocking(self.status, False)
+        self.ticks = processes.started_ticks(self.pid)
+
+    def release(self) -> None:
+        """Let the program start. Its init ends by itself if the step dies before."""
+        try:
+            os.write(self._life, b"x")
+        except BrokenPipeError:
+            return
+
+    def send(self, number: int) -> None:
+        """Signal the init: it passes SIGTERM on to the program's group."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+class _Init:
+    """The first process of the worker; it never returns."""
+
+    def __init__(self, spec: Spec, step: int, life: int, output: int, status: int) -> None:
+        self._spec = spec
+        self._step = step
+        self._life = life
+        self._output = output
+        self._status = status
+        self._program = 0
+        self._terminated = False
+
+    def run(self) -> NoReturn:
+        code = 1
+        try:
+            _close_others({self._life, self._output, self._status})
+            self._die_with_step()
+            cgroups.join(self._spec.cgroups)
+            if self._spec.pid_namespace:
+                self._mount_proc()
+            self._take_signals()
+            if os.read(self._life, 1):
+                self._start()
+                code = 0
+        except OSError as error:
+            self._tell(f"F{error.errno or 0}")
+        finally:
+            os._exit(code)
+
+    def _die_with_step(self) -> None:
+        """In a namespace the parent has the number 0; the pipe tells if the step is gone."""
+        syscalls.set_death_signal(signal.SIGKILL)
+        if os.getppid() not in (0, self._step):
+            os._exit(1)
+
+    def _mount_proc(self) -> None:
+        """Where /proc cannot be mounted, programs see the numbers of the host there."""
+        try:
+            syscalls.mount_proc()
+        except OSError:
+            return
+
+    def _take_signals(self) -> None:
+        child.reset_signals()
+        signal.signal(signal.SIGTERM, self._on_term)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if self._spec.pid_namespace:
+            # -1 means all other processes of the namespace, and of nothing else.
+            signal.signal(STOP, lambda *_: _signal_all(signal.SIGSTOP))
+            signal.signal(CONTINUE, lambda *_: _signal_all(signal.SIGCONT))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    def _on_term(self, *_: object) -> None:
+        self._terminated = True
+        if self._program:
+            self._terminate()
+
+    def _terminate(self) -> None:
+        try:
+            os.killpg(self._program, signal.SIGTERM)
+        except ProcessLookupError:
+            # It does not lead its group yet.
+            os.kill(self._program, signal.SIGTERM)
+
+    def _start(self) -> None:
+        """Fork the program, reap what it leaves, and pass its wait status on."""
+        init = os.getpid()
+        program = os.fork()
+        if program == 0:
+            self._execute(init)
+        os.close(self._output)
+        self._program = program
+        if self._terminated:
+            self._terminate()
+        while True:
+            pid, status = os.waitpid(-1, 0)
+            if pid == program:
+                self._tell(f"W{status}")
+                return
+
+    def _execute(self, init: int) -> NoReturn:
+        try:
+            child.reset_signals()
+            if self._terminated:
+                os._exit(128 + signal.SIGTERM)
+            os.setsid()
+            _reset_oom_score()
+            child.take_identity(self._spec)
+            syscalls.set_death_signal(signal.SIGKILL)
+            if os.getppid() != init:
+                os._exit(1)
+            os.chdir(self._spec.cwd)
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(self._output, 1)
+            os.dup2(self._output, 2)
+            _exec_first(candidates(self._spec), self._spec)
+        except OSError as error:
+            self._tell(f"X{error.errno or 0}")
+        finally:
+            os._exit(1)
+
+    def _tell(self, message: str) -> None:
+        os.write(self._status, f"{message}\n".encode())
+
+
+def _close_others(kept: set[int]) -> None:
+    """Close what belongs to the step: its locks end with it."""
+    for entry in os.listdir("/proc/self/fd"):
+        descriptor = int(entry)
+        if descriptor > 2 and descriptor not in kept:
+            try:
+                os.close(descriptor)
+            except OSError:
+                continue
+
+
+def _exec_first(paths: list[str], spec: Spec) -> None:
+    """Become the first program that can be run. Raises OSError.
+
+    `os.execvpe` imports a module, which the worker's user may not be able to read.
+    """
+    problem: OSError = FileNotFoundError(errno.ENOENT, "not in PATH")
+    for path in paths:
+        try:
+            os.execve(path, spec.argv, spec.env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+def _signal_all(number: int) -> None:
+    try:
+        os.kill(-1, number)
+    except ProcessLookupError:
+        return
+
+
+def _reset_oom_score() -> None:
+    """The unit of the agent may protect it from the kernel's OOM killer, its workers not."""
+    try:
+        with open("/proc/self/oom_score_adj", "r+") as file:
+            if int(file.read()) < 0:
+                file.write("0")
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,163 @@
+"""A folder with a step in it: the test plays the agent, everything else is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from berth_agent.linux import cgroups, files, processes
+from berth_agent.linux.clocks import boot_ms
+from berth_agent.step.spec import Spec
+
+AGENT = Path(__file__).parents[2] / "agent"
+INCARNATION = "a" * 32
+WITHIN_S = 60.0
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Wait for a fact."""
+    deadline = time.monotonic() + WITHIN_S
+    while not reached():
+        assert time.monotonic() < deadline, "not reached"
+        time.sleep(0.005)
+
+
+class StepBench:
+    """Runs `command` by a step; files are written as the agent would."""
+
+    def __init__(self, tmp: Path, **changes: Any) -> None:
+        self.folder = tmp / "allocation"
+        self.folder.mkdir()
+        self.work = tmp / "work"
+        self.work.mkdir(mode=0o755)
+        self.lease_path = tmp / "lease.json"
+        self.token = f"bench:{secrets.token_hex(8)}"
+        self.values: dict[str, Any] = {
+            "argv": ["/bin/true"],
+            "env": {"PATH": "/usr/bin:/bin", processes.TOKEN: self.token},
+            "cwd": str(self.work),
+            "uid": None,
+            "gid": 0,
+            "groups": [],
+            "umask": 0o022,
+            "token": self.token,
+            "incarnation": INCARNATION,
+            "grace_s": 30.0,
+            "walltime_s": None,
+            "kill_s": 15.0,
+            "output_bytes": 1024 * 1024,
+            "cgroups": [],
+            "pid_namespace": True,
+            "lease": str(self.lease_path),
+            "wake": str(tmp / "wake"),
+            "prolog": "",
+            "epilog": "",
+            "hook_s": 30.0,
+            **changes,
+        }
+        self.renew(3600)
+
+    def renew(self, seconds: float | None, incarnation: str = INCARNATION) -> None:
+        """Write a lease that ends in some seconds."""
+        lease = {
+            "incarnation": incarnation,
+            "deadline_boot_ms": None if seconds is None else boot_ms() + round(seconds * 1000),
+            "sent_boot_ms": boot_ms(),
+            "terms_id": "t1",
+        }
+        files.write_atomic(str(self.lease_path), json.dumps(lease).encode())
+
+    def launch(self) -> None:
+        """Start the step process."""
+        files.write_json(str(self.folder / "spec.json"), Spec(self.values).to_json())
+        code = f"import sys; sys.path.insert(0, {str(AGENT)!r})\n"
+        code += "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-I", "-S", "-c", code, str(self.folder)]
+        subprocess.run(command, check=True, timeout=WITHIN_S)
+
+    def prepare(self) -> None:
+        self.launch()
+        until(lambda: self.phase in ("prepared", "dead"))
+
+    def go(self, **env: str) -> None:
+        files.write_json(str(self.folder / "go.json"), {"env": env})
+        self.wake()
+
+    def start(self, script: str) -> None:
+        """Prepare and start a shell script."""
+        self.values["argv"] = ["sh", "-c", script]
+        self.prepare()
+        self.go()
+
+    def stop(self, grace_s: float, reason: str = "stopped") -> None:
+        """Leave a tombstone under the folder's lock."""
+        lock = files.lock(str(self.folder / "lock"), wait=True)
+        tombstone = {"grace_s": grace_s, "reason": reason}
+        files.write_json(str(self.folder / "tombstone"), tombstone)
+        if lock is not None:
+            os.close(lock)
+        self.wake()
+
+    def wake(self) -> None:
+        state = self.state
+        if state:
+            processes.kill(state["pid"], state["ticks"], signal.SIGUSR1)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return files.read_json(str(self.folder / "state.json")) or {}
+
+    @property
+    def phase(self) -> str:
+        return str(self.state.get("phase", ""))
+
+    def end(self) -> dict[str, Any]:
+        """Wait until the end is noted."""
+        until(lambda: self.phase == "dead")
+        return self.state
+
+    def output(self) -> str:
+        segments = sorted(
+            self.folder.glob("output.log.*"), key=lambda p: int(p.name.rsplit(".", 1)[1])
+        )
+        return "".join(segment.read_text(errors="replace") for segment in segments)
+
+    def line(self, start: str) -> str:
+        """Wait for a whole line of the output."""
+
+        def lines() -> list[str]:
+            text = self.output()
+            whole = text[: text.rfind("\n") + 1]
+            return [line for line in whole.splitlines() if line.startswith(start)]
+
+        until(lambda: bool(lines()))
+        return lines()[0]
+
+    def living(self) -> list[int]:
+        """Return the living processes of the worker."""
+        return list(processes.with_token(self.token))
+
+    def kill_step(self) -> None:
+        state = self.state
+        os.kill(state["pid"], signal.SIGKILL)
+
+    def _nothing_lives(self) -> bool:
+        processes.kill_each(self.living())
+        return not self.living()
+
+    def close(self) -> None:
+        """End whatever a failed test left."""
+        state = self.state
+        if state:
+            processes.kill(state["pid"], state["ticks"])
+        cgroups.kill_members(self.values["cgroups"])
+        until(self._nothing_lives)
+        cgroups.remove(self.values["cgroups"])
