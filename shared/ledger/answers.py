@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from shared.contracts.base import Command
 from shared.contracts.construct import construct
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.ledger.decider import Decision, Input
+from shared.ledger.decider import Decision, Fact, Input
 from shared.ledger.recent_ids import RecentIds
 
 Answer: TypeAlias = CommandAccepted | CommandRefused
@@ -23,9 +23,16 @@ class AnsweredCommands(RecentIds):
         message = item.message
         return isinstance(message, Command) and owner == message.OWNER and item.id not in self
 
-    def apply(self, answer: Answer) -> None:
-        """Fold an answer of the own ledger."""
-        self.add(answer.command_id)
+
+class AnswersCommands(Protocol):
+    """The state of a decider that answers commands."""
+
+    answered: AnsweredCommands
+
+
+def fold_answer(state: AnswersCommands, event: Answer, fact: Fact) -> None:
+    """Remember that the command has its answer."""
+    state.answered.add(event.command_id)
 
 
 def accept_command(item: Input, of: str, *, tenant: str = "", duplicate: bool = False) -> Decision:

@@ -12,6 +12,7 @@ from shared.contracts.access import (
     TenantRegistered,
     TenantRetired,
 )
+from shared.contracts.base import Event
 from shared.contracts.enrolment import (
     NodeApproved,
     NodeCredentialRenewed,
@@ -21,29 +22,40 @@ from shared.contracts.enrolment import (
 )
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
+from shared.ledger.folds import EventFold, ignore, unknown_event
+
+
+def fold_registry(state: AccessState, event: Event, fact: Fact) -> None:
+    state.view.apply(event)
+
+
+FOLDS: dict[type[Event], EventFold[AccessState]] = {
+    CommandAccepted: fold_answer,
+    CommandRefused: fold_answer,
+    KeyCreated: fold_registry,
+    KeyRevoked: fold_registry,
+    TenantRegistered: fold_registry,
+    TenantRetired: fold_registry,
+    PoolConfigured: fold_registry,
+    EndpointConfigured: fold_registry,
+    NodeTokenCreated: fold_registry,
+    NodeEnrolled: fold_registry,
+    NodeApproved: fold_registry,
+    NodeRevoked: fold_registry,
+    NodeCredentialRenewed: fold_registry,
+    AttemptsRefused: ignore,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the access ledger, and its fold."""
 
 
 def evolve(state: AccessState, fact: Fact) -> None:
-    """Fold one event of access's own ledger; raises on a type that it does not write."""
-    match fact.event:
-        case CommandAccepted() | CommandRefused() as answer:
-            state.answered.apply(answer)
-        case (
-            PoolConfigured()
-            | EndpointConfigured()
-            | TenantRegistered()
-            | TenantRetired()
-            | KeyCreated()
-            | KeyRevoked()
-            | NodeTokenCreated()
-            | NodeEnrolled()
-            | NodeApproved()
-            | NodeRevoked()
-            | NodeCredentialRenewed()
-        ) as event:
-            state.view.apply(event)
-        case AttemptsRefused() | InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"event of an unknown type in the access ledger: {event.TYPE}")
+    """Fold one event; raises TypeError on a type that access does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("access", event)
+    fold(state, event, fact)

@@ -1,10 +1,11 @@
-"""Dispatches each event of the admission ledger to the function that folds it into the state."""
+"""Folds each event of the admission ledger into the state."""
 
 from __future__ import annotations
 
 from services.admission.core import evolve_arrays, evolve_jobs, evolve_pool
 from services.admission.core.state import AdmissionState
 from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
 from shared.contracts.bookkeeping import (
     AttemptNoted,
     CapacityNoted,
@@ -27,45 +28,44 @@ from shared.contracts.jobs import (
 from shared.contracts.placement import JobCancelled
 from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
+from shared.ledger.folds import EventFold, ignore, unknown_event
 
 
-def evolve(state: AdmissionState, fact: Fact) -> None:  # noqa: C901  # one case per event type
-    """Fold one event of admission's own ledger; raises on a type that it does not write."""
-    match fact.event:
-        case CommandAccepted() | CommandRefused() as answer:
-            state.answered.apply(answer)
-            state.pending_answers.pop(answer.command_id, None)
-        case JobAdmitted() as event:
-            evolve_jobs.admit(state, event)
-        case JobDeferred() as event:
-            evolve_jobs.defer(state, fact, event)
-        case JobRejected() as event:
-            evolve_jobs.reject(state, event)
-        case JobCancelled() as event:
-            evolve_jobs.cancel(state, event)
-        case JobsReleased() as event:
-            evolve_jobs.release(state, event)
-        case CancelRequested() as event:
-            evolve_jobs.request_cancel(state, fact, event)
-        case JobSizeNoted() as event:
-            evolve_jobs.resize(state, event)
-        case AttemptNoted() as event:
-            evolve_jobs.back_off(state, fact, event)
-        case JobReadmitted() as event:
-            evolve_jobs.readmit(state, event)
-        case ArrayAccepted() as event:
-            evolve_arrays.accept(state, fact, event)
-        case ArrayCancelRequested() as event:
-            evolve_arrays.request_cancel(state, fact, event)
-        case CapacityNoted() as event:
-            evolve_pool.change_nodes(state, fact, event)
-        case QuotaChanged() as event:
-            evolve_pool.change_quota(state, event)
-        case PoolConfigured() as event:
-            evolve_pool.configure(state, event)
-        case TenantNoted() as event:
-            state.tenants[event.tenant] = event
-        case InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"event of an unknown type in the admission ledger: {event.TYPE}")
+def remember_answer(
+    state: AdmissionState, event: CommandAccepted | CommandRefused, fact: Fact
+) -> None:
+    state.answered.add(event.command_id)
+    state.pending_answers.pop(event.command_id, None)
+
+
+FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
+    CommandAccepted: remember_answer,
+    CommandRefused: remember_answer,
+    JobAdmitted: evolve_jobs.admit,
+    JobDeferred: evolve_jobs.defer,
+    JobRejected: evolve_jobs.reject,
+    JobCancelled: evolve_jobs.cancel,
+    JobsReleased: evolve_jobs.release,
+    CancelRequested: evolve_jobs.request_cancel,
+    JobSizeNoted: evolve_jobs.resize,
+    AttemptNoted: evolve_jobs.back_off,
+    JobReadmitted: evolve_jobs.readmit,
+    ArrayAccepted: evolve_arrays.accept,
+    ArrayCancelRequested: evolve_arrays.request_cancel,
+    CapacityNoted: evolve_pool.change_nodes,
+    QuotaChanged: evolve_pool.change_quota,
+    PoolConfigured: evolve_pool.configure,
+    TenantNoted: evolve_pool.note_tenant,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the admission ledger, and its fold."""
+
+
+def evolve(state: AdmissionState, fact: Fact) -> None:
+    """Fold one event; raises TypeError on a type that admission does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("admission", event)
+    fold(state, event, fact)

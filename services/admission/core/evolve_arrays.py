@@ -9,7 +9,7 @@ from shared.contracts.jobs import ArrayAccepted, ArrayCancelRequested
 from shared.ledger.decider import Fact
 
 
-def accept(state: AdmissionState, fact: Fact, event: ArrayAccepted) -> None:
+def accept(state: AdmissionState, event: ArrayAccepted, fact: Fact) -> None:
     state.arrays[event.job_id] = JobArray(
         event.job_id,
         event.tenant,
@@ -24,7 +24,7 @@ def accept(state: AdmissionState, fact: Fact, event: ArrayAccepted) -> None:
     state.expanding[event.job_id] = None
 
 
-def request_cancel(state: AdmissionState, fact: Fact, event: ArrayCancelRequested) -> None:
+def request_cancel(state: AdmissionState, event: ArrayCancelRequested, fact: Fact) -> None:
     state.answered.add(event.command_id)
     array = state.arrays[event.job_id]
     arrays.start_cancel(state, array, event.command_id, fact.traceparent, event.reason)

@@ -27,7 +27,7 @@ from shared.contracts.placement import JobCancelled
 from shared.ledger.decider import Fact
 
 
-def admit(state: AdmissionState, event: JobAdmitted) -> None:
+def admit(state: AdmissionState, event: JobAdmitted, fact: Fact) -> None:
     remove_deferred(state, event.job_id)
     spec = event.spec
     gang_milli = gang_milli_of(spec)
@@ -45,10 +45,10 @@ def admit(state: AdmissionState, event: JobAdmitted) -> None:
     arrays.count_created(state, event.job_id, event.array_index)
 
 
-def defer(state: AdmissionState, fact: Fact, event: JobDeferred) -> None:
+def defer(state: AdmissionState, event: JobDeferred, fact: Fact) -> None:
     job = state.deferred.get(event.job_id)
     if job is None:
-        job = state.deferred[event.job_id] = create_job(state, fact, event)
+        job = state.deferred[event.job_id] = create_job(state, event, fact)
         arrays.count_created(state, event.job_id, event.array_index)
     else:
         waiting.stop_waiting(state, job)
@@ -56,7 +56,7 @@ def defer(state: AdmissionState, fact: Fact, event: JobDeferred) -> None:
     waiting.start_waiting(state, job)
 
 
-def create_job(state: AdmissionState, fact: Fact, event: JobDeferred) -> PendingJob:
+def create_job(state: AdmissionState, event: JobDeferred, fact: Fact) -> PendingJob:
     spec = event.spec
     assert spec is not None, "the first deferral of a job carries its spec"
     array = state.arrays.get(arrays.array_id_of(event.job_id, event.array_index))
@@ -73,21 +73,21 @@ def create_job(state: AdmissionState, fact: Fact, event: JobDeferred) -> Pending
     )
 
 
-def reject(state: AdmissionState, event: JobRejected) -> None:
+def reject(state: AdmissionState, event: JobRejected, fact: Fact) -> None:
     remove_deferred(state, event.job_id)
     arrays.count_created(state, event.job_id, event.array_index)
     job = EndedJob("rejected", event.tenant, event.digest)
     end_job(state, event.job_id, job, event.array_index)
 
 
-def cancel(state: AdmissionState, event: JobCancelled) -> None:
+def cancel(state: AdmissionState, event: JobCancelled, fact: Fact) -> None:
     job = remove_deferred(state, event.job_id)
     if job is not None:
         ended = EndedJob("cancelled", job.tenant, job.digest)
         end_job(state, job.job_id, ended, job.array_index)
 
 
-def request_cancel(state: AdmissionState, fact: Fact, event: CancelRequested) -> None:
+def request_cancel(state: AdmissionState, event: CancelRequested, fact: Fact) -> None:
     state.answered.add(event.command_id)
     job = state.admitted.get(event.job_id)
     if job is None:
@@ -98,7 +98,7 @@ def request_cancel(state: AdmissionState, fact: Fact, event: CancelRequested) ->
         job.cancels += ((event.command_id, fact.traceparent),)
 
 
-def resize(state: AdmissionState, event: JobSizeNoted) -> None:
+def resize(state: AdmissionState, event: JobSizeNoted, fact: Fact) -> None:
     """Charge the tenant for the workers that the job has from now on."""
     job = state.admitted.get(event.job_id)
     if job is not None:
@@ -107,7 +107,7 @@ def resize(state: AdmissionState, event: JobSizeNoted) -> None:
         job.gang_milli = gang_milli
 
 
-def back_off(state: AdmissionState, fact: Fact, event: AttemptNoted) -> None:
+def back_off(state: AdmissionState, event: AttemptNoted, fact: Fact) -> None:
     job = state.admitted.get(event.job_id)
     if job is None:
         return
@@ -117,12 +117,12 @@ def back_off(state: AdmissionState, fact: Fact, event: AttemptNoted) -> None:
     heappush(state.retry_times, (event.not_before, event.job_id))
 
 
-def readmit(state: AdmissionState, event: JobReadmitted) -> None:
+def readmit(state: AdmissionState, event: JobReadmitted, fact: Fact) -> None:
     state.backoffs.pop(event.job_id, None)
     trim_retry_times(state)
 
 
-def release(state: AdmissionState, event: JobsReleased) -> None:
+def release(state: AdmissionState, event: JobsReleased, fact: Fact) -> None:
     for end in event.ends:
         release_job(state, end.job_id, end.outcome)
     trim_retry_times(state)

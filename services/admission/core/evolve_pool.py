@@ -6,7 +6,7 @@ from services.admission.core import waiting
 from services.admission.core.demand import node_class_of
 from services.admission.core.state import AdmissionState
 from shared.contracts.access import PoolConfigured
-from shared.contracts.bookkeeping import CapacityNoted
+from shared.contracts.bookkeeping import CapacityNoted, TenantNoted
 from shared.contracts.jobs import QuotaChanged
 from shared.ledger.decider import Fact
 
@@ -15,17 +15,21 @@ NODE_SETTLE_MS = 5_000
 change of capacity, in wall ms, a gang that does not fit is deferred instead of rejected."""
 
 
-def configure(state: AdmissionState, event: PoolConfigured) -> None:
+def configure(state: AdmissionState, event: PoolConfigured, fact: Fact) -> None:
     state.pool = event
     waiting.requeue_by_quota(state, waiting.waiting_tenants(state))
 
 
-def change_quota(state: AdmissionState, event: QuotaChanged) -> None:
+def change_quota(state: AdmissionState, event: QuotaChanged, fact: Fact) -> None:
     state.quotas[event.tenant] = event
     waiting.requeue_by_quota(state, [event.tenant])
 
 
-def change_nodes(state: AdmissionState, fact: Fact, event: CapacityNoted) -> None:
+def note_tenant(state: AdmissionState, event: TenantNoted, fact: Fact) -> None:
+    state.tenants[event.tenant] = event
+
+
+def change_nodes(state: AdmissionState, event: CapacityNoted, fact: Fact) -> None:
     for node_id in event.left:
         remove_node(state, node_id)
     for node in event.joined:

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from services.failslow.core.state import FailSlowState, GangState, TrackedFault
 from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
+from shared.ledger.folds import EventFold, ignore, unknown_event
 
 
-def evolve(state: FailSlowState, fact: Fact) -> None:
-    """Fold one event; raises on a type that fail-slow does not write."""
-    match fact.event:
-        case GangsNoted() as event:
-            apply_gangs(state, event)
-        case FaultSuspected() as event:
-            open_fault(state, event, fact.traceparent)
-        case FaultCleared(fault_id=fault_id):
-            close_in_gang(state, fault_id, mute=False)
-            state.close(fault_id, "cleared")
-        case FaultDismissed(fault_id=fault_id, false_alarm=false_alarm):
-            close_in_gang(state, fault_id, mute=True)
-            state.close(fault_id, "false_alarm" if false_alarm else "dismissed")
-        case CommandAccepted() | CommandRefused() as event:
-            state.answered.apply(event)
-        case PoolConfigured() as pool:
-            state.pool = pool
-        case InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"event of an unknown type in the failslow ledger: {event.TYPE}")
-
-
-def apply_gangs(state: FailSlowState, event: GangsNoted) -> None:
+def apply_gangs(state: FailSlowState, event: GangsNoted, fact: Fact) -> None:
     """Apply the ends first: a job that was placed anew in the same batch stays watched."""
     for job_id in event.ended:
         state.gangs.pop(job_id, None)
@@ -42,17 +22,27 @@ def apply_gangs(state: FailSlowState, event: GangsNoted) -> None:
         state.gangs[gang.job_id] = GangState(gang.tenant, gang.attempt, workers, gang.traceparent)
 
 
-def open_fault(state: FailSlowState, event: FaultSuspected, traceparent: str) -> None:
+def open_fault(state: FailSlowState, event: FaultSuspected, fact: Fact) -> None:
     _, attempt, rank, count = event.fault_id.split("/")
     fault = TrackedFault(
         event.fault_id, event.job_id, event.tenant, event.node_id, int(attempt), int(rank)
     )
-    fault.traceparent = traceparent
+    fault.traceparent = fact.traceparent
     state.faults[event.fault_id] = fault
     gang = state.gang_of(fault)
     if gang is not None:
         gang.open[fault.rank] = fault.fault_id
         gang.counts[fault.rank] = int(count)
+
+
+def clear_fault(state: FailSlowState, event: FaultCleared, fact: Fact) -> None:
+    close_in_gang(state, event.fault_id, mute=False)
+    state.close(event.fault_id, "cleared")
+
+
+def dismiss_fault(state: FailSlowState, event: FaultDismissed, fact: Fact) -> None:
+    close_in_gang(state, event.fault_id, mute=True)
+    state.close(event.fault_id, "false_alarm" if event.false_alarm else "dismissed")
 
 
 def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
@@ -64,3 +54,30 @@ def close_in_gang(state: FailSlowState, fault_id: str, *, mute: bool) -> None:
         del gang.open[fault.rank]
     if mute:
         gang.muted.add(fault.rank)
+
+
+def configure(state: FailSlowState, event: PoolConfigured, fact: Fact) -> None:
+    state.pool = event
+
+
+FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
+    GangsNoted: apply_gangs,
+    FaultSuspected: open_fault,
+    FaultCleared: clear_fault,
+    FaultDismissed: dismiss_fault,
+    CommandAccepted: fold_answer,
+    CommandRefused: fold_answer,
+    PoolConfigured: configure,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the failslow ledger, and its fold."""
+
+
+def evolve(state: FailSlowState, fact: Fact) -> None:
+    """Fold one event; raises TypeError on a type that fail-slow does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("failslow", event)
+    fold(state, event, fact)

@@ -8,7 +8,7 @@ from services.placement.core import rounds
 from services.placement.core.answer import apply_answer
 from services.placement.core.lifecycle import gangs, health, jobs, nodes, ranks
 from services.placement.core.node_commands import decide_command
-from services.placement.core.pool.evolve import fold
+from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
 from services.placement.core.round.timing import due_at
 from shared.contracts.access import PoolConfigured
@@ -57,7 +57,7 @@ class Placement:
             yield WakeStart(*decision) if whole else decision
 
     def evolve(self, state: Pool, fact: Fact) -> None:
-        fold(state, fact)
+        evolve(state, fact)
 
     def next_wake(self, state: Pool) -> int | None:
         due = [due_at(state)]

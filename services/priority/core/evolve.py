@@ -6,6 +6,7 @@ from services.priority.core.degradation import degraded_key
 from services.priority.core.folding import apply_changes
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.ranking import (
     PolicyDegraded,
@@ -16,43 +17,60 @@ from shared.contracts.ranking import (
 )
 from shared.contracts.rejected import InputQuarantined, InputRejected
 from shared.ledger.decider import Fact
+from shared.ledger.folds import EventFold, ignore, unknown_event
 
 
-def evolve(state: Queue, fact: Fact) -> None:
-    """Fold one event; raises on a type that priority does not write."""
-    match fact.event:
-        case QueueChanged() as event:
-            apply_changes(state, event, fact.at)
-        case QueueRanked() as event:
-            apply_ranking(state, event, fact.at)
-        case ShadowRanked():
-            state.shadowed_at = fact.at
-        case PolicyDegraded(learned=name, shadow=shadow, detail=detail):
-            state.degraded[degraded_key(name, shadow)] = detail
-        case PolicyRestored(learned=name, shadow=shadow):
-            state.degraded.pop(degraded_key(name, shadow), None)
-        case PoolConfigured() as pool:
-            configure(state, pool)
-        case TenantNoted(tenant=tenant, weight=weight):
-            state.weights[tenant] = weight
-            state.dirty = True
-        case InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"event of an unknown type in the priority ledger: {event.TYPE}")
-
-
-def apply_ranking(state: Queue, event: QueueRanked, at: int) -> None:
-    state.ranked_at = at
+def apply_ranking(state: Queue, event: QueueRanked, fact: Fact) -> None:
+    state.ranked_at = fact.at
     if event.context:
-        state.context, state.context_at = event.context, at
+        state.context, state.context_at = event.context, fact.at
     state.head = event.ranked[0].job_id if event.ranked else ""
     state.dirty = False
 
 
-def configure(state: Queue, pool: PoolConfigured) -> None:
+def note_shadow(state: Queue, event: ShadowRanked, fact: Fact) -> None:
+    state.shadowed_at = fact.at
+
+
+def degrade_policy(state: Queue, event: PolicyDegraded, fact: Fact) -> None:
+    state.degraded[degraded_key(event.learned, event.shadow)] = event.detail
+
+
+def restore_policy(state: Queue, event: PolicyRestored, fact: Fact) -> None:
+    state.degraded.pop(degraded_key(event.learned, event.shadow), None)
+
+
+def configure(state: Queue, event: PoolConfigured, fact: Fact) -> None:
     """Take new settings; a policy that they do not name is not degraded."""
-    state.pool = pool
+    state.pool = event
     state.dirty = True
-    named = {degraded_key(name, shadow=True) for name in pool.shadows} | {pool.learned}
+    named = {degraded_key(name, shadow=True) for name in event.shadows} | {event.learned}
     state.degraded = {name: detail for name, detail in state.degraded.items() if name in named}
+
+
+def weigh_tenant(state: Queue, event: TenantNoted, fact: Fact) -> None:
+    state.weights[event.tenant] = event.weight
+    state.dirty = True
+
+
+FOLDS: dict[type[Event], EventFold[Queue]] = {
+    QueueChanged: apply_changes,
+    QueueRanked: apply_ranking,
+    ShadowRanked: note_shadow,
+    PolicyDegraded: degrade_policy,
+    PolicyRestored: restore_policy,
+    PoolConfigured: configure,
+    TenantNoted: weigh_tenant,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the priority ledger, and its fold."""
+
+
+def evolve(state: Queue, fact: Fact) -> None:
+    """Fold one event; raises TypeError on a type that priority does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("priority", event)
+    fold(state, event, fact)

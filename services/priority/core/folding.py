@@ -18,6 +18,7 @@ from shared.contracts.ranking import (
     Running,
     Stopped,
 )
+from shared.ledger.decider import Fact
 
 TIERS = {name: float(place) for place, name in enumerate(PRIORITY_CLASSES)}
 SPOT_TIER = 4.0
@@ -25,7 +26,7 @@ SPOT_TIER = 4.0
 PHASES: dict[JobPhase, int] = {"waiting": WAITING, "running": RUNNING, "parked": PARKED}
 
 
-def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
+def apply_changes(state: Queue, event: QueueChanged, fact: Fact) -> None:
     """Learn from jobs that ended before estimating those that entered: both may come at once."""
     dirty = state.dirty or changes_order(state, event)
     for end in event.finished:
@@ -38,7 +39,7 @@ def apply_changes(state: Queue, event: QueueChanged, at: int) -> None:
     apply_phases(state, event)
     for delta in event.usage:
         usage = state.usage.setdefault(delta.tenant, DecayedUsage())
-        usage.add(delta.gpu_s, at, state.half_life_wall_s)
+        usage.add(delta.gpu_s, fact.at, state.half_life_wall_s)
     state.dirty = dirty
 
 

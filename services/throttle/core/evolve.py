@@ -5,6 +5,7 @@ from __future__ import annotations
 from services.throttle.core.state import EndpointState, LlmRequest, TenantAccount
 from services.throttle.core.vtc import joining_counter, output_charge
 from shared.contracts.access import EndpointConfigured
+from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.llm import (
@@ -15,33 +16,9 @@ from shared.contracts.llm import (
     TokensCharged,
 )
 from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
-
-
-def evolve(state: EndpointState, fact: Fact) -> None:
-    """Fold one event of the throttle's own ledger; raises on a type that it does not write."""
-    match fact.event:
-        case LlmRequestQueued() as event:
-            queue_request(state, event, fact)
-        case LlmRequestStarted() as event:
-            start_request(state, event, fact.at)
-        case TokensCharged() as event:
-            charge_tokens(state, event, fact.at)
-        case LlmRequestFinished() as event:
-            finish_request(state, event)
-        case LlmRequestRejected(request_id=request_id):
-            leave_queue(state, request_id)
-        case CommandAccepted() | CommandRefused() as answer:
-            state.answered.apply(answer)
-        case TenantNoted() as tenant:
-            account = state.accounts.setdefault(tenant.tenant, TenantAccount())
-            account.weight, account.active = tenant.weight, tenant.active
-        case EndpointConfigured() as endpoint:
-            state.endpoint = endpoint
-        case InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"event of an unknown type in the throttle ledger: {event.TYPE}")
+from shared.ledger.folds import EventFold, ignore, unknown_event
 
 
 def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> None:
@@ -59,18 +36,18 @@ def queue_request(state: EndpointState, event: LlmRequestQueued, fact: Fact) -> 
     )
 
 
-def start_request(state: EndpointState, event: LlmRequestStarted, at: int) -> None:
+def start_request(state: EndpointState, event: LlmRequestStarted, fact: Fact) -> None:
     """Move a request into the batch; the event carries the counter after the prompt's charge."""
     if not state.running:
-        state.speed.start(at)
+        state.speed.start(fact.at)
     request = leave_queue(state, event.request_id)
     if request is not None:
-        request.started_at = at
+        request.started_at = fact.at
         state.accounts[request.tenant].counter = event.counter
         state.running[request.request_id] = request
 
 
-def charge_tokens(state: EndpointState, event: TokensCharged, at: int) -> None:
+def charge_tokens(state: EndpointState, event: TokensCharged, fact: Fact) -> None:
     tokens = 0
     for progress in event.made:
         request = state.running.get(progress.request_id)
@@ -80,13 +57,26 @@ def charge_tokens(state: EndpointState, event: TokensCharged, at: int) -> None:
         tokens += progress.tokens
         account = state.accounts[request.tenant]
         account.counter += output_charge(state, request.tenant, progress.tokens)
-    state.speed.add_tokens(tokens, at)
+    state.speed.add_tokens(tokens, fact.at)
 
 
-def finish_request(state: EndpointState, event: LlmRequestFinished) -> None:
+def finish_request(state: EndpointState, event: LlmRequestFinished, fact: Fact) -> None:
     request = state.running.pop(event.request_id, None)
     if request is not None:
         state.speed.add_answer(request.made_tokens / request.max_output_tokens)
+
+
+def reject_request(state: EndpointState, event: LlmRequestRejected, fact: Fact) -> None:
+    leave_queue(state, event.request_id)
+
+
+def note_tenant(state: EndpointState, event: TenantNoted, fact: Fact) -> None:
+    account = state.accounts.setdefault(event.tenant, TenantAccount())
+    account.weight, account.active = event.weight, event.active
+
+
+def configure(state: EndpointState, event: EndpointConfigured, fact: Fact) -> None:
+    state.endpoint = event
 
 
 def leave_queue(state: EndpointState, request_id: str) -> LlmRequest | None:
@@ -103,3 +93,28 @@ def leave_queue(state: EndpointState, request_id: str) -> LlmRequest | None:
 def scoped_id(tenant: str, request_id: str) -> str:
     """Return the id within its tenant: two tenants may use the same id one after the other."""
     return f"{tenant}/{request_id}"
+
+
+FOLDS: dict[type[Event], EventFold[EndpointState]] = {
+    LlmRequestQueued: queue_request,
+    LlmRequestStarted: start_request,
+    TokensCharged: charge_tokens,
+    LlmRequestFinished: finish_request,
+    LlmRequestRejected: reject_request,
+    CommandAccepted: fold_answer,
+    CommandRefused: fold_answer,
+    TenantNoted: note_tenant,
+    EndpointConfigured: configure,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the throttle ledger, and its fold."""
+
+
+def evolve(state: EndpointState, fact: Fact) -> None:
+    """Fold one event; raises TypeError on a type that the throttle does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("throttle", event)
+    fold(state, event, fact)

@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
 from shared.contracts.access import RetireTenant
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.jobs import CancelJob, CommandAccepted, CommandRefused
-from shared.ledger.answers import AnsweredCommands, accept_command, refuse_command
-from shared.ledger.decider import Decision, Input
+from shared.ledger.answers import AnsweredCommands, accept_command, fold_answer, refuse_command
+from shared.ledger.decider import Decision, Fact, Input
 
 CANCEL = Input(
     "commands", "c1", CancelJob(job_id="j1"), traceparent="trace", tenant="ada", principal="key-1"
 )
+
+
+@dataclass
+class State:
+    """The part of a decider's state that keeps the answers."""
+
+    answered: AnsweredCommands = field(default_factory=AnsweredCommands)
 
 
 def test_a_command_is_due_for_its_owner_alone() -> None:
@@ -31,10 +40,10 @@ def test_an_event_is_never_due() -> None:
 )
 def test_an_answered_command_is_not_due_again(decision: Decision) -> None:
     assert isinstance(decision.event, CommandAccepted | CommandRefused)
-    answered = AnsweredCommands()
-    answered.apply(decision.event)
-    assert not answered.is_due(CANCEL, "admission")
-    assert answered.is_due(CANCEL._replace(id="c2"), "admission")
+    state = State()
+    fold_answer(state, decision.event, Fact(decision.event, "admission", 0, 1, 0, 0))
+    assert not state.answered.is_due(CANCEL, "admission")
+    assert state.answered.is_due(CANCEL._replace(id="c2"), "admission")
 
 
 def test_an_acceptance_has_the_sender_and_the_trace_of_its_command() -> None:

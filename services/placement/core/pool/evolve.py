@@ -1,10 +1,11 @@
-"""The one place where facts of placement's ledger change the pool: a case per event type."""
+"""The one place where facts of placement's ledger change the pool: a fold per event type."""
 
 from __future__ import annotations
 
 from services.placement.core.pool import fold_gangs, fold_nodes, fold_queue
 from services.placement.core.pool.state import Pool
 from shared.contracts.access import PoolConfigured
+from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import (
     NodeCordoned,
@@ -40,41 +41,53 @@ from shared.contracts.placement import (
     WorkersReady,
 )
 from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
+from shared.ledger.folds import EventFold, ignore, unknown_event
+
+FOLDS: dict[type[Event], EventFold[Pool]] = {
+    JobEnqueued: fold_queue.enqueue,
+    JobRequeued: fold_queue.requeue,
+    JobHeld: fold_queue.note_hold,
+    RanksNoted: fold_queue.note_ranks,
+    RoundOpened: fold_queue.open_round,
+    RoundEnded: fold_queue.end_round,
+    JobPlaced: fold_gangs.place,
+    WorkersReady: fold_gangs.note_ready,
+    JobStarted: fold_gangs.start,
+    AllocationReleased: fold_gangs.release,
+    JobStartFailed: fold_gangs.fail_start,
+    JobPreempted: fold_gangs.preempt,
+    JobMigrated: fold_gangs.migrate,
+    JobResized: fold_gangs.resize,
+    JobStopRequested: fold_gangs.request_stop,
+    JobAttemptFailed: fold_gangs.park,
+    JobSucceeded: fold_gangs.end,
+    JobFailed: fold_gangs.end,
+    JobCancelled: fold_gangs.end,
+    NodeJoined: fold_nodes.join,
+    NodeLost: fold_nodes.lose,
+    NodeCordoned: fold_nodes.cordon,
+    NodeUncordoned: fold_nodes.uncordon,
+    NodeHealthNoted: fold_nodes.note_health,
+    NodeHeldBack: fold_nodes.hold_back,
+    NodeSuspected: fold_nodes.suspect,
+    NodeHeard: fold_nodes.hear,
+    NodeTermsApplied: fold_nodes.apply_terms,
+    PoolConfigured: fold_nodes.configure,
+    CommandAccepted: fold_answer,
+    CommandRefused: fold_answer,
+    WorkerStuckNoted: ignore,
+    InputRejected: ignore,
+    InputQuarantined: ignore,
+}
+"""Every event type of the placement ledger, and its fold."""
 
 
-def fold(pool: Pool, fact: Fact) -> None:
-    """Apply one fact; raises TypeError on an event type that this ledger does not hold."""
-    match fact.event:
-        case JobEnqueued() | JobRequeued() | JobHeld() | RanksNoted() as event:
-            fold_queue.fold_job(pool, event, fact)
-        case RoundOpened() | RoundEnded() as event:
-            fold_queue.fold_round(pool, event, fact)
-        case JobPlaced() | WorkersReady() | JobStarted() | AllocationReleased() as event:
-            fold_gangs.fold_worker(pool, event, fact)
-        case (
-            JobStartFailed() | JobPreempted() | JobMigrated() | JobResized() | JobStopRequested()
-        ) as event:
-            fold_gangs.fold_stop(pool, event, fact)
-        case JobAttemptFailed() | JobSucceeded() | JobFailed() | JobCancelled() as event:
-            fold_gangs.fold_end(pool, event, fact)
-        case (
-            NodeJoined()
-            | NodeLost()
-            | NodeCordoned()
-            | NodeUncordoned()
-            | NodeHealthNoted()
-            | NodeHeldBack()
-            | NodeSuspected()
-            | NodeHeard()
-            | NodeTermsApplied()
-        ) as event:
-            fold_nodes.fold_node(pool, event, fact)
-        case PoolConfigured() as event:
-            fold_nodes.configure(pool, event, fact)
-        case CommandAccepted() | CommandRefused() as event:
-            pool.answered.apply(event)
-        case WorkerStuckNoted() | InputRejected() | InputQuarantined():
-            pass
-        case event:
-            raise TypeError(f"no fold of {type(event).__name__} in placement's ledger")
+def evolve(pool: Pool, fact: Fact) -> None:
+    """Fold one event; raises TypeError on a type that placement does not write."""
+    event = fact.event
+    fold = FOLDS.get(type(event))
+    if fold is None:
+        raise unknown_event("placement", event)
+    fold(pool, event, fact)

@@ -29,55 +29,6 @@ from shared.contracts.placement import (
 )
 from shared.ledger.decider import Fact
 
-WorkerEvent = JobPlaced | WorkersReady | JobStarted | AllocationReleased
-StopEvent = JobStartFailed | JobPreempted | JobMigrated | JobResized | JobStopRequested
-EndEvent = JobAttemptFailed | JobSucceeded | JobFailed | JobCancelled
-
-
-def fold_worker(pool: Pool, event: WorkerEvent, fact: Fact) -> None:
-    """Apply a fact of the workers of a gang."""
-    match event:
-        case JobPlaced():
-            place(pool, event, fact)
-        case WorkersReady(job_id=job_id, ranks=ranks):
-            pool.jobs[job_id].ready.update(ranks)
-        case JobStarted():
-            start(pool, event, fact)
-        case AllocationReleased():
-            release(pool, event, fact)
-
-
-def fold_stop(pool: Pool, event: StopEvent, fact: Fact) -> None:
-    """Apply a fact by which a gang has to stop; its GPUs stay taken until they are released."""
-    job = pool.jobs[event.job_id]
-    job.phase = "stopping"
-    pool.starting.pop(job.job_id, None)
-    match event:
-        case JobStartFailed():
-            job.stop, job.stop_reason = "start_failed", event.reason
-            job.start_failures += 1
-            job.avoid = tuple(dict.fromkeys(job.avoid + event.node_ids))
-        case JobPreempted():
-            preempt(pool, job, event.reason, event.by_job_id, fact.at)
-        case JobMigrated():
-            preempt(pool, job, "migrated", event.by_job_id, fact.at)
-            keep_target(pool, job, event.target)
-        case JobResized():
-            preempt(pool, job, "resized", event.by_job_id, fact.at)
-            keep_target(pool, job, event.target)
-        case JobStopRequested():
-            if event.reason == "cancelled" or not job.stop:
-                job.stop, job.stop_reason = event.reason, event.detail
-
-
-def fold_end(pool: Pool, event: EndEvent, fact: Fact) -> None:
-    """Apply the end of an attempt, or of the job."""
-    match event:
-        case JobAttemptFailed(job_id=job_id):
-            park(pool, pool.jobs[job_id])
-        case JobSucceeded() | JobFailed() | JobCancelled():
-            end(pool, event.job_id, fact.at)
-
 
 def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
     """Take the GPUs of every allocation; an allocation id is `place of the fact/rank`."""
@@ -93,6 +44,10 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
         workers[job.job_id] = workers.get(job.job_id, 0) + 1
         job.allocations[f"{fact.place}/{allocation.rank}"] = WorkerAllocation(allocation.rank, slot)
         job.gpus += len(slot.gpus) * slot.milli / GPU
+
+
+def note_ready(pool: Pool, event: WorkersReady, fact: Fact) -> None:
+    pool.jobs[event.job_id].ready.update(event.ranks)
 
 
 def start(pool: Pool, event: JobStarted, fact: Fact) -> None:
@@ -142,33 +97,73 @@ def worker_failure(event: AllocationReleased, rank: int) -> WorkerFailure | None
     )
 
 
-def preempt(pool: Pool, job: Job, reason: str, by_job_id: str, at: int) -> None:
-    """Note the preemption and its price; a job that it makes room for gets a reservation."""
+def fail_start(pool: Pool, event: JobStartFailed, fact: Fact) -> None:
+    """Stop a gang that did not start, and avoid the nodes that were at fault."""
+    job = stop(pool, event.job_id)
+    job.stop, job.stop_reason = "start_failed", event.reason
+    job.start_failures += 1
+    job.avoid = tuple(dict.fromkeys(job.avoid + event.node_ids))
+
+
+def preempt(pool: Pool, event: JobPreempted, fact: Fact) -> None:
+    stop_for(pool, event.job_id, event.reason, event.by_job_id, fact.at)
+
+
+def migrate(pool: Pool, event: JobMigrated, fact: Fact) -> None:
+    stop_for(pool, event.job_id, "migrated", event.by_job_id, fact.at)
+    keep_target(pool, event.job_id, event.target)
+
+
+def resize(pool: Pool, event: JobResized, fact: Fact) -> None:
+    stop_for(pool, event.job_id, "resized", event.by_job_id, fact.at)
+    keep_target(pool, event.job_id, event.target)
+
+
+def request_stop(pool: Pool, event: JobStopRequested, fact: Fact) -> None:
+    """Stop a gang; of two reasons the first one counts, but a cancel always does."""
+    job = stop(pool, event.job_id)
+    if event.reason == "cancelled" or not job.stop:
+        job.stop, job.stop_reason = event.reason, event.detail
+
+
+def stop(pool: Pool, job_id: str) -> Job:
+    """Let the gang of a job stop; its GPUs stay taken until they are released."""
+    job = pool.jobs[job_id]
+    job.phase = "stopping"
+    pool.starting.pop(job_id, None)
+    return job
+
+
+def stop_for(pool: Pool, job_id: str, reason: str, by_job_id: str, at: int) -> None:
+    """Note a preemption and its price; a job that it makes room for gets a reservation."""
+    job = stop(pool, job_id)
     job.set_back(at, pool.time_scale)
     job.stop, job.stop_reason, job.makes_room_for = "preempted", reason, by_job_id
     if by_job_id:
-        pool.reservations.setdefault(by_job_id, {})[job.job_id] = None
+        pool.reservations.setdefault(by_job_id, {})[job_id] = None
 
 
-def keep_target(pool: Pool, job: Job, target: Iterable[Allocation]) -> None:
+def keep_target(pool: Pool, job_id: str, target: Iterable[Allocation]) -> None:
     """Keep the target of a migration until the job is placed again."""
-    pool.migrations[job.job_id] = tuple(map(slot_of, target))
+    pool.migrations[job_id] = tuple(map(slot_of, target))
 
 
-def park(pool: Pool, job: Job) -> None:
+def park(pool: Pool, event: JobAttemptFailed, fact: Fact) -> None:
     """Set the job aside until admission lets it in again."""
+    job = pool.jobs[event.job_id]
     pool.let_go(job)
     # The GPU time of this attempt is reported: a cancel while it is parked reports no more.
     job.phase, job.gpus, job.started_at = "parked", 0.0, 0
     job.failures += 1
 
 
-def end(pool: Pool, job_id: str, at: int) -> None:
+def end(pool: Pool, event: JobSucceeded | JobFailed | JobCancelled, fact: Fact) -> None:
     """Remove every trace of the job; later reports of it are late and ignored."""
+    job_id = event.job_id
     job = pool.jobs.pop(job_id)
     pool.let_go(job)
     if job_id in pool.waiting:
-        pool.touch(at)
+        pool.touch(fact.at)
     pool.leave(job)
     pool.elastic.pop(job_id, None)
     pool.ranks.scores.pop(job_id, None)

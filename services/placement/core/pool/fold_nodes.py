@@ -20,55 +20,6 @@ from shared.contracts.nodes import (
 from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 
-LeaseEvent = NodeHeldBack | NodeSuspected | NodeHeard | NodeTermsApplied
-NodeEvent = NodeJoined | NodeLost | NodeCordoned | NodeUncordoned | NodeHealthNoted | LeaseEvent
-
-
-def fold_node(pool: Pool, event: NodeEvent, fact: Fact) -> None:
-    """Apply a fact of one node."""
-    match event:
-        case NodeJoined():
-            join(pool, event, fact)
-        case NodeLost(node_id=node_id):
-            lose(pool, pool.board.nodes[node_id], event.reason, fact)
-        case NodeCordoned(node_id=node_id, draining=draining):
-            pool.cordons[node_id] = draining
-            reindex(pool, node_id, fact.at)
-        case NodeUncordoned(node_id=node_id):
-            pool.cordons.pop(node_id, None)
-            reindex(pool, node_id, fact.at)
-        case NodeHealthNoted():
-            pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
-        case lease_event:
-            fold_lease(pool, lease_event, fact)
-
-
-def fold_lease(pool: Pool, event: LeaseEvent, fact: Fact) -> None:
-    """Apply a fact of a node's lease."""
-    match event:
-        case NodeHeldBack(node_id=node_id, registration=registration):
-            pool.held_back[node_id] = registration
-        case NodeSuspected(node_id=node_id):
-            node = pool.board.nodes[node_id]
-            node.suspicion = Suspicion(event.silent_ms, event.offset)
-            update_index(pool, node)
-            pool.mark_unreported()
-        case NodeHeard(node_id=node_id):
-            node = pool.board.nodes[node_id]
-            node.suspicion = None
-            update_index(pool, node)
-            pool.touch(fact.at)
-            pool.mark_unreported()
-        case NodeTermsApplied(node_id=node_id, terms_id=terms_id):
-            apply_terms(pool, pool.board.nodes[node_id], terms_id)
-
-
-def apply_terms(pool: Pool, node: Node, terms_id: str) -> None:
-    """Drop the terms that are older than the applied ones."""
-    terms = list(node.terms)
-    for older in terms[: terms.index(terms_id)]:
-        del node.terms[older]
-
 
 def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
     """Take over new settings: queue, hold reasons and indexes may all be different.
@@ -129,9 +80,10 @@ def terms_at_join(pool: Pool, event: NodeJoined) -> dict[str, float | None]:
     return {**terms, present.terms_id: present.stop_after_s}
 
 
-def lose(pool: Pool, node: Node, reason: str, fact: Fact) -> None:
+def lose(pool: Pool, event: NodeLost, fact: Fact) -> None:
     """Take a lost node out of use; it stays known while jobs have allocations on it."""
-    node.lost_at, node.loss = fact.at, reason
+    node = pool.board.nodes[event.node_id]
+    node.lost_at, node.loss = fact.at, event.reason
     update_index(pool, node)
     pool.lost[node.node_id] = fact.at
     pool.touch(fact.at)
@@ -144,6 +96,47 @@ def forget_if_gone(pool: Pool, node: Node) -> None:
     if node.lost_at is not None and not node.jobs:
         del pool.board.nodes[node.node_id]
         del pool.lost[node.node_id]
+
+
+def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
+    pool.cordons[event.node_id] = event.draining
+    reindex(pool, event.node_id, fact.at)
+
+
+def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
+    pool.cordons.pop(event.node_id, None)
+    reindex(pool, event.node_id, fact.at)
+
+
+def note_health(pool: Pool, event: NodeHealthNoted, fact: Fact) -> None:
+    pool.board.suspect(event.node_id, event.fault_id, event.slowdown, event.until)
+
+
+def hold_back(pool: Pool, event: NodeHeldBack, fact: Fact) -> None:
+    pool.held_back[event.node_id] = event.registration
+
+
+def suspect(pool: Pool, event: NodeSuspected, fact: Fact) -> None:
+    node = pool.board.nodes[event.node_id]
+    node.suspicion = Suspicion(event.silent_ms, event.offset)
+    update_index(pool, node)
+    pool.mark_unreported()
+
+
+def hear(pool: Pool, event: NodeHeard, fact: Fact) -> None:
+    node = pool.board.nodes[event.node_id]
+    node.suspicion = None
+    update_index(pool, node)
+    pool.touch(fact.at)
+    pool.mark_unreported()
+
+
+def apply_terms(pool: Pool, event: NodeTermsApplied, fact: Fact) -> None:
+    """Drop the terms that are older than the applied ones."""
+    node = pool.board.nodes[event.node_id]
+    terms = list(node.terms)
+    for older in terms[: terms.index(event.terms_id)]:
+        del node.terms[older]
 
 
 def reindex(pool: Pool, node_id: str, at: int) -> None:

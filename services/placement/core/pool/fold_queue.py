@@ -19,30 +19,6 @@ BACKOFF_MS = 500
 BACKOFF_MOST_MS = 30_000
 
 
-def fold_job(
-    pool: Pool, event: JobEnqueued | JobRequeued | JobHeld | RanksNoted, fact: Fact
-) -> None:
-    """Apply a fact of a waiting job, or of the order of all of them."""
-    match event:
-        case JobEnqueued():
-            enqueue(pool, event, fact)
-        case JobRequeued():
-            requeue(pool, event, fact)
-        case JobHeld(job_id=job_id, reason=reason):
-            pool.jobs[job_id].hold_reason = reason
-        case RanksNoted():
-            note_ranks(pool, event, fact)
-
-
-def fold_round(pool: Pool, event: RoundOpened | RoundEnded, fact: Fact) -> None:
-    """Apply the beginning or the end of a round."""
-    match event:
-        case RoundOpened(until=until):
-            pool.open_round = OpenRound(fact.seq, fact.at, until)
-        case RoundEnded():
-            end_round(pool, event, fact)
-
-
 def enqueue(pool: Pool, event: JobEnqueued, fact: Fact) -> None:
     """Add a new job to the queue, or an old one that admission let in again."""
     job = pool.jobs.get(event.job_id)
@@ -88,12 +64,20 @@ def wait_again(
     pool.enter(job, at)
 
 
+def note_hold(pool: Pool, event: JobHeld, fact: Fact) -> None:
+    pool.jobs[event.job_id].hold_reason = event.reason
+
+
 def note_ranks(pool: Pool, event: RanksNoted, fact: Fact) -> None:
     """Take over the new order; where rank may stop jobs, it may also let one start."""
     scores = {entry.job_id: entry.score for entry in (*event.running, *event.ranked)}
     pool.rank(Ranks(event.ranked_at, event.base_policy, event.model_sha256, scores))
     if pool.is_ranked and pool.waiting:
         pool.touch(fact.at)
+
+
+def open_round(pool: Pool, event: RoundOpened, fact: Fact) -> None:
+    pool.open_round = OpenRound(fact.seq, fact.at, event.until)
 
 
 def end_round(pool: Pool, event: RoundEnded, fact: Fact) -> None:

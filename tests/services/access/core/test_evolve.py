@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from services.access.core.evolve import evolve
+from services.access.core.evolve import FOLDS, evolve
 from services.access.core.state import AccessState
 from shared.contracts.access import TenantRegistered
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandRefused
 from shared.ledger.decider import Fact
 from shared.testing.decider import AT
+from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.contracts.fixture_events import event_of_no, events_of_ledger
 
 EVENTS = events_of_ledger("access")
@@ -18,8 +19,16 @@ def fold(state: AccessState, event: Event) -> None:
     evolve(state, Fact(event, "access", 0, 1, 0, AT))
 
 
+def test_every_event_type_of_the_ledger_has_a_fold_and_no_other_has() -> None:
+    assert_folds_every_type_of("access", FOLDS)
+
+
+def test_each_fold_takes_the_type_that_it_stands_beside() -> None:
+    assert_folds_take_their_types(FOLDS)
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.TYPE)
-def test_every_event_type_of_the_ledger_has_a_case(event: Event) -> None:
+def test_a_recorded_event_of_every_type_is_folded(event: Event) -> None:
     fold(AccessState(), event)
 
 

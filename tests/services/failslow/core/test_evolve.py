@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from services.failslow.core.decide import FailSlow
+from services.failslow.core.evolve import FOLDS
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.placement import JobSucceeded
 from shared.contracts.rejected import InputRejected
 from shared.testing.decider import fold, given
+from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.services.failslow.core.test_decide import FAULT, suspected
 from tests.services.failslow.gangs import POOL, gang, watched
 
@@ -29,8 +31,16 @@ WRITTEN = (
 """One event of each type in the failslow ledger."""
 
 
+def test_every_event_type_of_the_ledger_has_a_fold_and_no_other_has() -> None:
+    assert_folds_every_type_of("failslow", FOLDS)
+
+
+def test_each_fold_takes_the_type_that_it_stands_beside() -> None:
+    assert_folds_take_their_types(FOLDS)
+
+
 @pytest.mark.parametrize("event", WRITTEN, ids=lambda event: event.TYPE)
-def test_every_type_of_the_own_ledger_has_a_case(event: Event) -> None:
+def test_an_event_of_every_type_is_folded(event: Event) -> None:
     fold(FAILSLOW, given(FAILSLOW), [event])
 
 

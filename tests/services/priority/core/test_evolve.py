@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.priority.core.decide import Priority
+from services.priority.core.evolve import FOLDS
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
 from shared.contracts.placement import JobSucceeded
@@ -18,6 +19,7 @@ from shared.contracts.ranking import (
 )
 from shared.contracts.rejected import InputRejected
 from shared.testing.decider import AT, fold, given
+from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.services.priority.core.lane import pool
 
 PRIORITY = Priority()
@@ -43,8 +45,16 @@ WRITTEN = (
 """One event of each type in the priority ledger."""
 
 
+def test_every_event_type_of_the_ledger_has_a_fold_and_no_other_has() -> None:
+    assert_folds_every_type_of("priority", FOLDS)
+
+
+def test_each_fold_takes_the_type_that_it_stands_beside() -> None:
+    assert_folds_take_their_types(FOLDS)
+
+
 @pytest.mark.parametrize("event", WRITTEN, ids=lambda event: event.TYPE)
-def test_every_type_of_the_own_ledger_has_a_case(event: Event) -> None:
+def test_an_event_of_every_type_is_folded(event: Event) -> None:
     fold(PRIORITY, given(PRIORITY), [event])
 
 

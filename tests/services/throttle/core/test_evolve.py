@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.throttle.core.evolve import evolve, scoped_id
+from services.throttle.core.evolve import FOLDS, evolve, scoped_id
 from services.throttle.core.state import EndpointState
 from shared.contracts.base import Event
 from shared.contracts.bookkeeping import TenantNoted
@@ -16,6 +16,7 @@ from shared.contracts.llm import (
 )
 from shared.ledger.decider import Fact
 from shared.testing.decider import AT
+from tests.contracts.event_folds import assert_folds_every_type_of, assert_folds_take_their_types
 from tests.contracts.fixture_events import event_of_no, events_of_ledger
 from tests.services.throttle.llm import lane
 
@@ -28,8 +29,16 @@ CHARGED = TokensCharged(endpoint="chat", made=(TokensMade(request_id="r1", token
 FINISHED = LlmRequestFinished(request_id="r1", tenant="a", prompt_tokens=30, output_tokens=10)
 
 
+def test_every_event_type_of_the_ledger_has_a_fold_and_no_other_has() -> None:
+    assert_folds_every_type_of("throttle", FOLDS)
+
+
+def test_each_fold_takes_the_type_that_it_stands_beside() -> None:
+    assert_folds_take_their_types(FOLDS)
+
+
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.TYPE)
-def test_every_event_type_of_the_ledger_has_a_case(event: Event) -> None:
+def test_a_recorded_event_of_every_type_is_folded(event: Event) -> None:
     evolve(EndpointState(0), Fact(event, "throttle", 0, 1, 0, AT))
 
 
