@@ -119,7 +119,7 @@ class RunningLoad:
     """A load whose ledger reader runs until the block ends."""
 
     def __init__(self, bench: Bench, load: Load) -> None:
-        self._bench, self._load = bench, load
+        self._load = load
         self._tail = LedgerTail(bench.log("bench-reader"), {"placement": [load.lane]})
 
     async def __aenter__(self) -> Load:

@@ -33,14 +33,14 @@ def refuse_recorded(stack: RunningStack, command: str) -> None:
 
 async def send_to_access(connection: Connection, commands: Sequence[Command]) -> None:
     """Return once access has accepted all commands. Raises Refused with its reason."""
-    asked = {secrets.token_hex(16): command for command in commands}
+    commands_by_id = {secrets.token_hex(16): command for command in commands}
     tail = LedgerTail(KafkaLog(connection), {LEDGER: range(1)})
     await tail.start()
     try:
         async with TopicProducer(connection) as producer:
-            for command_id, command in asked.items():
+            for command_id, command in commands_by_id.items():
                 await producer.send(TOPIC, 0, _encoded(command_id, command))
-        await asyncio.wait_for(_answers(tail, set(asked)), TIMEOUT_S)
+        await asyncio.wait_for(_answers(tail, set(commands_by_id)), TIMEOUT_S)
     except TimeoutError:
         raise Unreachable(f"no answer from access within {TIMEOUT_S:g} s") from None
     finally:
@@ -54,8 +54,10 @@ async def _answers(tail: LedgerTail, waiting: set[str]) -> None:
                 match fact.event:
                     case CommandAccepted(command_id=command_id):
                         waiting.discard(command_id)
-                    case CommandRefused() as no if no.command_id in waiting:
-                        raise Refused(f"{no.command_type}: {no.reason} {no.detail}".rstrip())
+                    case CommandRefused() as refused if refused.command_id in waiting:
+                        raise Refused(
+                            f"{refused.command_type}: {refused.reason} {refused.detail}".rstrip()
+                        )
 
 
 def _encoded(command_id: str, command: Command) -> bytes:

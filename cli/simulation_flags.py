@@ -112,6 +112,10 @@ FLAGS = (
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the `**options` of a command by `FLAGS`; it receives them by their fields' names."""
     signature = inspect.signature(command, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.kind != Parameter.VAR_KEYWORD]
-    command.__dict__["__signature__"] = signature.replace(parameters=[*own, *FLAGS])
+    named = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind != Parameter.VAR_KEYWORD
+    ]
+    command.__dict__["__signature__"] = signature.replace(parameters=[*named, *FLAGS])
     return command

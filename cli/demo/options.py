@@ -12,7 +12,6 @@ LOCAL_POOL = "local"
 TENANTS = ("vision", "language", "speech", "robotics")
 
 JOBS = 200
-SPEED = 600.0
 SHORTEST_WALL_S, LONGEST_WALL_S = 40.0, 110.0
 """Bounds of a replay of speed `auto`, so that a check ends within three minutes, with its start,
 verification and stop."""

@@ -117,9 +117,9 @@ class ThrottleShell:
             await asyncio.sleep(self._settings.tick_ms / 1000)
             before, at = at, time.monotonic()
             endpoint = lane.state.endpoint
-            made = engine.advance(at - before, endpoint.tokens_per_s if endpoint else 0.0)
-            if made:
-                await lane.offer(EngineAdvanced(made=made))
+            progress = engine.advance(at - before, endpoint.tokens_per_s if endpoint else 0.0)
+            if progress:
+                await lane.offer(EngineAdvanced(made=progress))
             engine.hold(lane.state.running)
 
     async def serve(self, lanes: Lanes[Any]) -> None:

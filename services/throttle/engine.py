@@ -46,7 +46,7 @@ class EmulatedEngine:
         decode_s = self._prefill(passed_s)
         self._decode(decode_s * tokens_per_s)
         progress = [_take_progress(sequence) for sequence in self._batch.values()]
-        return tuple(made for made in progress if made is not None)
+        return tuple(report for report in progress if report is not None)
 
     def _sequence(self, request: LlmRequest) -> DecodingSequence:
         length = answer_tokens(self._seed, request.request_id, request.max_output_tokens)

@@ -71,8 +71,8 @@ class RequestFollowers:
                 case LlmRequestStarted(request_id=request_id, waited_ms=waited_ms):
                     for progress in self._followers_of(request_id):
                         progress.waited_ms = waited_ms
-                case TokensCharged(made=made):
-                    self._add_tokens(made)
+                case TokensCharged(made=reports):
+                    self._add_tokens(reports)
                 case LlmRequestFinished(request_id=request_id, output_tokens=output_tokens):
                     for progress in self._followers_of(request_id):
                         progress.made_tokens, progress.done = output_tokens, True
@@ -88,8 +88,8 @@ class RequestFollowers:
                     progress.lost = True
                     progress.changed.set()
 
-    def _add_tokens(self, made: Sequence[TokensMade]) -> None:
-        for report in made:
+    def _add_tokens(self, reports: Sequence[TokensMade]) -> None:
+        for report in reports:
             for progress in self._followers_of(report.request_id):
                 progress.made_tokens += report.tokens
 

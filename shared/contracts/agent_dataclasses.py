@@ -131,8 +131,8 @@ def _plain_reader(rule: Schema) -> str:
             return f"read.integer({_arguments(minimum=rule.get('minimum'), maximum=maximum)})"
         case "number":
             bounds = {"minimum": "minimum", "maximum": "maximum", "exclusiveMinimum": "above"}
-            given = {ours: rule.get(theirs) for theirs, ours in bounds.items()}
-            return f"read.number({_arguments(**given)})"
+            arguments = {ours: rule.get(theirs) for theirs, ours in bounds.items()}
+            return f"read.number({_arguments(**arguments)})"
         case "string":
             lengths = {"shortest": rule.get("minLength"), "longest": rule.get("maxLength")}
             return f"read.text({_arguments(**lengths, pattern=rule.get('pattern'))})"

@@ -117,7 +117,7 @@ class NodeRegistry:
         node = self.nodes.get(parsed.key_id)
         sha256 = hash_secret(parsed.secret)
         known = {**node.credentials, **dict.fromkeys(node.former, 0)} if node else {NO_HASH: 0}
-        matching = [known[each] for each in known if verify_secret(parsed.secret, each)]
+        matching = [known[digest] for digest in known if verify_secret(parsed.secret, digest)]
         if node is None or not matching:
             return UNKNOWN
         if sha256 in node.former:

@@ -17,7 +17,6 @@ from shared.ledger.decider import Decision, Fact, Input, Undecodable
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted, Reader
 
-SILENT = "silent"
 BURST = "burst "
 ALARM = "alarm"
 """A job of this name causes one wake, a millisecond later."""

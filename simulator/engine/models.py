@@ -14,8 +14,8 @@ FOLDER = Path(learned.__file__).parents[1] / "models"
 def load_models(pool: PoolConfigured) -> LearnedModels:
     """Load the models that the pool names. Raises ValueError for a missing or invalid one."""
     shadows = [name.split(":", 1)[1] for name in pool.shadows if name.startswith("learned:")]
-    asked = (*([pool.learned] if pool.learned else []), *shadows)
-    return {name: load_model(name) for name in (resolve_name(name, pool) for name in asked)}
+    names = (*([pool.learned] if pool.learned else []), *shadows)
+    return {name: load_model(name) for name in (resolve_name(name, pool) for name in names)}
 
 
 def resolve_name(name: str, pool: PoolConfigured) -> str:

@@ -61,12 +61,12 @@ def place(free: Ints, levels: Ints, workers: int, gpus: int, placed: Allocations
     count = 0
     while left > 0:
         node = pick_node(free, levels, left, gpus)
-        here = min(left, free[node] // gpus)
-        shift(free, levels, node, -here * gpus)
+        fitting = min(left, free[node] // gpus)
+        shift(free, levels, node, -fitting * gpus)
         placed[count].node = node
-        placed[count].gpus = here * gpus
+        placed[count].gpus = fitting * gpus
         count += 1
-        left -= here
+        left -= fitting
     return count
 
 

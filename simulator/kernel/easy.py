@@ -37,17 +37,17 @@ def find_nodes(sim: Sim, j: int, now: int) -> int:
     job, count = sim.jobs[j], sim.pool.running
     rows, free, levels = sim.sorting, sim.free, sim.levels
     sort_by_end(sim, now)
-    given = 0
-    while given < count and not board.has_room(levels, job.workers, job.gpus):
-        other = sim.jobs[sim.running[rows[given].order].job]
+    released = 0
+    while released < count and not board.has_room(levels, job.workers, job.gpus):
+        other = sim.jobs[sim.running[rows[released].order].job]
         shift_all(free, levels, sim.allocations, other.first_allocation, 1)
-        given += 1
+        released += 1
     nodes = 0
     if board.has_room(levels, job.workers, job.gpus):
-        sim.scan.shadow_ms = int(rows[rows[given - 1].order].value) if given else now
+        sim.scan.shadow_ms = int(rows[rows[released - 1].order].value) if released else now
         nodes = board.place(free, levels, job.workers, job.gpus, sim.placed)
         board.give_back(free, levels, sim.placed, nodes)
-    for k in range(given):
+    for k in range(released):
         other = sim.jobs[sim.running[rows[k].order].job]
         shift_all(free, levels, sim.allocations, other.first_allocation, -1)
     return nodes

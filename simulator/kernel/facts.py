@@ -39,15 +39,15 @@ def apply_facts(sim: Sim, now: int) -> None:
     pool = sim.pool
     waited = pool.waiting > 0
     refreshed = waited and now == refresh_ms(pool, sim.rules)
-    asked = waited and now == pool.again_at_ms
+    scan_again = waited and now == pool.again_at_ms
     ended = end_jobs(sim, now)
-    came = admit_jobs(sim, now)
-    ranks = pool.waiting > 0 and (refreshed or ended or came)
+    admitted = admit_jobs(sim, now)
+    ranks = pool.waiting > 0 and (refreshed or ended or admitted)
     if ranks and queue.mark_ranked(pool, sim.rules, now):
         queue.refresh_context(sim, now)
-    if asked:
+    if scan_again:
         pool.again_at_ms = NEVER
-    if ended or came or asked or sim.rules.preempts_by_rank:
+    if ended or admitted or scan_again or sim.rules.preempts_by_rank:
         settle(pool, now)
 
 

@@ -30,13 +30,13 @@ def find_victims(sim: Sim, j: int, now: int) -> bool:
             mark_no_victims(scan, sim.shapes[job.kind])
         return False
     scan.searches += 1
-    given = release_victims(sim, job, score)
-    if given and board.has_room(sim.levels, job.workers, job.gpus):
-        needed = drop_unneeded(sim, job, given)
-        evict(sim, given - needed, given, job)
+    chosen_count = release_victims(sim, job, score)
+    if chosen_count and board.has_room(sim.levels, job.workers, job.gpus):
+        needed = drop_unneeded(sim, job, chosen_count)
+        evict(sim, chosen_count - needed, chosen_count, job)
         scan.evictions += 1
         return True
-    for k in range(given):
+    for k in range(chosen_count):
         shift_victim(sim, sim.chosen[k], -1)
     record_failure(sim, job, score)
     return False
@@ -112,17 +112,21 @@ def shift_victim(sim: Sim, at: int, sign: int) -> None:
 @compiled
 def release_victims(sim: Sim, job: JobRow, score: float) -> int:
     """Free 1, 3, 7, 15, ... victims into `chosen` until the job fits or none is left."""
-    given, batch, at = 0, 1, 0
+    chosen_count, batch, at = 0, 1, 0
     while True:
-        while given < batch and at < sim.scan.victims and leads(sim.victims[at], sim.rules, score):
+        while (
+            chosen_count < batch
+            and at < sim.scan.victims
+            and leads(sim.victims[at], sim.rules, score)
+        ):
             if sim.jobs[sim.victims[at].job].evicted != sim.pool.rounds:
                 shift_victim(sim, at, 1)
-                sim.chosen[given] = at
-                given += 1
+                sim.chosen[chosen_count] = at
+                chosen_count += 1
             at += 1
-        if given < batch or board.has_room(sim.levels, job.workers, job.gpus):
-            return given
-        batch = 2 * given + 1
+        if chosen_count < batch or board.has_room(sim.levels, job.workers, job.gpus):
+            return chosen_count
+        batch = 2 * chosen_count + 1
 
 
 @compiled
@@ -132,16 +136,16 @@ def leads(victim: VictimRow, rules: PackedRules, score: float) -> bool:
 
 
 @compiled
-def drop_unneeded(sim: Sim, job: JobRow, given: int) -> int:
+def drop_unneeded(sim: Sim, job: JobRow, chosen_count: int) -> int:
     """Take victims back, the highest first; the needed ones end as the last of `chosen`."""
     needed = 0
-    for k in range(given - 1, -1, -1):
+    for k in range(chosen_count - 1, -1, -1):
         at = sim.chosen[k]
         shift_victim(sim, at, -1)
         if not board.has_room(sim.levels, job.workers, job.gpus):
             shift_victim(sim, at, 1)
             needed += 1
-            sim.chosen[given - needed] = at
+            sim.chosen[chosen_count - needed] = at
     return needed
 
 

@@ -167,8 +167,8 @@ def _check_workers(raw: Raw, table: pa.Table) -> None:
     ):
         over = np.flatnonzero(values > limit)
         if over.size:
-            what = "workers" if column == "gpus" else "per worker"
-            rule = f"must not come to more than {limit} {what}, comes to {values[over[0]]:g}"
+            unit = "workers" if column == "gpus" else "per worker"
+            rule = f"must not come to more than {limit} {unit}, comes to {values[over[0]]:g}"
             raise raw.refuse(column, rule, table[ROW][int(over[0])].as_py())
 
 

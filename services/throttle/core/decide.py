@@ -42,8 +42,8 @@ class Throttle:
             match item.message:
                 case ServeLlmRequest() as command:
                     yield from enqueue(state, item, command, self.queue_limit, now)
-                case EngineAdvanced(made=made):
-                    yield from advance(state, item, made, now)
+                case EngineAdvanced(made=reports):
+                    yield from advance(state, item, reports, now)
                 case Undecodable() as undecodable:
                     yield item.decision(undecodable.rejection())
                 case _ if item.source == "access":
@@ -91,9 +91,9 @@ def reject_outgrown(state: EndpointState, request: LlmRequest) -> LlmRequestReje
 
 
 def advance(
-    state: EndpointState, item: Input, made: Sequence[TokensMade], now: int
+    state: EndpointState, item: Input, reports: Sequence[TokensMade], now: int
 ) -> Iterator[Decision]:
-    charged = tuple(chargeable(state, made))
+    charged = tuple(chargeable(state, reports))
     if not charged:
         return
     yield item.decision(TokensCharged(endpoint=state.endpoint_name, made=charged))
@@ -103,9 +103,9 @@ def advance(
             yield Decision(finish_request(request, now), item.id, request.traceparent)
 
 
-def chargeable(state: EndpointState, made: Sequence[TokensMade]) -> Iterator[TokensMade]:
+def chargeable(state: EndpointState, reports: Sequence[TokensMade]) -> Iterator[TokensMade]:
     """Yield the progress of running requests, once each, and never beyond what was requested."""
-    for progress in {progress.request_id: progress for progress in made}.values():
+    for progress in {progress.request_id: progress for progress in reports}.values():
         request = state.running.get(progress.request_id)
         if request is None:
             continue

@@ -130,8 +130,8 @@ def _job_columns(sheet: Sheet) -> Columns:
 
 def _names(folder: Path, table: pa.Table, inst_id: pa.ChunkedArray) -> dict[str, pa.Array]:
     """Return name and GPU type of each task, by the group tags if they exist."""
-    task_name, given = table["task_name"], table["gpu_type"]
-    gpu_type, name = given, task_name
+    task_name, assigned_type = table["task_name"], table["gpu_type"]
+    gpu_type, name = assigned_type, task_name
     if _file(folder, TAGS).is_file():
         tags = gather_blocks(
             _blocks(folder, TAGS, ("inst_id", "group", "gpu_type_spec")), _tag_columns
@@ -139,7 +139,7 @@ def _names(folder: Path, table: pa.Table, inst_id: pa.ChunkedArray) -> dict[str,
         at = pc.index_in(inst_id, value_set=tags["inst_id"])
         name = pc.coalesce(tags["group"].take(at), task_name)
         gpu_type = tags["gpu_type_spec"].take(at)
-    on_gpu = pc.and_(pc.greater(table["gpus"], 0), pc.not_equal(given, NO_GPU_TYPE))
+    on_gpu = pc.and_(pc.greater(table["gpus"], 0), pc.not_equal(assigned_type, NO_GPU_TYPE))
     on_gpu = pc.fill_null(on_gpu, True)
     return {
         "job_name": name,

@@ -91,9 +91,9 @@ def _blocks(file: Path, stream: IO[bytes]) -> Iterator[_Block]:
 
 def _block(file: Path, first_row: int, numbers: array[float]) -> _Block:
     values = np.array(numbers).reshape(-1, len(FIELDS))
-    odd = np.argwhere(~np.isfinite(values))
-    if odd.size:
-        row, column = odd[0]
+    infinite = np.argwhere(~np.isfinite(values))
+    if infinite.size:
+        row, column = infinite[0]
         rule = f"must be a finite number, is {values[row, column]}"
         raise TraceError(file, rule, column=FIELDS[column], row=first_row + int(row))
     return _Block(first_row, values)

@@ -22,6 +22,13 @@ def test_other_words_are_allowed(name: str) -> None:
     assert not is_retired(name)
 
 
+@pytest.mark.parametrize("name", ["each", "given", "made"])
+def test_a_vague_word_is_refused_as_a_name_of_the_product_alone(name: str) -> None:
+    text = f"{name} = 1\n{name}_jobs = 2"
+    assert findings(text) == [f"identifier that names nothing: {name}"]
+    assert not list(check(parse("tests/test_example.py", text)))
+
+
 @pytest.mark.parametrize(
     "text",
     [
