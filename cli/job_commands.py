@@ -57,6 +57,12 @@ def submit(
         list[str] | None, typer.Option(help="Job that must succeed first; may be repeated.")
     ] = None,
     array: Annotated[int | None, typer.Option(help="Number of jobs of an array.")] = None,
+    workdir: Annotated[
+        str | None, typer.Option(help="Absolute directory of the workers on their nodes.")
+    ] = None,
+    walltime: Annotated[
+        float | None, typer.Option(min=0.001, help="Longest run time, in seconds.")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency key; a repeated submit returns the same job.")
     ] = None,
@@ -75,6 +81,8 @@ def submit(
             "gpu_types": gpu_type,
             "priority_class": priority,
             "depends_on": after,
+            "workdir": workdir,
+            "walltime_s": walltime,
         },
     )
     client = api(data)

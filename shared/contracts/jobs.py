@@ -97,6 +97,12 @@ class JobSpec(Model):
     user: Name = Field("unknown", description="id of a person or robot, never a name or address")
     command: tuple[str, ...] = Field((), max_length=256, description="argv of each worker; private")
     image: Text = Field("", description="container image, for backends that use one")
+    workdir: str = Field(
+        "",
+        max_length=4096,
+        pattern=r"^(/[^\x00-\x1f\x7f]*)?$",
+        description="absolute directory of the workers; empty: a private one for each",
+    )
     env: dict[str, str] = Field(
         default_factory=dict, max_length=128, description="plain values or secret://name; private"
     )

@@ -33,7 +33,7 @@ def check_spot(spec: JobSpec, pool: PoolConfigured) -> str | None:
 
 
 def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    """An image alone runs on none of the real backends."""
+    """A real backend runs a command."""
     if spec.command or "virtual" in pool.backends:
         return None
     return f"command: (): required in pool {pool.pool}, which runs processes"
@@ -44,7 +44,27 @@ def check_resources(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return None if spec.gang.has_resources else f"gang.gpus_per_worker: {NO_RESOURCES}"
 
 
-RULES: tuple[Rule, ...] = (check_workers, check_spot, check_command, check_resources)
+def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """No real backend runs containers; a simulated worker needs none."""
+    if not spec.image or "virtual" in pool.backends:
+        return None
+    return f"image: {spec.image!r}: pool {pool.pool} runs commands on its nodes, not images"
+
+
+def check_workdir(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    if not spec.workdir or {"virtual", "agent"} & set(pool.backends):
+        return None
+    return f"workdir: {spec.workdir!r}: each worker in pool {pool.pool} has a directory of its own"
+
+
+RULES: tuple[Rule, ...] = (
+    check_workers,
+    check_spot,
+    check_command,
+    check_image,
+    check_workdir,
+    check_resources,
+)
 
 
 def check_rules(pool: PoolConfigured, command: SubmitJob, body_bytes: int) -> Reject | None:

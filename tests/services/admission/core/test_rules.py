@@ -71,3 +71,34 @@ def test_the_longest_id_of_an_array_counts() -> None:
     assert check("j" * (MAX_ID_CHARS - 2), size=10) is None
     assert check("j" * (MAX_ID_CHARS - 2), size=11) is not None
     assert check("j" * MAX_ID_CHARS) is None
+
+
+@pytest.mark.parametrize(
+    ("backends", "field", "detail"),
+    [
+        (
+            ("agent",),
+            {"image": "torch:2"},
+            "image: 'torch:2': pool main runs commands on its nodes, not images",
+        ),
+        (
+            ("process",),
+            {"workdir": "/data"},
+            "workdir: '/data': each worker in pool main has a directory of its own",
+        ),
+        (("agent",), {"workdir": "/data"}, None),
+        (("virtual",), {"image": "torch:2", "workdir": "/data"}, None),
+    ],
+)
+def test_what_a_pool_cannot_do_is_refused(
+    backends: tuple[str, ...], field: dict[str, Any], detail: str | None
+) -> None:
+    command = SubmitJob(
+        job_id="j1",
+        tenant="acme",
+        pool="main",
+        idempotency_key="k",
+        spec=JobSpec.model_validate({"name": "train", "command": ["python"], **field}),
+    )
+    reject = check_rules(POOL.model_copy(update={"backends": backends}), command, 100)
+    assert reject == (Reject("invalid_spec", detail) if detail else None)
