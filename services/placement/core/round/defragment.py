@@ -58,13 +58,14 @@ class DefragmentationSearch:
         self._scattered: set[Shape] = set()
         self._nodes: list[NodeToEmpty] | None = None
         self._searches = 0
-        self._served = 0
+        self.served = 0
+        """Jobs for which others stop."""
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
         """Let others migrate and reserve what they leave; no slots where that is not enough."""
         if self._view.is_out_of_turn(job) or shape in self._scattered:
             return []
-        if self._served == DEFRAGMENTED_PER_ROUND or self._searches == TRIES_PER_ROUND:
+        if self.served == DEFRAGMENTED_PER_ROUND or self._searches == TRIES_PER_ROUND:
             return []
         if not may_defragment(self._view, self._draft, shape):
             return []
@@ -75,7 +76,7 @@ class DefragmentationSearch:
         if result is None:
             self._scattered.add(shape)
             return []
-        self._served += 1
+        self.served += 1
         for migration in result.migrations:
             self._draft.take(migration.slots)
         self._plan.migrations += result.migrations

@@ -28,7 +28,8 @@ class EvictionSearch:
         self._hopeless = Failures()
         """Needs for which the victims of a tier are not enough."""
         self._searches = 0
-        self._served = 0
+        self.served = 0
+        """Jobs for which others stop."""
 
     def make_room(self, job: Job, shape: Shape) -> list[Slot]:
         """Stop victims and reserve what they leave; no slots if they are not enough."""
@@ -36,7 +37,7 @@ class EvictionSearch:
         if not victims.any_for(job) or self._hopeless.covers(shape, job.tier):
             self._repeat_later(job)
             return []
-        if self._served == EVICTIONS_PER_ROUND:
+        if self.served == EVICTIONS_PER_ROUND:
             self._plan.unfinished = True
             return []
         if self._searches == SEARCHES_PER_ROUND:
@@ -49,7 +50,7 @@ class EvictionSearch:
                 self._hopeless.add(shape, job.tier)
             self._repeat_later(job)
             return []
-        self._served += 1
+        self.served += 1
         self._plan.evictions += [victims.eviction(victim, job) for victim in eviction.victims]
         return self._draft.reserve(eviction.slots)
 

@@ -151,7 +151,7 @@ class RoundPlanner:
         Return whether it stops others now; behind a head that has a reservation no job does.
         """
         reserved: list[Slot] = []
-        stops = self.plan.stops
+        served = self.evictions.served + self.defragmentations.served
         if job.job_id in self.view.reservations:
             reserved = reserve_freed(self.view, self.draft, job, shape)
         if (
@@ -171,7 +171,7 @@ class RoundPlanner:
             self.reserved_for.add(job.job_id)
         if self.head is None and self.view.queue_mode != "skip" and self.could_ever_fit(shape):
             self.head = self.lead(job, shape, bool(reserved))
-        return self.plan.stops > stops
+        return self.evictions.served + self.defragmentations.served > served
 
     def could_ever_fit(self, shape: Shape) -> bool:
         """Whether the pool could hold the gang if it were empty; else no job waits behind it."""

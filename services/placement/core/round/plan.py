@@ -77,13 +77,8 @@ class Plan:
     first_blocked: Job | None = None
     """The first job of the queue that could start now and does not."""
 
-    @property
-    def stops(self) -> int:
-        """Jobs that stop so that others start."""
-        return len(self.evictions) + len(self.migrations)
-
     def stopped_jobs(self) -> frozenset[str]:
-        """Return the ids of these jobs."""
+        """Return the ids of the jobs that stop so that others start."""
         return frozenset(
             [eviction.job.job_id for eviction in self.evictions]
             + [migration.job.job_id for migration in self.migrations]
