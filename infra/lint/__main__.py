@@ -1,4 +1,4 @@
-"""`python -m infra.lint [PATH...]`: check words, class names and places of tests."""
+"""`python -m infra.lint [PATH...]`: check words, class names, imports and places of tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from infra.lint import classes, mirror, words
+from infra.lint import alone, classes, mirror, words
 from infra.lint.source import Source, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +15,7 @@ PACKAGES = (
     "benchmarks",
     "cli",
     "infra",
+    "reporter",
     "services",
     "shared",
     "simulator",
@@ -30,6 +31,7 @@ def findings(sources: Iterable[Source], files: Collection[str]) -> list[str]:
     return sorted(
         [
             *(finding for source in modules for finding in words.check(source)),
+            *alone.check(product),
             *classes.check(product),
             *mirror.check(product, files),
         ]

@@ -56,7 +56,7 @@ EXEMPT = {
     "services/gateway/routes/llm.py": "its functions are handlers: tests/services/gateway/api",
 }
 """Pure modules without a test of their own, and why."""
-PACKAGE_ROOTS = {"agent": "agent/berth_agent"}
+PACKAGE_ROOTS = {"agent": "agent/berth_agent", "reporter": "reporter/berth_reporter"}
 """Folders of tests -> the packages that they mirror, where the names differ."""
 PROGRAM = "service"
 """`test_service.py` starts the `__main__.py` of its folder as a process."""

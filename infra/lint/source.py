@@ -18,7 +18,8 @@ class Source:
     @property
     def module(self) -> str:
         """Dotted name, as imported."""
-        path = self.path.removeprefix("agent/").removesuffix(".py").removesuffix("/__init__")
+        path = self.path.removeprefix("agent/").removeprefix("reporter/")
+        path = path.removesuffix(".py").removesuffix("/__init__")
         return path.replace("/", ".")
 
     @property

@@ -1,0 +1,153 @@
+"""Receives the iterations that a worker's training loop reports, on a socket of its own.
+
+The worker is not trusted: a datagram without its token, or of another form, is dropped, and what is
+kept is bounded. `reporter/README.md` has the form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import socket
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from berth_agent import reading as read
+from berth_agent.messages import Iterations
+
+MAX_BYTES = 1024
+MAX_ITERATIONS = 1024
+MAX_READS = 1024
+"""Datagrams in one call: a worker that never stops sending does not hold up the agent."""
+LONGEST_S = 1e9
+SECONDS = read.number(minimum=0, maximum=LONGEST_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datagram(read.Message):
+    """One iteration, as the reporter sends it."""
+
+    v: int
+    """Version of the form."""
+    token: str
+    """Shown to this worker only."""
+    rank: int
+    """Rank of the process among those of its training."""
+    step: int
+    """Number of the iteration; after a restart it begins at a checkpoint."""
+    iteration_s: float
+    """Wall s."""
+    own_s: float | None = None
+    """s of own work."""
+    wait_s: float | None = None
+    """s of waiting for other ranks."""
+    samples: int | None = None
+    """Samples of the iteration."""
+
+    READERS: ClassVar = {
+        "v": read.integer(minimum=1, maximum=1),
+        "token": read.text(longest=256),
+        "rank": read.integer(minimum=0),
+        "step": read.integer(minimum=0),
+        "iteration_s": SECONDS,
+        "own_s": read.optional(SECONDS),
+        "wait_s": read.optional(SECONDS),
+        "samples": read.optional(read.integer(minimum=0)),
+    }
+    REQUIRED: ClassVar = frozenset({"v", "token", "rank", "step", "iteration_s"})
+
+
+def parse(data: bytes) -> Datagram:
+    """Read one datagram. Raises ValueError."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"datagram too long: {len(data)} bytes or more; {MAX_BYTES} are allowed")
+    try:
+        return Datagram.from_json(json.loads(data))
+    except RecursionError:
+        raise ValueError("datagram nested too deeply; one flat object is allowed") from None
+
+
+class TelemetryDoor:
+    """The socket of one worker, in a folder that only the agent may write.
+
+    Where several processes of the worker report, as under torchrun, those of the lowest rank count:
+    they all wait for each other, so each has the same times.
+    """
+
+    def __init__(
+        self, path: str, token: str, allocation_id: str, uid: int = -1, gid: int = -1
+    ) -> None:
+        """Bind the socket for a user, by default the agent's own. Raises OSError, ValueError.
+
+        A socket at the path is one of an earlier agent, and is replaced; workers find the new one.
+        """
+        if not token:
+            raise ValueError("no token; at least one character is required")
+        self._path = path
+        self._token = token.encode()
+        self._allocation_id = allocation_id
+        self._worker_rank = int(allocation_id.rpartition("/")[2])
+        self._lowest_rank: int | None = None
+        self._kept: deque[float] = deque(maxlen=MAX_ITERATIONS)
+        self._socket = _bind(path, uid, gid)
+
+    def fileno(self) -> int:
+        """Return the descriptor, which is readable when iterations have arrived."""
+        return self._socket.fileno()
+
+    def drain(self) -> Iterations | None:
+        """Return the iterations since the last call, the newest 1024; None if there are none."""
+        for data in self._received():
+            with contextlib.suppress(ValueError):
+                self._keep(parse(data))
+        if not self._kept:
+            return None
+        times = tuple(self._kept)
+        self._kept.clear()
+        return Iterations(
+            allocation_id=self._allocation_id, rank=self._worker_rank, iteration_s=times
+        )
+
+    def close(self) -> None:
+        """Remove the socket."""
+        self._socket.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+    def _received(self) -> Iterator[bytes]:
+        for _ in range(MAX_READS):
+            try:
+                yield self._socket.recv(MAX_BYTES + 1)
+            except BlockingIOError:
+                return
+
+    def _keep(self, datagram: Datagram) -> None:
+        if not hmac.compare_digest(datagram.token.encode("utf-8", "replace"), self._token):
+            return
+        lowest = self._lowest_rank
+        if lowest is not None and datagram.rank > lowest:
+            return
+        if lowest is not None and datagram.rank < lowest:
+            self._kept.clear()
+        self._lowest_rank = datagram.rank
+        self._kept.append(datagram.iteration_s)
+
+
+def _bind(path: str, uid: int, gid: int) -> socket.socket:
+    """Return a socket that only the user may send to, from its first moment."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        door.setblocking(False)
+        os.fchmod(door.fileno(), 0o600)  # Linux gives the file this mode, less the umask
+        door.bind(path)
+        os.chown(path, uid, gid, follow_symlinks=False)
+    except OSError:
+        door.close()
+        raise
+    return door

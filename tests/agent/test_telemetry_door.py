@@ -1,0 +1,202 @@
+"""The door keeps what its worker reports, whatever else arrives, within bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth_agent.messages import Iterations
+from berth_agent.telemetry_door import (
+    MAX_BYTES,
+    MAX_ITERATIONS,
+    MAX_READS,
+    Datagram,
+    TelemetryDoor,
+    parse,
+)
+from shared.contracts import agents as contract
+
+SECRET = "5ecret"
+ALLOCATION = "0/7/1/5"
+
+
+class Bench:
+    """A door and a socket that sends to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "telemetry")
+        self.door = TelemetryDoor(self.path, SECRET, ALLOCATION)
+        self.sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sender.setblocking(False)
+
+    def send(self, iteration_s: Any, **changes: Any) -> None:
+        fields = {"v": 1, "token": SECRET, "rank": 5, "step": 1, "iteration_s": iteration_s}
+        self.send_bytes(json.dumps({**fields, **changes}).encode())
+
+    def send_bytes(self, data: bytes) -> None:
+        self.sender.sendto(data, self.path)
+
+    def drained(self) -> tuple[float, ...]:
+        batch = self.door.drain()
+        return () if batch is None else batch.iteration_s
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.sender.close()
+    bench.door.close()
+
+
+def test_a_batch_is_a_message_of_the_contract(bench: Bench) -> None:
+    bench.send(0.25)
+    bench.send(0.5, own_s=0.2, wait_s=0.3, samples=64)
+    batch = bench.door.drain()
+    assert batch == Iterations(allocation_id=ALLOCATION, rank=5, iteration_s=(0.25, 0.5))
+    contract.Iterations.model_validate(batch.to_json())
+    assert bench.door.drain() is None
+
+
+def test_the_descriptor_is_readable_when_there_is_something(bench: Bench) -> None:
+    assert select.select([bench.door], [], [], 0)[0] == []
+    bench.send(0.25)
+    assert select.select([bench.door], [], [], 60)[0] == [bench.door]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": "another"},
+        {"token": ""},
+        {"token": "\ud800"},
+        {"v": 2},
+        {"rank": -1},
+        {"step": "one"},
+        {"iteration_s": float("nan")},
+        {"iteration_s": -0.5},
+        {"iteration_s": 1e12},
+        {"own_s": "none"},
+        {"samples": 0.5},
+        {"padding": "x" * MAX_BYTES},
+    ],
+)
+def test_a_bad_datagram_is_dropped_and_the_next_is_read(
+    bench: Bench, changes: dict[str, Any]
+) -> None:
+    bench.send(**{"iteration_s": 0.125, **changes})
+    bench.send(0.25)
+    assert bench.drained() == (0.25,)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[" * MAX_BYTES, b"{}", b"7", b"9" * MAX_BYTES])
+def test_bytes_of_another_form_are_dropped(bench: Bench, data: bytes) -> None:
+    bench.send_bytes(data)
+    bench.send(0.25)
+    assert bench.drained() == (0.25,)
+
+
+@given(data=st.binary(max_size=2 * MAX_BYTES))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    try:
+        assert isinstance(parse(data), Datagram)
+    except ValueError as error:
+        assert len(str(error)) < 1000
+
+
+def test_only_the_newest_iterations_are_kept(bench: Bench) -> None:
+    """They stay in the kernel or in the door until the agent asks; both are bounded."""
+    total = 3 * MAX_ITERATIONS
+    for number in range(total):
+        bench.send(number)
+        bench.door._keep(parse(bench.door._socket.recv(MAX_BYTES)))
+    assert bench.drained() == tuple(range(total - MAX_ITERATIONS, total))
+
+
+def test_one_call_reads_a_bounded_number(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker sends as fast as the agent reads."""
+    receive = bench.door._socket.recv
+    reads = 0
+
+    class Flooded:
+        def recv(self, size: int) -> bytes:
+            nonlocal reads
+            reads += 1
+            bench.send(reads)
+            return receive(size)
+
+    monkeypatch.setattr(bench.door, "_socket", Flooded())
+    assert len(bench.drained()) == reads == MAX_READS
+    monkeypatch.undo()
+
+
+def test_of_several_processes_those_of_the_lowest_rank_count(bench: Bench) -> None:
+    bench.send(0.5, rank=9)
+    bench.send(0.25, rank=8)
+    bench.send(0.5, rank=10)
+    bench.send(0.125, rank=8)
+    assert bench.drained() == (0.25, 0.125)
+    bench.send(0.5, rank=9)
+    assert bench.drained() == ()
+
+
+def test_the_socket_is_the_users_alone(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        door = TelemetryDoor(str(tmp_path / "telemetry"), SECRET, ALLOCATION, os.getuid())
+        made = os.lstat(tmp_path / "telemetry")
+    finally:
+        os.umask(old)
+    assert stat.S_ISSOCK(made.st_mode)
+    assert (stat.S_IMODE(made.st_mode), made.st_uid) == (0o600, os.getuid())
+    door.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, as the agent of several users")
+def test_the_socket_may_belong_to_another_user(tmp_path: Path) -> None:
+    door = TelemetryDoor(str(tmp_path / "telemetry"), SECRET, ALLOCATION, 4711, 4712)
+    made = os.lstat(tmp_path / "telemetry")
+    assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (4711, 4712, 0o600)
+    door.close()
+
+
+def test_a_new_agent_takes_over_the_path(bench: Bench) -> None:
+    bench.send(0.25)
+    successor = TelemetryDoor(bench.path, SECRET, ALLOCATION)
+    bench.send(0.5)
+    batch = successor.drain()
+    assert batch is not None and batch.iteration_s == (0.5,)
+    successor.close()
+
+
+def test_closing_removes_the_socket(bench: Bench) -> None:
+    bench.door.close()
+    assert not os.path.lexists(bench.path)
+    with pytest.raises(FileNotFoundError):
+        bench.send(0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "allocation_id", "error"),
+    [
+        ("x" * 200, SECRET, ALLOCATION, OSError),
+        ("absent/telemetry", SECRET, ALLOCATION, OSError),
+        ("telemetry", "", ALLOCATION, ValueError),
+        ("telemetry", SECRET, "no rank", ValueError),
+    ],
+)
+def test_a_door_that_cannot_be_is_refused(
+    tmp_path: Path, name: str, token: str, allocation_id: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        TelemetryDoor(str(tmp_path / name), token, allocation_id)
