@@ -31,6 +31,7 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
             {
                 "verify": "failed" if result.violations else "ok",
                 "violations": result.violations,
+                "open": result.open,
                 "counts": result.counts,
                 "rules": result.rules,
             }
@@ -38,7 +39,7 @@ def verify(as_json: AsJson = False, data: Data = None) -> None:
     else:
         broken = {violation.partition(":")[0] for violation in result.violations}
         table(("RULE", "HOLDS"), ((rule, rule not in broken) for rule in result.rules))
-        lines(result.violations[:SHOWN])
+        lines([*result.violations[:SHOWN], *result.open[:SHOWN]])
         counted = ", ".join(f"{count} {name}" for name, count in sorted(result.counts.items()))
         lines([f"{len(result.violations)} violations; {counted}"])
     if result.violations:

@@ -1,4 +1,4 @@
-"""`berth dead`: list, inspect and retry records that could not be decoded."""
+"""`berth dead`: inputs that could not be decoded, or led to an internal error."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.answers import api, pages, report
+from cli.answers import api, await_answer, pages, report
 from cli.arguments import AsJson, Data
 from cli.errors import BadInput, NotFound
-from cli.http_api import Json
+from cli.http_api import Json, part
 from cli.output import emit, lines, table
 from cli.target import data_dir
 from cli.times import clock
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
 
 MOST = 100_000
-dead = typer.Typer(no_args_is_help=True, help="Undecodable input: list, show, retry.")
+dead = typer.Typer(no_args_is_help=True, help="Undecodable or defective input: list, retry, skip.")
 DeadArgument = Annotated[str, typer.Argument(help="Id, or topic/partition/offset.", metavar="ID")]
 
 
@@ -31,7 +31,7 @@ def list_(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """List rejected records with the reason, newest first."""
+    """List rejected records and inputs set aside, newest first."""
     rows = pages(api(data), "/v1/dead", {}, limit)
     if as_json:
         emit(rows)
@@ -61,12 +61,43 @@ def retry(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Send a rejected record to its topic again, unchanged or corrected."""
-    row, stack = _letter(letter, data), _stack(data)
+    """Decide an input that was set aside again; send a rejected record again, or corrected."""
+    row = _letter(letter, data)
+    if _is_aside(row):
+        if file is not None:
+            raise BadInput("--file: an input that was set aside is decided as it is")
+        answer = _settled(row, "retry", {}, data)
+        report(as_json, answer, f"{row['dead_id']}: is decided again")
+        return
+    stack = _stack(data)
     value = _read(file) if file else asyncio.run(_bytes(stack, row))
     offset = asyncio.run(_send(stack, row, value))
     result = {"topic": row["topic"], "partition": row["partition"], "offset": offset}
     report(as_json, result, f"sent to {row['topic']}/{row['partition']}/{offset}")
+
+
+@dead.command()
+def skip(
+    letter: DeadArgument,
+    reason: Annotated[str, typer.Option(help="Reason, recorded in the audit log.")],
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Close an input that was set aside: it is never decided."""
+    row = _letter(letter, data)
+    if not _is_aside(row):
+        raise BadInput(f"{letter}: was rejected; only an input that was set aside is skipped")
+    answer = _settled(row, "skip", {"reason": reason}, data)
+    report(as_json, answer, f"{row['dead_id']}: closed")
+
+
+def _settled(row: Json, verb: str, body: Json, data: Path | None) -> Json:
+    client = api(data)
+    return await_answer(client, client.post(f"/v1/dead/{part(str(row['dead_id']))}/{verb}", body))
+
+
+def _is_aside(row: Json) -> bool:
+    return str(row["reason"]).startswith("set aside: ")
 
 
 def _letter(letter: str, data: Path | None) -> Json:

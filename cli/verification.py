@@ -10,6 +10,7 @@ from infra.supervisor.running import RunningStack
 from shared.bus.kafka import KafkaLog
 from shared.projections.database import connect
 from shared.verify.reading import InstallationLog
+from shared.verify.rules import Violation
 from shared.verify.run import verify
 
 Progress = Callable[[str], None]
@@ -20,6 +21,8 @@ class Verified:
     """Result of a verification; one line per violation."""
 
     violations: list[str]
+    open: list[str]
+    """Inputs that were set aside and wait for an operator: a task, no violation."""
     counts: dict[str, int]
     rules: list[str]
 
@@ -36,8 +39,9 @@ async def _verified(stack: RunningStack, progress: Progress) -> Verified:
         report = await verify(InstallationLog(log, stack.partitions), conn, progress)
     finally:
         await conn.close()
-    violations = [
-        f"{violation.rule}: {violation.position}: {violation.detail}"
-        for violation in report.violations
-    ]
-    return Verified(violations, dict(report.counts), report.rules)
+    findings = _lines(report.violations), _lines(report.open)
+    return Verified(*findings, dict(report.counts), report.rules)
+
+
+def _lines(findings: list[Violation]) -> list[str]:
+    return [f"{finding.rule}: {finding.position}: {finding.detail}" for finding in findings]

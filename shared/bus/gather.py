@@ -22,12 +22,15 @@ class Batch(NamedTuple):
 
     locals: list[LocalInput]
     records: list[PendingRecord]
+    retried: tuple[Input, ...] = ()
+    """Inputs that are decided again, behind the others: the last record asks for it."""
 
     @property
     def inputs(self) -> list[Input]:
         inputs = [local.input for local in self.locals]
         for record in self.records:
             inputs.extend(record.inputs)
+        inputs.extend(self.retried)
         return inputs
 
     @property

@@ -98,6 +98,7 @@ class Inbox:
     """
 
     def __init__(self, inputs: Iterable[TP], decoder: InputDecoder) -> None:
+        self.decoder = decoder
         self._channels = {tp.key: Channel(tp, decoder) for tp in inputs}
         self._access = self._channels.get(ACCESS_KEY)
         self._waiting: deque[PendingRecord] = deque()

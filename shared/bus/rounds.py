@@ -17,8 +17,9 @@ from shared.bus.ids import new_id
 from shared.bus.local_inputs import LocalInputs
 from shared.bus.log import Log
 from shared.bus.quarantine import Flood, culprit_of, describe, quarantine
+from shared.bus.retries import Retries
 from shared.ledger.decider import Decider, Decision, Fact
-from shared.ledger.errors import LaneHalted, TooLarge
+from shared.ledger.errors import BusError, LaneHalted, TooLarge
 from shared.ledger.partition import TP
 from shared.ledger.reader import Cursor
 from shared.ledger.record import LIMIT_BYTES, encode
@@ -64,6 +65,7 @@ class Rounds(Generic[S]):
         self._failpoints = failpoints
         self._on_accepted = on_accepted
         self._flood = Flood(tp.key)
+        self._retries = Retries(client, tp, self._inbox.decoder)
 
     async def run_one(self) -> None:
         """Run one round: decide the pending inputs, and commit the facts.
@@ -74,7 +76,10 @@ class Rounds(Generic[S]):
         started_ns = self._clock.now_ns()
         batch, draft = self._gatherer.draw(), Draft(self._now())
         try:
-            self._decide(batch, draft)
+            batch, closing = await self._retries.expand(batch)
+            self._decide(batch, draft, closing)
+        except BusError:
+            raise
         except Exception as error:
             await self._set_aside(batch, draft, error, started_ns)
         else:

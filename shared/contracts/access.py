@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from shared.contracts.base import Command, Event, Model, Name, command, event
+from shared.contracts.base import Command, Event, Model, Name, Text, command, event
 from shared.contracts.nodes import Backend
 
 Role = Literal["viewer", "submitter", "operator", "admin"]
@@ -238,6 +238,29 @@ class RevokeKey(Command):
     TYPE: ClassVar[str] = "key.revoke.v1"
     OWNER: ClassVar[str] = "access"
     key_id: Name = Field(description="the key")
+
+
+InputId = Annotated[str, Field(pattern=r"^[a-z]+/[0-9]{1,9}/[0-9]{1,15}/[0-9]{1,9}$")]
+"""The id of an `InputQuarantined`: `ledger/partition/seq/index`."""
+
+
+@command
+class RetryInput(Command):
+    """Give an input that was set aside to its decider again, once."""
+
+    TYPE: ClassVar[str] = "input.retry.v1"
+    OWNER: ClassVar[str] = "access"
+    input_id: InputId = Field(description="id of its InputQuarantined")
+
+
+@command
+class SkipInput(Command):
+    """Close an input that was set aside: it is never decided."""
+
+    TYPE: ClassVar[str] = "input.skip.v1"
+    OWNER: ClassVar[str] = "access"
+    input_id: InputId = Field(description="id of its InputQuarantined")
+    reason: Text = Field(min_length=1, description="free text for the audit")
 
 
 @command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,3 +46,40 @@ class InputQuarantined(Event):
     place: str = Field("", description="file, line and function that raised it")
     sha256: str = Field(description="sha256 of the bytes; empty for a local input")
     tenant: str = Field("", description="tenant of the message; empty: unknown")
+
+
+@event
+class InputRetryRequested(Event):
+    """An operator wants an input that was set aside decided again; its lane reads this."""
+
+    TYPE: ClassVar[str] = "input.retry-requested.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "input_id"
+    PUBLIC: ClassVar[bool] = False
+    input_id: str = Field(description="id of its InputQuarantined")
+
+
+@event
+class InputSkipped(Event):
+    """An operator has closed an input that was set aside: it is never decided."""
+
+    TYPE: ClassVar[str] = "input.skipped.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "input_id"
+    PUBLIC: ClassVar[bool] = False
+    input_id: str = Field(description="id of its InputQuarantined")
+    reason: str = Field(description="free text for the audit")
+
+
+@event
+class InputRetried(Event):
+    """An input that was set aside was given to its decider again; its events come before this."""
+
+    TYPE: ClassVar[str] = "input.retried.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = DECIDERS
+    SUBJECT: ClassVar[str] = "input_id"
+    PUBLIC: ClassVar[bool] = False
+    input_id: str = Field(description="id of its InputQuarantined")
+    outcome: Literal["decided", "not_retained"] = Field(
+        description="`not_retained`: bytes are gone"
+    )

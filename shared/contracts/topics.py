@@ -49,7 +49,9 @@ INPUTS: dict[str, tuple[str, ...]] = {
 }
 """Inputs of each decider that its records name in their input vector."""
 
-ACCESS_FACTS = frozenset({"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1"})
+ACCESS_FACTS = frozenset(
+    {"pool.configured.v1", "tenant.registered.v1", "tenant.retired.v1", "input.retry-requested.v1"}
+)
 JOB_ENDS = frozenset({"job.succeeded.v1", "job.failed.v1", "job.cancelled.v1"})
 
 CONSUMED_EVENTS: dict[str, frozenset[str]] = {

@@ -56,15 +56,16 @@ def fold_answer(row: CommandRow, event: LedgerEvent) -> None:
 
 
 def dead_letter_row(event: LedgerEvent) -> DeadLetterRow:
-    """Return the row of one InputRejected."""
+    """Return the row of one InputRejected or InputQuarantined."""
     data = event.data
+    aside = "set aside: " if event.type == "input.quarantined.v1" else ""
     return DeadLetterRow(
         dead_id=event.id,
         ledger=event.ledger,
         topic=data["topic"],
         partition=data["partition"],
         log_offset=data["offset"],
-        reason=data["reason"],
+        reason=aside + data["reason"],
         sha256=data["sha256"],
         tenant=data.get("tenant", ""),
         at=event.at,

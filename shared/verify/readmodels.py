@@ -87,7 +87,7 @@ class ReadModelRule:
             return
         if event.type.startswith("command."):
             self._fold_answer(event)
-        elif event.type == "input.rejected.v1":
+        elif event.type in ("input.rejected.v1", "input.quarantined.v1"):
             data = event.data
             self.dead_letters[event.id] = (data["topic"], data["offset"], data["sha256"])
         elif event.ledger == "placement":

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from services.access.core.enrolment import ENROLMENT, decide_enrolment
 from services.access.core.evolve import evolve
 from services.access.core.outcomes import Denial, Grant, Outcome, decide_outcome
+from services.access.core.settle import decide_settlement
 from services.access.core.state import AccessState
+from shared.contracts.access import RetryInput, SkipInput
 from shared.contracts.base import Command
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.answers import accept_command, refuse_command
@@ -55,6 +57,8 @@ class Access:
         view = state.view
         if isinstance(command, ENROLMENT):
             return decide_enrolment(view.enrolled, view.pools, command, now, self._credential_ms)
+        if isinstance(command, RetryInput | SkipInput):
+            return decide_settlement(state.settled, command)
         return decide_outcome(view, self._lanes, command)
 
     def _answer(

@@ -21,7 +21,13 @@ from shared.contracts.enrolment import (
     NodeTokenCreated,
 )
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import (
+    InputQuarantined,
+    InputRejected,
+    InputRetried,
+    InputRetryRequested,
+    InputSkipped,
+)
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
@@ -29,6 +35,10 @@ from shared.ledger.folds import EventFold, ignore, unknown_event
 
 def fold_registry(state: AccessState, event: Event, fact: Fact) -> None:
     state.view.apply(event)
+
+
+def note_settled(state: AccessState, event: InputRetryRequested | InputSkipped, fact: Fact) -> None:
+    state.settled[event.input_id] = event.TYPE
 
 
 FOLDS: dict[type[Event], EventFold[AccessState]] = {
@@ -48,6 +58,9 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     AttemptsRefused: ignore,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
+    InputRetryRequested: note_settled,
+    InputSkipped: note_settled,
 }
 """Every event type of the access ledger, and its fold."""
 

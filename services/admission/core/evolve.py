@@ -26,7 +26,7 @@ from shared.contracts.jobs import (
     QuotaChanged,
 )
 from shared.contracts.placement import JobCancelled
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
 
@@ -58,6 +58,7 @@ FOLDS: dict[type[Event], EventFold[AdmissionState]] = {
     TenantNoted: evolve_pool.note_tenant,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
 }
 """Every event type of the admission ledger, and its fold."""
 

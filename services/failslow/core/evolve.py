@@ -7,7 +7,7 @@ from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Event
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected, GangsNoted
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
@@ -70,6 +70,7 @@ FOLDS: dict[type[Event], EventFold[FailSlowState]] = {
     PoolConfigured: configure,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
 }
 """Every event type of the failslow ledger, and its fold."""
 

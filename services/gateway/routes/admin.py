@@ -32,12 +32,15 @@ from shared.contracts.access import (
     ConfigureEndpoint,
     ConfigurePool,
     CreateKey,
+    InputId,
     RegisterTenant,
     RetireTenant,
+    RetryInput,
     RevokeKey,
     Role,
+    SkipInput,
 )
-from shared.contracts.base import Command, Model, Name
+from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.jobs import SetQuota
 from shared.contracts.keys import format_key, hash_secret
 
@@ -67,6 +70,15 @@ class SetQuotaRequest(Model):
     spot_gpus: float | None = Field(
         None, ge=0, le=1e6, description="spot GPUs; unlimited if not given"
     )
+
+
+class SkipInputRequest(Model):
+    """Why an input is never decided."""
+
+    reason: Text = Field(min_length=1, description="free text for the audit")
+
+
+InputIdPath = Annotated[InputId, Path(description="id of the input: ledger/partition/seq/index")]
 
 
 @router.get("/tenants", responses=problem_responses(422))
@@ -246,6 +258,47 @@ async def list_dead_letters(
         bearer, queries.DEAD, bearer.tenant, cursor.at, cursor.key, limit
     )
     return json_response(page_of(rows, limit, "at", "dead_id"))
+
+
+@router.post(
+    "/dead/{input_id:path}/retry",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=problem_responses(422),
+)
+async def retry_input(request: Request, input_id: InputIdPath) -> Response:
+    """Give an input that was set aside after an internal error to its service again, once."""
+    return await _settle(request, RetryInput(input_id=input_id))
+
+
+@router.post(
+    "/dead/{input_id:path}/skip",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=WRITES,
+    openapi_extra=request_body(SkipInputRequest),
+)
+async def skip_input(request: Request, input_id: InputIdPath) -> Response:
+    """Close an input that was set aside: it is never decided."""
+    await authorize(request, "operator")
+    body = parse_body(SkipInputRequest, await json_body(request))
+    return await _settle(request, SkipInput(input_id=input_id, reason=body.reason))
+
+
+async def _settle(request: Request, command: RetryInput | SkipInput) -> Response:
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    return accepted_response(
+        await send_command(
+            request,
+            gateway,
+            bearer,
+            command,
+            topic=ACCESS_COMMANDS,
+            subject=command.input_id,
+            span="access",
+        )
+    )
 
 
 @router.get("/audit", responses=problem_responses(422))

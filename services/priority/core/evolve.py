@@ -15,7 +15,7 @@ from shared.contracts.ranking import (
     QueueRanked,
     ShadowRanked,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
 
@@ -63,6 +63,7 @@ FOLDS: dict[type[Event], EventFold[Queue]] = {
     TenantNoted: weigh_tenant,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
 }
 """Every event type of the priority ledger, and its fold."""
 

@@ -15,7 +15,7 @@ from shared.contracts.llm import (
     LlmRequestStarted,
     TokensCharged,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
@@ -107,6 +107,7 @@ FOLDS: dict[type[Event], EventFold[EndpointState]] = {
     EndpointConfigured: configure,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
 }
 """Every event type of the throttle ledger, and its fold."""
 

@@ -71,9 +71,9 @@ class Case:
         while self.lane.inbox.pending or self.lane._locals:
             await self.lane.poll()
 
-    def events(self) -> list[Event]:
-        reader = Reader(*LEDGER)
-        entries = self.broker.entries(LEDGER)
+    def events(self, ledger: TP = LEDGER) -> list[Event]:
+        reader = Reader(*ledger)
+        entries = self.broker.entries(ledger)
         records = (reader.offer(entry.offset, entry.value) for entry in entries)
         return [f.event for r in records if r is not None for f in r.facts(own=True)]
 

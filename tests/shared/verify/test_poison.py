@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from shared.contracts.rejected import InputRejected
-from shared.verify.poison import DeadLetterRule, RecordPosition, UndecodableRecord
+import pytest
+
+from shared.contracts.base import Event
+from shared.contracts.rejected import (
+    InputQuarantined,
+    InputRejected,
+    InputRetryRequested,
+    InputSkipped,
+)
+from shared.verify.poison import DeadLetterRule, QuarantineRule, RecordPosition, UndecodableRecord
 from shared.verify.rules import Bounds
 from tests.shared.ledger_events import ledger_event
 
@@ -66,3 +74,30 @@ def test_a_dead_letter_without_rejection_is_reported() -> None:
     assert violations(RECORD, REJECTED, dead=dead) == [
         ("reports/1/9", "is in the topic dead but was not rejected")
     ]
+
+
+ASIDE = InputQuarantined(
+    topic="reports", partition=0, offset=7, reason="KeyError: 'x'", sha256="ab"
+)
+INPUT_ID = "placement/0/4/0"
+
+
+@pytest.mark.parametrize(
+    ("settled", "is_open"),
+    [
+        ([], True),
+        ([InputRetryRequested(input_id=INPUT_ID)], False),
+        ([InputSkipped(input_id=INPUT_ID, reason="late")], False),
+        ([InputSkipped(input_id="placement/0/5/0", reason="another")], True),
+    ],
+)
+def test_an_input_that_was_set_aside_is_open_until_it_is_settled(
+    settled: list[Event], is_open: bool
+) -> None:
+    """The ledgers are read in any order: access may come first."""
+    rule = QuarantineRule()
+    for event in settled:
+        rule.observe(ledger_event("access", event))
+    rule.observe(ledger_event("placement", ASIDE, seq=4))
+    lines = [(finding.position, finding.detail) for finding in rule.open()]
+    assert lines == ([(INPUT_ID, "reports/0/7 is open: KeyError: 'x'")] if is_open else [])

@@ -40,7 +40,7 @@ from shared.contracts.placement import (
     RoundOpened,
     WorkersReady,
 )
-from shared.contracts.rejected import InputQuarantined, InputRejected
+from shared.contracts.rejected import InputQuarantined, InputRejected, InputRetried
 from shared.ledger.answers import fold_answer
 from shared.ledger.decider import Fact
 from shared.ledger.folds import EventFold, ignore, unknown_event
@@ -80,6 +80,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     WorkerStuckNoted: ignore,
     InputRejected: ignore,
     InputQuarantined: ignore,
+    InputRetried: ignore,
 }
 """Every event type of the placement ledger, and its fold."""
 

@@ -48,6 +48,8 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/endpoints"): "admin",
     ("GET", "/v1/commands/{command_id}"): "viewer",
     ("GET", "/v1/dead"): "viewer",
+    ("POST", "/v1/dead/{input_id}/retry"): "operator",
+    ("POST", "/v1/dead/{input_id}/skip"): "operator",
     ("GET", "/v1/audit"): "operator",
     ("POST", "/v1/llm/requests"): "submitter",
     ("GET", "/v1/llm/requests"): "viewer",
@@ -65,6 +67,7 @@ VALUES = {
     "{tenant}": "ada",
     "{key_id}": "no-such-key",
     "{fault_id}": "f/1/0/1",
+    "{input_id}": "placement/0/1/0",
     "{command_id}": "no-such-command",
 }
 
