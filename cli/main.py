@@ -38,7 +38,6 @@ PLAIN = (
     trace,
     logs,
     cancel,
-    nodes,
     queue,
     cordon,
     uncordon,
@@ -70,6 +69,7 @@ app.command(context_settings=PASSING)(bench)
 for _name, _group in (
     ("tenants", tenants),
     ("keys", keys),
+    ("nodes", nodes),
     ("access", access),
     ("dead", dead),
     ("faults", faults),

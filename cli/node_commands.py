@@ -8,6 +8,7 @@ import typer
 
 from cli.answers import api, await_answer, items, pages, report
 from cli.arguments import AsJson, Data
+from cli.enrolment_commands import approve, list_identities, revoke, show, token
 from cli.http_api import Json, part
 from cli.output import emit, table
 from cli.times import clock
@@ -19,13 +20,43 @@ Pool = Annotated[
 ]
 
 
-def nodes(
-    pool: Annotated[str | None, typer.Option(help="Filter by pool.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 1000,
+OnlyPool = Annotated[str | None, typer.Option(help="Filter by pool.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
+
+nodes = typer.Typer(
+    invoke_without_command=True, help="Nodes: list, show, token, approve, revoke; alone: list."
+)
+for _verb in (show, token, approve, revoke):
+    nodes.command()(_verb)
+
+
+@nodes.callback()
+def list_without_verb(
+    context: typer.Context,
+    pool: OnlyPool = None,
+    limit: Limit = 1000,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """List nodes with their GPUs and GPU use, without a verb."""
+    if context.invoked_subcommand is None:
+        list_nodes(pool, limit, False, as_json, data)
+
+
+@nodes.command("list")
+def list_nodes(
+    pool: OnlyPool = None,
+    limit: Limit = 1000,
+    enrolled: Annotated[
+        bool, typer.Option("--enrolled", help="List identities, also of pending nodes.")
+    ] = False,
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
     """List nodes with their GPUs and GPU use."""
+    if enrolled:
+        list_identities(api(data), limit, as_json)
+        return
     rows = pages(api(data), "/v1/nodes", {"pool": pool}, limit)
     if as_json:
         emit(rows)

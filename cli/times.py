@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
+from cli.errors import BadInput
+
 DAY_MS = 86_400_000
+UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def clock(at_ms: object) -> str:
@@ -26,3 +30,11 @@ def span(ms: object) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def parse_span_s(text: str) -> int:
+    """Return the seconds of a duration such as `90s`, `30m`, `1h` or `7d`. Raises BadInput."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", text)
+    if match is None:
+        raise BadInput(f"duration: {text!r}; a whole number with s, m, h or d is allowed")
+    return int(match[1]) * UNIT_S[match[2]]

@@ -674,7 +674,7 @@ class Stream(read.Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem(read.Message):
+class RequestProblem(read.Message):
     """The body of every refusal."""
 
     reason: str
@@ -693,9 +693,9 @@ class JoinRequest(read.Message):
     node_id: str
     """The node."""
     token: str
-    """Join token, shown once."""
+    """Join token, shown once; private."""
     credential_sha256: str
-    """Sha256 of the node's secret, which stays there."""
+    """Sha256 of the node's secret; private."""
     hardware: str = ""
     """Hash of the machine's identity, or empty."""
 
@@ -715,7 +715,7 @@ class RenewRequest(read.Message):
     """
 
     credential_sha256: str
-    """Sha256 of the node's new secret, which stays there."""
+    """Sha256 of the node's new secret; private."""
 
     READERS: ClassVar = {"credential_sha256": read.text(pattern=r"^[0-9a-f]{64}$")}
     REQUIRED: ClassVar = frozenset({"credential_sha256"})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from services.gateway.core.submission import Sender
 from services.gateway.problem import ForbiddenError, unauthenticated, unavailable
@@ -15,6 +18,8 @@ from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.registry import Bearer
 from shared.ledger.reader import Accepted
 
+Answer: TypeAlias = CommandAccepted | CommandRefused
+
 
 class AccessDirectory(AccessFollower):
     """Follows the access ledger and authenticates bearers of API keys and of tokens."""
@@ -25,6 +30,7 @@ class AccessDirectory(AccessFollower):
         self._lanes: dict[str, int] = {}
         self._at_ms = 0
         self._answers_at: set[str] = set()
+        self._awaited: dict[str, asyncio.Future[Answer]] = {}
 
     @property
     def ready(self) -> bool:
@@ -38,12 +44,27 @@ class AccessDirectory(AccessFollower):
             self.view.apply(fact.event)
             if isinstance(fact.event, CommandAccepted | CommandRefused):
                 self._answers_at.add(fact.event.command_id)
+                self._resolve(fact.event)
         self._lanes = {name: pool.partition for name, pool in self.view.pools.items()}
 
     def has_folded_answer(self, command_id: str, at_ms: int) -> bool:
         """True once this gateway has folded the answer that access gave at that time. The times of
         the ledger never decrease; several records may have the same."""
         return at_ms < self._at_ms or command_id in self._answers_at
+
+    @contextmanager
+    def awaited(self, command_id: str) -> Iterator[asyncio.Future[Answer]]:
+        """Yield the future answer of access to a command that is sent within the block."""
+        answer = self._awaited[command_id] = asyncio.get_running_loop().create_future()
+        try:
+            yield answer
+        finally:
+            del self._awaited[command_id]
+
+    def _resolve(self, answer: Answer) -> None:
+        awaited = self._awaited.get(answer.command_id)
+        if awaited is not None and not awaited.done():
+            awaited.set_result(answer)
 
     def pools(self) -> Mapping[str, int]:
         """Return the lane of each pool."""

@@ -8,7 +8,17 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from services.gateway import openapi, problem
-from services.gateway.routes import admin, faults, jobs, llm, nodes, probes, streams
+from services.gateway.routes import (
+    admin,
+    enrolment,
+    faults,
+    jobs,
+    joining,
+    llm,
+    nodes,
+    probes,
+    streams,
+)
 from services.gateway.wiring import Gateway
 
 VERSION = "1"
@@ -24,6 +34,6 @@ def build(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problem.install_problem_handlers(app, gateway.attempts.count)
     openapi.install_openapi(app)
-    for routes in (probes, streams, jobs, nodes, faults, admin, llm):
+    for routes in (probes, streams, jobs, enrolment, nodes, faults, admin, llm, joining):
         app.include_router(routes.router)
     return app

@@ -6,11 +6,11 @@ from time import monotonic_ns
 
 from fastapi import Request
 
-from services.gateway.core.rate import NS
 from services.gateway.problem import ApiError, ForbiddenError, rate_limited, unauthenticated
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.access import Role
 from shared.contracts.registry import Bearer
+from shared.rate import NS
 
 READS = ("GET", "HEAD")
 RECORDED = "recorded simulation is read-only; only GET and HEAD are allowed"

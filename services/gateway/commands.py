@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from uuid import uuid4
 
@@ -10,15 +11,22 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from services.gateway.outbox import OutgoingCommand
-from services.gateway.problem import ApiError
+from services.gateway.problem import ApiError, unavailable
 from services.gateway.wiring import Gateway
 from shared.contracts.base import Command, Model
+from shared.contracts.jobs import CommandRefused
 from shared.contracts.registry import Bearer
 from shared.telemetry.names import AttributeKey, SpanName
 
 COMMANDS = "commands"
 ACCESS_COMMANDS = "access.commands"
 LLM_REQUESTS = "llm.requests"
+ANSWER_S = 5.0
+"""Longest wait for the decision of access."""
+CONFLICTS = frozenset({"node_exists", "machine_changed", "token_exists"})
+NOT_PERMITTED = frozenset(
+    {"unknown_token", "token_expired", "token_used_up", "credential_revoked", "unknown_credential"}
+)
 
 
 class CommandReceipt(Model):
@@ -89,6 +97,34 @@ async def send_command(
     )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
     return await append_command(request, gateway, span, topic, lane, outgoing, attributes)
+
+
+async def decide_by_access(
+    request: Request, gateway: Gateway, outgoing: OutgoingCommand
+) -> CommandReceipt:
+    """Append a command to access and return once it has accepted it.
+
+    Raises ApiError 403, 409 or 422 with its reason, and 503 without an answer in time.
+    """
+    attributes: dict[AttributeKey, str] = {"messaging.destination.name": ACCESS_COMMANDS}
+    with gateway.access.awaited(outgoing.id) as awaited:
+        receipt = await append_command(
+            request, gateway, "access", ACCESS_COMMANDS, 0, outgoing, attributes
+        )
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                answer = await awaited
+        except TimeoutError:
+            raise unavailable("no_answer", "access has not answered yet; repeat") from None
+    if isinstance(answer, CommandRefused):
+        raise ApiError(_status_of(answer.reason), answer.reason, answer.detail)
+    return receipt
+
+
+def _status_of(reason: str) -> int:
+    if reason in CONFLICTS:
+        return 409
+    return 403 if reason in NOT_PERMITTED else 422
 
 
 def accepted_response(message: Model) -> Response:

@@ -13,7 +13,6 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, KafkaError
 
 from services.gateway.access import AccessDirectory
-from services.gateway.core.rate import Rate, TokenBuckets
 from services.gateway.inbound import PREFIX, RoutedCommand, SubmissionRecord, route_submission
 from services.gateway.outbox import Ack, Outbox, OutgoingCommand
 from services.gateway.problem import ApiError
@@ -23,6 +22,7 @@ from shared.bus.stop_client import STOP_S, stop_client
 from shared.connection import Connection
 from shared.contracts.jobs import SubmitJob
 from shared.ledger.errors import Stalled
+from shared.rate import Rate, TokenBuckets
 from shared.telemetry.figures import Figure
 from shared.telemetry.names import AttributeKey
 from shared.telemetry.setup import Telemetry

@@ -17,6 +17,7 @@ DESCRIPTIONS = {
     401: "Missing or unknown key",
     403: "Role not sufficient, or the body names another tenant",
     404: "Not found, or owned by another tenant",
+    409: "The node has another credential, or its machine has changed",
     413: "Body larger than 64 KiB",
     415: "Body is not application/json",
     422: "Invalid request; `errors` names field, value and rule",

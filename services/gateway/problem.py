@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson, plain
-from services.gateway.core.rate import Rate
 from services.gateway.core.submission import TenantMismatch
 from shared.contracts.base import Model
 from shared.contracts.registry import Bearer
+from shared.rate import Rate
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2

@@ -55,6 +55,11 @@ class GatewaySettings(ServerSettings):
         le=1_000_000,
         description="Burst of requests, and of records of its topic, per tenant",
     )
+    node_executors: str = Field(
+        default="",
+        pattern=r"^(https?://[A-Za-z0-9.:\[\]-]+(,https?://[A-Za-z0-9.:\[\]-]+)*)?$",
+        description="Addresses at which nodes reach the executors, as https://host:port,...",
+    )
     oidc_issuer: str = Field(
         default="", max_length=512, description="Issuer of OIDC tokens; API keys only if not given"
     )
@@ -95,6 +100,11 @@ class GatewaySettings(ServerSettings):
     def roles_of_claim(self) -> dict[str, Role]:
         names = dict(pair.split("=", 1) for pair in self.oidc_roles.split(","))
         return {value: role for value, name in names.items() for role in RANK if role == name}
+
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """Base addresses of the executors of nodes."""
+        return tuple(url for url in self.node_executors.split(",") if url)
 
     @property
     def scraped(self) -> dict[str, str]:

@@ -13,10 +13,10 @@ from fastapi import Request
 from services.gateway.access import AccessDirectory
 from services.gateway.attempts import DeniedAttempts
 from services.gateway.core.claims import ClaimRules
-from services.gateway.core.rate import Rate, TokenBuckets
 from services.gateway.database import Database
 from services.gateway.hub import EventHub
 from services.gateway.ingress import Ingress
+from services.gateway.join_limits import JoinLimits
 from services.gateway.key_set import KeySet
 from services.gateway.outbox import Outbox
 from services.gateway.settings import GatewaySettings
@@ -24,6 +24,7 @@ from services.gateway.tokens import TokenRules, Tokens
 from shared.bus.fatal import supervise
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
+from shared.rate import Rate, TokenBuckets
 from shared.telemetry.ring import OtlpRing
 from shared.telemetry.setup import Telemetry
 from shared.telemetry.upkeep import run_upkeep
@@ -66,6 +67,7 @@ class Gateway:
     buckets: TokenBuckets
     ring: OtlpRing = field(default_factory=lambda: OtlpRing(RING_SPANS))
     recent: RecentJobs = field(default_factory=RecentJobs)
+    joins: JoinLimits = field(default_factory=JoinLimits)
     streams: int = 0
 
     @asynccontextmanager

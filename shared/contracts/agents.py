@@ -287,7 +287,7 @@ class Stream(Model):
     iterations: tuple[Iterations, ...] = Field((), max_length=1024, description="telemetry")
 
 
-class Problem(Model):
+class RequestProblem(Model):
     """The body of every refusal."""
 
     reason: str = Field(max_length=64, description="machine-readable: snake_case")
@@ -298,9 +298,9 @@ class JoinRequest(Model):
     """A new node presents a join token and the hash of the credential that it made itself."""
 
     node_id: Name = Field(description="the node")
-    token: str = Field(min_length=1, max_length=512, description="join token, shown once")
+    token: str = Field(min_length=1, max_length=512, description="join token, shown once; private")
     credential_sha256: str = Field(
-        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's secret, which stays there"
+        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's secret; private"
     )
     hardware: str = Field("", max_length=64, description="hash of the machine's identity, or empty")
 
@@ -312,7 +312,7 @@ class RenewRequest(Model):
     """
 
     credential_sha256: str = Field(
-        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's new secret, which stays there"
+        pattern=r"^[0-9a-f]{64}$", description="sha256 of the node's new secret; private"
     )
 
 
@@ -335,7 +335,7 @@ ENDPOINTS: dict[str, tuple[type[Model], type[Model] | None]] = {
 }
 """`POST /agent/v1/<name>` of an executor: request and answer; `Authorization: Bearer <credential>`.
 
-Refusals carry a `Problem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
+Refusals carry a `RequestProblem`: 400 malformed, 401 unknown or expired credential, 403 revoked or
 another node's allocation, 409 unknown session (send `Hello` again), 413 too large, 429 too many
 requests (`Retry-After`), 503 behind or not ready (try the next executor).
 """

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cli.times import DAY_MS, clock, span
+from cli.errors import BadInput
+from cli.times import DAY_MS, clock, parse_span_s, span
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,16 @@ def test_a_time_has_its_date_once_it_is_older_than_a_day() -> None:
     now_ms = int(datetime.now(UTC).timestamp() * 1000)  # noqa: TID251
     assert re.fullmatch(r"\d\d:\d\d:\d\d", clock(now_ms))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", clock(now_ms - 2 * DAY_MS))
+
+
+@pytest.mark.parametrize(
+    ("text", "span_s"), [("90s", 90), ("30m", 1800), ("1h", 3600), ("7d", 604800)]
+)
+def test_a_duration_has_a_number_and_a_unit(text: str, span_s: int) -> None:
+    assert parse_span_s(text) == span_s
+
+
+@pytest.mark.parametrize("text", ["", "h", "0h", "1", "1.5h", "-1h", "1w", "1h "])
+def test_other_durations_are_refused_by_value_and_rule(text: str) -> None:
+    with pytest.raises(BadInput, match="a whole number with s, m, h or d is allowed"):
+        parse_span_s(text)

@@ -11,13 +11,13 @@ import pytest
 
 from infra.broker import kafka, topics
 from infra.machine.process import free_ports, is_open, spawn
-from services.gateway.core.rate import Rate
 from services.gateway.ingress import Ingress
 from shared.bus.kafka import KafkaLog
 from shared.connection import Connection
 from shared.contracts.topics import submissions
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
+from shared.rate import Rate
 from shared.telemetry.metrics import Metrics
 from tests.patience import all_hung_up
 

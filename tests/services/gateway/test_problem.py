@@ -11,7 +11,6 @@ import pytest
 from fastapi import FastAPI, Request
 
 from services.gateway.core.field_errors import FieldError, InvalidBody, NotJson
-from services.gateway.core.rate import Rate
 from services.gateway.core.submission import TenantMismatch
 from services.gateway.problem import (
     ApiError,
@@ -22,6 +21,7 @@ from services.gateway.problem import (
     unauthenticated,
     unavailable,
 )
+from shared.rate import Rate
 
 RAISED: dict[str, Exception] = {
     "not-json": NotJson("cut"),

@@ -1,0 +1,153 @@
+"""Operators admit nodes: join tokens, enrolled nodes, approval and revocation."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
+
+from services.gateway.authorization import authorize
+from services.gateway.body import json_body
+from services.gateway.commands import (
+    ACCESS_COMMANDS,
+    CommandReceipt,
+    accepted_response,
+    decide_by_access,
+    json_response,
+    new_command_id,
+    send_command,
+)
+from services.gateway.core.strict import parse_body
+from services.gateway.openapi import problem_responses, request_body
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.paging import Limit, PageToken, page_of
+from services.gateway.problem import not_found
+from services.gateway.wiring import gateway_of
+from shared.bus.clock import now_ms
+from shared.contracts.base import Command, Model, Name, Text
+from shared.contracts.enrolment import MAX_TOKEN_S, ApproveNode, CreateNodeToken, RevokeNode
+from shared.contracts.keys import format_key, hash_secret
+from shared.contracts.node_registry import EnrolledNode
+from shared.contracts.registry import Bearer
+
+router = APIRouter(prefix="/v1/nodes", tags=["nodes"])
+Node = Annotated[Name, Path(description="name of the node")]
+WRITES = problem_responses(400, 409, 413, 415, 422)
+
+
+class CreateNodeTokenRequest(Model):
+    """A new join token; the gateway generates the secret."""
+
+    pool: Name = Field(description="pool of the nodes that join with it")
+    ttl_s: int = Field(3600, ge=1, le=MAX_TOKEN_S, description="seconds until it expires")
+    max_uses: int | None = Field(
+        None, ge=1, le=100_000, description="nodes that may join with it; any number if not given"
+    )
+    approve: bool = Field(False, description="its nodes need no approval")
+
+
+class RevokeNodeRequest(Model):
+    """The reason of a revocation."""
+
+    reason: Text = Field("", description="reason, for the record")
+
+
+class NodeTokenReceipt(CommandReceipt):
+    """A new join token. It is shown once: only its hash is stored."""
+
+    token_id: str = Field(description="public part of the token")
+    token: str = Field(description="`token_id.secret` for `berth-agent join`")
+
+
+@router.post(
+    "/tokens",
+    status_code=202,
+    response_model=NodeTokenReceipt,
+    responses=WRITES,
+    openapi_extra=request_body(CreateNodeTokenRequest),
+)
+async def create_node_token(request: Request) -> Response:
+    """Create a join token for nodes of one pool. The response shows it once; it is valid then."""
+    bearer = await authorize(request, "operator")
+    body = parse_body(CreateNodeTokenRequest, await json_body(request))
+    token_id, secret = f"t{secrets.token_hex(8)}", secrets.token_urlsafe(32)
+    command = CreateNodeToken(token_id=token_id, sha256=hash_secret(secret), **body.model_dump())
+    gateway = gateway_of(request)
+    outgoing = OutgoingCommand(
+        new_command_id(),
+        command,
+        token_id,
+        principal=bearer.principal,
+        access_next=gateway.access.next,
+    )
+    receipt = await decide_by_access(request, gateway, outgoing)
+    return accepted_response(
+        NodeTokenReceipt(
+            **receipt.model_dump(), token_id=token_id, token=format_key(token_id, secret)
+        )
+    )
+
+
+@router.get("/enrolled", responses=problem_responses(422))
+async def list_enrolled_nodes(
+    request: Request, after: PageToken = None, limit: Limit = 1000
+) -> Response:
+    """List the nodes that joined with a token: pending, approved, expired or revoked."""
+    await authorize(request, "operator")
+    nodes = gateway_of(request).access.view.enrolled.nodes
+    later = sorted(node_id for node_id in nodes if after is None or node_id > after)
+    rows = [enrolled_row(nodes[node_id], now_ms()) for node_id in later[:limit]]
+    return json_response(page_of(rows, limit, "node_id"))
+
+
+@router.get("/enrolled/{node_id}", responses=problem_responses(404, 422))
+async def show_enrolled_node(request: Request, node_id: Node) -> Response:
+    """Show the identity of a node."""
+    await authorize(request, "operator")
+    node = gateway_of(request).access.view.enrolled.nodes.get(node_id)
+    if node is None:
+        raise not_found("node")
+    return json_response(enrolled_row(node, now_ms()))
+
+
+@router.post("/{node_id}/approve", status_code=202, response_model=CommandReceipt, responses=WRITES)
+async def approve_node(request: Request, node_id: Node) -> Response:
+    """Let a pending node work."""
+    bearer = await authorize(request, "operator")
+    return accepted_response(await _send(request, bearer, ApproveNode(node_id=node_id), node_id))
+
+
+@router.post(
+    "/{node_id}/revoke",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=WRITES,
+    openapi_extra=request_body(RevokeNodeRequest, required=False),
+)
+async def revoke_node(request: Request, node_id: Node) -> Response:
+    """Revoke the credential of a node; executors refuse it within about a second."""
+    bearer = await authorize(request, "operator")
+    body = parse_body(RevokeNodeRequest, await json_body(request))
+    command = RevokeNode(node_id=node_id, reason=body.reason)
+    return accepted_response(await _send(request, bearer, command, node_id))
+
+
+async def _send(request: Request, bearer: Bearer, command: Command, subject: str) -> CommandReceipt:
+    gateway = gateway_of(request)
+    return await send_command(
+        request, gateway, bearer, command, topic=ACCESS_COMMANDS, subject=subject, span="access"
+    )
+
+
+def enrolled_row(node: EnrolledNode, now: int) -> dict[str, object]:
+    """Return what operators see of an enrolled node; hashes of secrets are not shown."""
+    return {
+        "node_id": node.node_id,
+        "pool": node.pool,
+        "state": node.state(now),
+        "expires_at": node.expires_at,
+        "token_id": node.token_id,
+        "hardware": node.hardware,
+    }

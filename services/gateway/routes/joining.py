@@ -1,0 +1,136 @@
+"""A node joins by a token and renews its credential; both answers come from access."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from typing import TypeVar
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from services.gateway.body import json_body
+from services.gateway.commands import decide_by_access, new_command_id
+from services.gateway.core.strict import parse_body
+from services.gateway.openapi import WITHOUT_KEY, problem_responses, request_body
+from services.gateway.outbox import OutgoingCommand
+from services.gateway.problem import ApiError, unauthenticated, unavailable
+from services.gateway.wiring import Gateway, gateway_of
+from shared.bus.clock import now_ms
+from shared.contracts.agents import Joined, JoinRequest, RenewRequest
+from shared.contracts.base import Command
+from shared.contracts.enrolment import EnrollNode, NodeTokenCreated, RenewNodeCredential
+from shared.contracts.keys import hash_secret, parse_key
+from shared.contracts.node_registry import EnrolledNode, Refusal
+
+router = APIRouter(prefix="/agent/v1", tags=["nodes"])
+REFUSALS = problem_responses(400, 409, 413, 415, 422)
+M = TypeVar("M", bound=BaseModel)
+
+
+@router.post(
+    "/join",
+    response_model=Joined,
+    responses=REFUSALS,
+    openapi_extra=request_body(JoinRequest) | WITHOUT_KEY,
+)
+async def join_node(request: Request) -> Response:
+    """Give a node an identity. The join token is the right to it; the node keeps its secret."""
+    gateway, address = _open_gateway(request)
+    body = await _parsed(request, JoinRequest)
+    token = await _verified_token(gateway, body.token)
+    if token is None:
+        gateway.joins.note_failure(address, monotonic_ns())
+        raise unauthenticated("token: unknown; create one with `berth nodes token`")
+    request.state.principal = principal = f"token:{token.token_id}"
+    gateway.joins.take(token.token_id, monotonic_ns())
+    command = EnrollNode(
+        node_id=body.node_id,
+        token_id=token.token_id,
+        credential_sha256=body.credential_sha256,
+        hardware=body.hardware,
+    )
+    await _decided(request, gateway, command, body.node_id, principal)
+    return _joined(gateway, body.node_id)
+
+
+@router.post(
+    "/renew", response_model=Joined, responses=REFUSALS, openapi_extra=request_body(RenewRequest)
+)
+async def renew_credential(request: Request) -> Response:
+    """Replace the credential of a node, which authenticates with the present one."""
+    gateway, address = _open_gateway(request)
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    credential = text.strip() if scheme.lower() == "bearer" else ""
+    node = await _authenticated(gateway, credential)
+    if isinstance(node, Refusal):
+        gateway.joins.note_failure(address, monotonic_ns())
+        raise ApiError(node.status, node.reason, node.detail)
+    request.state.principal = principal = f"node:{node.node_id}"
+    gateway.joins.take(principal, monotonic_ns())
+    body = await _parsed(request, RenewRequest)
+    parsed = parse_key(credential)
+    assert parsed is not None
+    command = RenewNodeCredential(
+        node_id=node.node_id,
+        presented_sha256=hash_secret(parsed.secret),
+        credential_sha256=body.credential_sha256,
+    )
+    await _decided(request, gateway, command, node.node_id, principal)
+    return _joined(gateway, node.node_id)
+
+
+def _open_gateway(request: Request) -> tuple[Gateway, str]:
+    """Return the gateway and the client's address; raises a 409, 429 or 503 if it is closed."""
+    gateway = gateway_of(request)
+    if gateway.settings.recorded:
+        raise ApiError(409, "recorded_simulation", "recorded simulation is read-only")
+    if not gateway.access.ready:
+        raise unavailable("starting", "access ledger not read yet; retry")
+    address = request.client.host if request.client else ""
+    gateway.joins.check_address(address, monotonic_ns())
+    return gateway, address
+
+
+async def _parsed(request: Request, model: type[M]) -> M:
+    """Return the body; fields of a newer agent are ignored."""
+    body = await json_body(request)
+    return parse_body(model, {name: body[name] for name in body if name in model.model_fields})
+
+
+async def _verified_token(gateway: Gateway, text: str) -> NodeTokenCreated | None:
+    """Return a known token; one that was created a moment ago is known after a catch-up."""
+    parsed = parse_key(text)
+    if parsed is not None and parsed.key_id not in gateway.access.view.enrolled.tokens:
+        await gateway.access.catch_up()
+    return gateway.access.view.enrolled.verify_token(text)
+
+
+async def _authenticated(gateway: Gateway, credential: str) -> EnrolledNode | Refusal:
+    registry = gateway.access.view.enrolled
+    answer = registry.authenticate(credential, now_ms())
+    if isinstance(answer, EnrolledNode):
+        return answer
+    await gateway.access.catch_up()
+    return registry.authenticate(credential, now_ms())
+
+
+async def _decided(
+    request: Request, gateway: Gateway, command: Command, node_id: str, principal: str
+) -> None:
+    """Return once access has accepted the command; raises an ApiError otherwise."""
+    outgoing = OutgoingCommand(
+        new_command_id(), command, node_id, principal=principal, access_next=gateway.access.next
+    )
+    await decide_by_access(request, gateway, outgoing)
+
+
+def _joined(gateway: Gateway, node_id: str) -> Response:
+    node = gateway.access.view.enrolled.nodes[node_id]
+    joined = Joined(
+        node_id=node_id,
+        pool=node.pool,
+        approved=node.approved,
+        executors=gateway.settings.executors,
+        expires_at=node.expires_at,
+    )
+    return Response(joined.model_dump_json(), media_type="application/json")
