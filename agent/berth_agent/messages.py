@@ -257,6 +257,8 @@ class Launch(read.Message):
     """s between SIGTERM and SIGKILL at a stop."""
     walltime_s: float | None = None
     """Wall s after which it is stopped."""
+    failure: Failure | None = None
+    """Present: it cannot run, and the agent reports it refused with this."""
 
     READERS: ClassVar = {
         "job_id": read.text(longest=96),
@@ -280,6 +282,7 @@ class Launch(read.Message):
         "master_addr": read.text(longest=256),
         "grace_s": read.number(minimum=0),
         "walltime_s": read.optional(read.number()),
+        "failure": read.optional(read.message(Failure)),
     }
     REQUIRED: ClassVar = frozenset(
         {

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 
 from services.executor.app import Executor
 from services.executor.core.inventory import InventoryNode, parse_inventory
+from services.executor.sessions.server import AgentServer
 from services.executor.settings import ExecutorSettings
 from shared.bus.kafka import KafkaLog
 from shared.bus.log import Log
 from shared.settings import BadSettings
+from shared.telemetry.metrics import Metrics
 from shared.telemetry.setup import start_telemetry
 from shared.telemetry.upkeep import run_upkeep
 
 
 async def serve(settings: ExecutorSettings) -> None:
-    """Serve until SIGTERM or SIGINT; then stop the workers and report their ends."""
+    """Serve until SIGTERM or SIGINT: an inventory, or agents, which outlive it."""
     telemetry = start_telemetry("executor", settings)
-    nodes = _inventory(settings)
-    executor = Executor(settings, nodes, lambda: _connect(settings), telemetry.metrics)
+    executor = _executor(settings, telemetry.metrics)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -36,12 +38,19 @@ async def serve(settings: ExecutorSettings) -> None:
         telemetry.spans.shutdown()
 
 
+def _executor(settings: ExecutorSettings, metrics: Metrics) -> Executor | AgentServer:
+    if settings.nodes is None:
+        return AgentServer(settings, lambda: _connect(settings), metrics)
+    nodes = _inventory(settings.nodes)
+    return Executor(settings, nodes, lambda: _connect(settings), metrics)
+
+
 def _connect(settings: ExecutorSettings) -> Log:
     return KafkaLog(settings.connection, client=f"executor-{settings.executor_id}")
 
 
-def _inventory(settings: ExecutorSettings) -> tuple[InventoryNode, ...]:
+def _inventory(path: Path) -> tuple[InventoryNode, ...]:
     try:
-        return parse_inventory(settings.nodes.read_text(encoding="utf-8"))
+        return parse_inventory(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadSettings(f"BERTH_NODES: {error}") from None

@@ -6,16 +6,28 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.settings import Settings
+from shared.server_settings import ServerSettings
 
 
-class ExecutorSettings(Settings):
-    """`BERTH_` variables of this service; one process serves nodes of one or more pools."""
+class ExecutorSettings(ServerSettings):
+    """`BERTH_` variables of this service; one process serves nodes of one or more pools.
+
+    With an inventory it runs the workers of those nodes itself; without one it serves the agents of
+    pools whose backends name `agent`.
+    """
 
     executor_id: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name of this process"
     )
-    nodes: Path = Field(description="Inventory file of the nodes")
+    nodes: Path | None = Field(
+        default=None, description="Inventory file of the nodes; agents are served if not given"
+    )
+    agent_pools: str = Field(
+        default="",
+        pattern=r"^([a-z0-9._-]+(,[a-z0-9._-]+)*)?$",
+        description="Pools whose agents are served, as pool,...; all with the backend agent if "
+        "not given",
+    )
     report_window_ms: int = Field(
         default=15, ge=0, le=1000, description="Time to batch reports, in milliseconds"
     )
@@ -43,6 +55,11 @@ class ExecutorSettings(Settings):
     def folder(self) -> Path:
         """Folder of this executor's journal and snapshots."""
         return self.data / "executor" / self.executor_id
+
+    @property
+    def pools_of_agents(self) -> frozenset[str]:
+        """Pools whose agents are served; empty for all."""
+        return frozenset(pool for pool in self.agent_pools.split(",") if pool)
 
     @property
     def slow_nodes(self) -> dict[str, float]:

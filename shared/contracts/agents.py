@@ -123,6 +123,9 @@ class Launch(Model):
     master_addr: str = Field("", max_length=256, description="address of the worker of rank 0")
     grace_s: float = Field(ge=0, description="s between SIGTERM and SIGKILL at a stop")
     walltime_s: float | None = Field(None, description="wall s after which it is stopped")
+    failure: Failure | None = Field(
+        None, description="present: it cannot run, and the agent reports it refused with this"
+    )
 
 
 class Order(Model):

@@ -1,0 +1,45 @@
+"""Secrets of a launch: read where the executor runs, and sent to the node that runs the job."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from shared.contracts.agents import Launch
+from shared.contracts.failures import Failure
+
+SECRET = "secret://"
+SECRET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+
+
+def resolve_secrets(launch: Launch, folder: Path | None) -> Launch:
+    """Return the launch with its secrets; with `failure` if one cannot be had.
+
+    A secret is the file `<folder>/<tenant>/<name>`: a tenant can name only its own. Blocks.
+    """
+    env = dict(launch.env)
+    for variable, value in env.items():
+        if not value.startswith(SECRET):
+            continue
+        name = value.removeprefix(SECRET)
+        secret = _read(folder, launch.tenant, name)
+        if secret is None:
+            detail = f"env.{variable}: {name[:128]!r}; a secret of the tenant is allowed"
+            failure = Failure(reason="secret_missing", detail=detail)
+            return launch.model_copy(update={"env": {}, "failure": failure})
+        env[variable] = secret
+    return launch.model_copy(update={"env": env})
+
+
+def needs_secrets(launch: Launch) -> bool:
+    return any(value.startswith(SECRET) for value in launch.env.values())
+
+
+def _read(folder: Path | None, tenant: str, name: str) -> str | None:
+    if folder is None or not SECRET_NAME.fullmatch(name):
+        return None
+    try:
+        text = (folder / tenant / name).read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if "\0" in text else text

@@ -1,0 +1,92 @@
+"""The fold of the placement ledger for nodes with an agent."""
+
+from __future__ import annotations
+
+from services.executor.core.agents.evolve import is_folded
+from services.executor.core.agents.state import Place
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import AllocationReleased, JobStopRequested, JobSucceeded
+from tests.services.executor.core.agents.history import (
+    ENQUEUED,
+    OTHER_UUID,
+    PLACED,
+    POOL,
+    STARTED,
+    UUID,
+    History,
+    allocation,
+    joined,
+    running,
+)
+
+STOP = JobStopRequested(job_id="j", tenant="ada", attempt=1, reason="cancelled")
+
+
+def released(rank: int) -> AllocationReleased:
+    return AllocationReleased(
+        job_id="j",
+        tenant="ada",
+        attempt=1,
+        allocation_id=allocation(rank),
+        node_id="n1",
+        reason="exited",
+        exit_code=0,
+    )
+
+
+def test_each_fact_names_the_nodes_that_have_new_orders() -> None:
+    history = History(POOL, joined("n2"), ENQUEUED)
+    assert history.add(joined("n1")) == {"n1"}
+    assert history.add(PLACED) == {"n1", "n2"}
+    assert history.add(STARTED) == {"n1", "n2"}
+    assert history.add(STOP) == {"n1", "n2"}
+    assert history.add(STOP) == set()
+
+
+def test_nodes_of_another_backend_are_left_to_their_executor() -> None:
+    history = History(POOL, joined("n1"), joined("n2", backend="virtual"), ENQUEUED, PLACED)
+    assert {worker.node_id for worker in history.state.workers.values()} == {"n1"}
+    assert history.state.workers[allocation(1)].launch.master_addr == "n2.example"
+
+
+def test_a_released_worker_is_gone_and_remembered_for_its_forget() -> None:
+    history = running()
+    assert history.add(released(1), JobSucceeded(job_id="j", tenant="ada", attempt=1)) == {"n1"}
+    assert allocation(1) not in history.state.workers
+    assert history.state.nodes["n1"].released[-1].allocation_id == allocation(1)
+    assert history.state.of_job["j"] == [allocation(0), allocation(2)]
+    assert history.add(released(1)) == set()
+
+
+def test_a_new_incarnation_takes_over_what_is_not_released_yet() -> None:
+    history = running()
+    history.add(joined("n1", OTHER_UUID, generation=2))
+    node = history.state.nodes["n1"]
+    assert (node.incarnation, node.generation) == (OTHER_UUID, 2)
+    assert {worker.incarnation for worker in node.workers.values()} == {UUID}
+
+
+def test_only_the_loss_of_the_present_incarnation_counts() -> None:
+    history = running()
+    assert history.add(NodeLost(node_id="n1", incarnation=OTHER_UUID, reason="silent")) == set()
+    assert history.add(NodeLost(node_id="n1", incarnation=UUID, reason="silent")) == {"n1"}
+    assert history.state.nodes["n1"].fenced
+
+
+def test_a_change_of_the_terms_concerns_every_node() -> None:
+    history = running()
+    assert history.add(POOL.model_copy(update={"round_ms": 5})) == set()
+    assert history.add(POOL.model_copy(update={"stop_after_s": 60.0})) == {"n1", "n2"}
+    terms = history.state.agent_terms()
+    assert terms is not None and terms.stop_after_s == 60
+
+
+def test_a_record_is_folded_as_a_whole() -> None:
+    history = running()
+    assert history.state.through > Place.of_event(6, 0, 4095)
+    assert history.state.through < Place.of_event(7, 0)
+
+
+def test_types_that_do_not_matter_are_not_decoded() -> None:
+    assert is_folded("job.placed.v1") and is_folded("job.placed.v2")
+    assert not is_folded("job.held.v1")

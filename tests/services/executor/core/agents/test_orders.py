@@ -1,0 +1,137 @@
+"""Orders follow from the fold alone: after any place, in order, and for any executor the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.executor.core.agents import orders as module
+from services.executor.core.agents.orders import confirmations, orders
+from services.executor.core.agents.state import Place
+from shared.contracts.agents import Order, StepState
+from shared.contracts.nodes import NodeLost
+from shared.contracts.placement import AllocationReleased, JobStopRequested
+from tests.services.executor.core.agents.history import (
+    ENQUEUED,
+    PLACED,
+    POOL,
+    UUID,
+    History,
+    allocation,
+    joined,
+    running,
+)
+
+STOP = JobStopRequested(job_id="j", tenant="ada", attempt=1, reason="cancelled")
+
+
+def kinds(found: list[Order]) -> list[tuple[str, str]]:
+    return [(order.kind, order.allocation_id) for order in found]
+
+
+def released(rank: int) -> AllocationReleased:
+    return AllocationReleased(
+        job_id="j",
+        tenant="ada",
+        attempt=1,
+        allocation_id=allocation(rank),
+        node_id="n1",
+        reason="exited",
+    )
+
+
+def test_a_node_gets_its_own_orders_in_their_order() -> None:
+    found, through = orders(running().state, "n1", Place())
+    assert kinds(found) == [
+        ("joined", ""),
+        ("prepare", allocation(1)),
+        ("prepare", allocation(2)),
+        ("go", allocation(1)),
+        ("go", allocation(2)),
+    ]
+    assert {order.incarnation for order in found} == {UUID}
+    assert found[1].launch is not None and found[3].master_port == 4321
+    assert through == running().state.through
+
+
+def test_every_place_divides_the_orders_without_loss_or_repetition() -> None:
+    history = running()
+    history.add(STOP, released(1))
+    everything = orders(history.state, "n1", Place()).orders
+    places = [Place.of(order.position) for order in everything]
+    assert len(set(places)) == len(places)
+    for index, place in enumerate(places[:-1]):
+        assert orders(history.state, "n1", place).orders[-1] == everything[-1]
+        rest = {order.kind for order in orders(history.state, "n1", place).orders}
+        assert rest >= {order.kind for order in everything[index + 1 :]}
+
+
+def test_nothing_follows_through() -> None:
+    state = running().state
+    _, through = orders(state, "n1", Place())
+    assert orders(state, "n1", through) == ([], through)
+    assert orders(state, "ghost", Place()) == ([], state.through)
+
+
+def test_a_stop_replaces_a_start_that_the_node_has_not_noted() -> None:
+    history = History(POOL, joined("n1"), joined("n2"), ENQUEUED, PLACED)
+    noted = orders(history.state, "n1", Place()).through
+    history.add(STOP)
+    stops = [("stop", allocation(1)), ("stop", allocation(2))]
+    assert kinds(orders(history.state, "n1", noted).orders) == stops
+    assert kinds(orders(history.state, "n1", Place()).orders) == [("joined", ""), *stops]
+
+
+def test_a_released_worker_is_forgotten() -> None:
+    history = running()
+    noted = history.state.through
+    history.add(released(1))
+    assert kinds(orders(history.state, "n1", noted).orders) == [("forget", allocation(1))]
+
+
+@pytest.mark.parametrize(
+    ("reason", "fenced"), [("silent", True), ("declared", True), ("left", False)]
+)
+def test_a_lost_incarnation_is_fenced_unless_it_left(reason: str, fenced: bool) -> None:
+    history = running()
+    noted = history.state.through
+    history.add(NodeLost.model_validate({"node_id": "n1", "incarnation": UUID, "reason": reason}))
+    found = kinds(orders(history.state, "n1", noted).orders)
+    assert found == ([("fence", "")] if fenced else [])
+
+
+def test_new_terms_are_ordered() -> None:
+    history = running()
+    noted = history.state.through
+    history.add(POOL.model_copy(update={"stop_after_s": 60.0}))
+    [order] = orders(history.state, "n1", noted).orders
+    assert order.kind == "terms" and order.terms is not None and order.terms.stop_after_s == 60
+
+
+def test_a_long_list_is_cut_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = running().state
+    everything = orders(state, "n1", Place()).orders
+    monkeypatch.setattr(module, "MAX_ORDERS", 2)
+    found, after = list[Order](), Place()
+    while (answer := orders(state, "n1", after)).orders:
+        found += answer.orders
+        after = answer.through
+    assert found == everything
+
+
+def test_after_a_hello_the_workers_up_to_applied_are_confirmed() -> None:
+    history = History(POOL, joined("n1"), joined("n2"), ENQUEUED)
+    before = history.state.through
+    history.add(PLACED)
+    assert confirmations(history.state, "n1", before, ()) == []
+    confirmed = confirmations(history.state, "n1", history.state.through, ())
+    assert kinds(confirmed) == [("confirm", allocation(1)), ("confirm", allocation(2))]
+
+
+def test_an_ended_worker_that_nobody_remembers_is_forgotten() -> None:
+    held = (
+        StepState(allocation_id="1/2/0/0", phase="dead", exit_code=0),
+        StepState(allocation_id="1/2/0/1", phase="running"),
+    )
+    state = running().state
+    assert kinds(confirmations(state, "n1", Place(3, 0), held)) == [("forget", "1/2/0/0")]
+    assert confirmations(state, "ghost", Place(3, 0), held) == []
