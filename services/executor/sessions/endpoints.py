@@ -105,10 +105,10 @@ class Endpoints:
             session.check()
             if not lane.is_fresh() or lane.state.through < after:
                 raise unavailable("behind", NOT_READ)
-            found = orders(lane.state, node.node_id, after)
+            listed = orders(lane.state, node.node_id, after)
             left_s = ends_s - loop.time()
-            if found.orders or session.confirmations or left_s <= 0:
-                return await self._answer(session, found)
+            if listed.orders or session.confirmations or left_s <= 0:
+                return await self._answer(session, listed)
             try:
                 async with asyncio.timeout(left_s):
                     await session.wake.wait()
@@ -170,10 +170,10 @@ class Endpoints:
         if reports:
             await lane.report(reports, size)
 
-    async def _answer(self, session: Session, found: OrderList) -> Orders:
+    async def _answer(self, session: Session, listed: OrderList) -> Orders:
         sent, session.confirmations = session.confirmations, []
-        new = [await self._with_secrets(order) for order in found.orders]
-        return Orders(orders=(*sent, *new), through=found.through.position)
+        new = [await self._with_secrets(order) for order in listed.orders]
+        return Orders(orders=(*sent, *new), through=listed.through.position)
 
     async def _with_secrets(self, order: Order) -> Order:
         if order.launch is None or not needs_secrets(order.launch):
@@ -224,11 +224,11 @@ def _times(lane: AgentLane, node: EnrolledNode, message: Stream) -> list[Iterati
     return [
         IterationTimes(
             job_id=worker.launch.job_id,
-            allocation_id=each.allocation_id,
+            allocation_id=sample.allocation_id,
             node_id=node.node_id,
             rank=worker.launch.rank,
-            iteration_s=each.iteration_s,
+            iteration_s=sample.iteration_s,
         )
-        for each in message.iterations
-        if (worker := _own_worker(lane, node, each.allocation_id)) is not None
+        for sample in message.iterations
+        if (worker := _own_worker(lane, node, sample.allocation_id)) is not None
     ]

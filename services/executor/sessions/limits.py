@@ -34,9 +34,9 @@ class NodeLimits:
         _take(self.lines, "lines", node_id, count, now_ns)
 
 
-def _take(buckets: TokenBuckets, what: str, node_id: str, count: int, now_ns: int) -> None:
+def _take(buckets: TokenBuckets, resource: str, node_id: str, count: int, now_ns: int) -> None:
     """A large message is taken as a whole once there is room for one: the wait follows it."""
     if wait_ns := buckets.wait_ns(node_id, now_ns):
         rate = f"{buckets.rate.per_s:g} a second, {buckets.rate.burst} at once, per node"
-        raise limited(what, rate, wait_ns / NS)
+        raise limited(resource, rate, wait_ns / NS)
     buckets.spend(node_id, now_ns, count)

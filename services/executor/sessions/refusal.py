@@ -34,9 +34,9 @@ def unavailable(reason: str, detail: str) -> Refused:
     return Refused(503, reason, detail, 1)
 
 
-def limited(what: str, rule: str, wait_s: float) -> Refused:
+def limited(resource: str, rule: str, wait_s: float) -> Refused:
     """Return a 429 of a node that sends more than its share."""
-    return Refused(429, "rate_limited", f"{what}: {rule}", max(1, round(wait_s)))
+    return Refused(429, "rate_limited", f"{resource}: {rule}", max(1, round(wait_s)))
 
 
 def _shown(value: object) -> str:

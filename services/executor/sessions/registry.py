@@ -86,6 +86,3 @@ class Sessions:
         for node_id in list(self._of_node if node_ids is None else node_ids):
             if (session := self._of_node.pop(node_id, None)) is not None:
                 session.end(why)
-
-    def nodes(self) -> list[str]:
-        return list(self._of_node)

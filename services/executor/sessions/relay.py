@@ -43,9 +43,12 @@ class Relay(Generic[T]):
         self._max_size = max_size
         self._waiting: deque[_Waiting[T]] = deque()
         self._wake = asyncio.Event()
+        self._stopped = False
 
     async def put(self, item: T, size: int) -> None:
         """Return once the broker has the item. Raises OutcomeUnknown: send it again."""
+        if self._stopped:
+            raise OutcomeUnknown(f"{self._tp.key}: stopping")
         waiting = _Waiting(item, size, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
@@ -61,6 +64,7 @@ class Relay(Generic[T]):
                 while self._waiting:
                     await self._append(self._batch())
         finally:
+            self._stopped = True
             for waiting in self._waiting:
                 _settle(waiting, OutcomeUnknown(f"{self._tp.key}: stopping"))
 

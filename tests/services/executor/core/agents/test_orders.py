@@ -24,8 +24,8 @@ from tests.services.executor.core.agents.history import (
 STOP = JobStopRequested(job_id="j", tenant="ada", attempt=1, reason="cancelled")
 
 
-def kinds(found: list[Order]) -> list[tuple[str, str]]:
-    return [(order.kind, order.allocation_id) for order in found]
+def kinds(listed: list[Order]) -> list[tuple[str, str]]:
+    return [(order.kind, order.allocation_id) for order in listed]
 
 
 def released(rank: int) -> AllocationReleased:
@@ -40,16 +40,16 @@ def released(rank: int) -> AllocationReleased:
 
 
 def test_a_node_gets_its_own_orders_in_their_order() -> None:
-    found, through = orders(running().state, "n1", Place())
-    assert kinds(found) == [
+    listed, through = orders(running().state, "n1", Place())
+    assert kinds(listed) == [
         ("joined", ""),
         ("prepare", allocation(1)),
         ("prepare", allocation(2)),
         ("go", allocation(1)),
         ("go", allocation(2)),
     ]
-    assert {order.incarnation for order in found} == {UUID}
-    assert found[1].launch is not None and found[3].master_port == 4321
+    assert {order.incarnation for order in listed} == {UUID}
+    assert listed[1].launch is not None and listed[3].master_port == 4321
     assert through == running().state.through
 
 
@@ -95,8 +95,8 @@ def test_a_lost_incarnation_is_fenced_unless_it_left(reason: str, fenced: bool) 
     history = running()
     noted = history.state.through
     history.add(NodeLost.model_validate({"node_id": "n1", "incarnation": UUID, "reason": reason}))
-    found = kinds(orders(history.state, "n1", noted).orders)
-    assert found == ([("fence", "")] if fenced else [])
+    listed = kinds(orders(history.state, "n1", noted).orders)
+    assert listed == ([("fence", "")] if fenced else [])
 
 
 def test_new_terms_are_ordered() -> None:
@@ -111,11 +111,11 @@ def test_a_long_list_is_cut_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None
     state = running().state
     everything = orders(state, "n1", Place()).orders
     monkeypatch.setattr(module, "MAX_ORDERS", 2)
-    found, after = list[Order](), Place()
+    listed, after = list[Order](), Place()
     while (answer := orders(state, "n1", after)).orders:
-        found += answer.orders
+        listed += answer.orders
         after = answer.through
-    assert found == everything
+    assert listed == everything
 
 
 def test_after_a_hello_the_workers_up_to_applied_are_confirmed() -> None:
@@ -127,7 +127,7 @@ def test_after_a_hello_the_workers_up_to_applied_are_confirmed() -> None:
     assert kinds(confirmed) == [("confirm", allocation(1)), ("confirm", allocation(2))]
 
 
-def test_an_ended_worker_that_nobody_remembers_is_forgotten() -> None:
+def test_an_ended_worker_is_forgotten_also_long_after_its_release() -> None:
     held = (
         StepState(allocation_id="1/2/0/0", phase="dead", exit_code=0),
         StepState(allocation_id="1/2/0/1", phase="running"),

@@ -1,0 +1,120 @@
+"""Bounds of the HTTP side: who may ask, how much, how often, and in which form."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from services.executor.sessions import http
+from services.executor.sessions.limits import REPORTS, REQUESTS
+from shared.rate import Rate
+from tests.services.executor.sessions.installation import PATIENCE_S, Installation, enrolled
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
+
+
+async def test_no_request_is_read_without_a_valid_credential(site: Installation) -> None:
+    site.access.write([enrolled("pending", approved=False), enrolled("old", expires_at=1)])
+    async with site.serving():
+        for node_id, secret, status, reason in (
+            ("n1", "wrong", 401, "unknown_credential"),
+            ("ghost", "s3", 401, "unknown_credential"),
+            ("pending", "s3", 403, "node_not_approved"),
+            ("old", "s3", 401, "credential_expired"),
+        ):
+            async with site.agent(node_id, secret) as agent:
+                answered, problem = await agent.post("hello", b"not even JSON")
+                assert (answered, problem["reason"]) == (status, reason), node_id
+
+
+async def test_wrong_credentials_are_limited_by_address(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "FAILED", Rate(0.001, 3))
+    async with site.serving(), site.agent("n1", "wrong") as guess, site.agent("n1") as agent:
+        statuses = [(await guess.post("hello", {}))[0] for _ in range(5)]
+        assert statuses == [401, 401, 401, 429, 429]
+        await agent.hello()
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "detail"),
+    [
+        ("hello", b"[]", "body: "),
+        ("hello", b"{", "body: "),
+        ("orders", {"session_id": "x", "after": {}}, "session_id: 'x'; "),
+        ("orders", {"session_id": "a" * 32, "after": {"seq": -1}}, "after.seq: -1; "),
+        ("orders", {"session_id": "a" * 32, "after": {}, "wait_s": 61}, "wait_s: 61; "),
+        ("reports", {"session_id": "a" * 32}, "incarnation: not a scalar; Field required"),
+    ],
+)
+async def test_a_malformed_message_names_field_value_and_rule(
+    site: Installation, name: str, body: object, detail: str
+) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        status, problem = await agent.post(name, body)
+    assert (status, problem["reason"]) == (400, "malformed")
+    assert problem["detail"].startswith(detail)
+
+
+async def test_an_unknown_path_is_not_there(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        assert (await agent.post("goodbye", {}))[0] == 404
+
+
+async def test_an_oversized_body_is_refused_by_its_length_and_by_its_bytes(
+    site: Installation,
+) -> None:
+    body = b"x" * (http.ENDPOINTS["orders"].max_bytes + 1)
+
+    async def chunks() -> object:
+        yield body
+
+    async with site.serving(), site.agent("n1") as agent:
+        assert (await agent.post("orders", body))[0] == 413
+        async with agent.client.post(
+            "/agent/v1/orders", data=chunks(), headers=agent.headers
+        ) as answer:
+            assert answer.status == 413
+
+
+async def test_a_node_that_floods_waits_and_others_do_not(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as flood, site.agent("n2") as calm:
+        await flood.hello()
+        statuses = {(await flood.post("orders", b"{}"))[0] for _ in range(REQUESTS.burst + 50)}
+        assert statuses == {400, 429}
+        await calm.hello()
+        assert (await calm.orders())[0] == 200
+
+
+async def test_reports_are_limited_per_node(site: Installation) -> None:
+    reports = [{"kind": "stopped", "allocation_id": "1/0/0/0"}] * 500
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        statuses = []
+        for number in range(REPORTS.burst // 500 + 2):
+            statuses.append((await agent.reports(*reports, first_n=1 + 500 * number))[0])
+        assert statuses[0] == 200 and statuses[-1] == 429
+
+
+async def test_a_slow_client_delays_no_other_and_is_refused(
+    site: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "BODY_TIMEOUT_S", 0.2)
+    async with site.serving(), site.agent("n2") as calm:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(
+            b"POST /agent/v1/hello HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer n1.s3\r\n"
+            b"Content-Length: 1000\r\n\r\n{"
+        )
+        await writer.drain()
+        await calm.hello()
+        assert await calm.beat(1) == 204
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 408 " in await reader.readline()
+        writer.close()

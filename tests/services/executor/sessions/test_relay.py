@@ -1,0 +1,88 @@
+"""Items of many senders become one record, and each sender learns what became of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from services.executor.sessions.relay import Relay
+from shared.bus.memory import MemoryBroker, MemoryLog
+from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
+from shared.testing.flaky_log import FlakyLog
+
+PLACE = TP("reports", 0)
+
+
+def encode(items: Sequence[str]) -> bytes:
+    return ",".join(items).encode()
+
+
+def relay(log: FlakyLog, **bounds: int) -> Relay[str]:
+    return Relay(log, PLACE, encode, **{"window_s": 0.0, "max_items": 9, "max_size": 9, **bounds})
+
+
+async def put_all(made: Relay[str], *items: str) -> list[object]:
+    running = asyncio.create_task(made.run())
+    outcomes = await asyncio.gather(
+        *(made.put(item, len(item)) for item in items), return_exceptions=True
+    )
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return list(outcomes)
+
+
+def records(broker: MemoryBroker) -> list[bytes | None]:
+    return [entry.value for entry in broker.entries(PLACE)]
+
+
+async def test_items_of_one_window_are_one_record_in_their_order() -> None:
+    broker = MemoryBroker()
+    assert await put_all(relay(FlakyLog(MemoryLog(broker))), "a", "b", "c") == [None] * 3
+    assert records(broker) == [b"a,b,c"]
+
+
+@pytest.mark.parametrize("bounds", [{"max_items": 2}, {"max_size": 2}])
+async def test_a_record_has_its_bounds(bounds: dict[str, int]) -> None:
+    broker = MemoryBroker()
+    await put_all(relay(FlakyLog(MemoryLog(broker)), **bounds), "a", "b", "c")
+    assert records(broker) == [b"a,b", b"c"]
+
+
+async def test_an_item_larger_than_the_bound_has_a_record_of_its_own() -> None:
+    broker = MemoryBroker()
+    await put_all(relay(FlakyLog(MemoryLog(broker)), max_size=3), "a", "large", "b")
+    assert records(broker) == [b"a", b"large", b"b"]
+
+
+async def test_every_sender_of_a_record_learns_its_unknown_outcome() -> None:
+    broker = MemoryBroker()
+    log = FlakyLog(MemoryLog(broker))
+    log.accidents.extend(("lost_request", "none"))
+    outcomes = await put_all(relay(log, max_items=2), "a", "b", "c")
+    assert [isinstance(outcome, OutcomeUnknown) for outcome in outcomes] == [True, True, False]
+    assert records(broker) == [b"c"]
+
+
+async def test_an_abandoned_item_is_still_sent() -> None:
+    broker = MemoryBroker()
+    made = relay(FlakyLog(MemoryLog(broker)))
+    abandoned = asyncio.create_task(made.put("a", 1))
+    await asyncio.sleep(0)
+    abandoned.cancel()
+    assert await put_all(made, "b") == [None]
+    assert records(broker) == [b"a,b"]
+
+
+async def test_what_waits_at_the_end_is_refused() -> None:
+    broker = MemoryBroker()
+    made = relay(FlakyLog(MemoryLog(broker)))
+    running = asyncio.create_task(made.run())
+    await asyncio.sleep(0)
+    running.cancel()
+    waiting = asyncio.create_task(made.put("a", 1))
+    await asyncio.gather(running, return_exceptions=True)
+    with pytest.raises(OutcomeUnknown, match="stopping"):
+        await waiting

@@ -1,0 +1,250 @@
+"""Sessions of agents over HTTP: orders, reports, heartbeats, identities and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from infra.security import certificates
+from services.executor.settings import ExecutorSettings
+from shared.bus.memory import MemoryLog
+from shared.contracts.enrolment import NodeRevoked
+from shared.contracts.keys import hash_secret
+from shared.contracts.placement import JobStarted
+from shared.settings import BadSettings, read_settings
+from shared.testing.flaky_log import FlakyLog
+from tests.services.executor.core.agents.history import POOL, UUID, joined
+from tests.services.executor.sessions.installation import PATIENCE_S, Installation, enrolled
+
+STARTED = JobStarted(job_id="j", tenant="ada", attempt=1, master_port=4321)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
+
+
+async def test_an_agent_registers_joins_and_gets_its_orders(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        welcome = await agent.hello()
+        assert (welcome["action"], welcome["last_generation"]) == ("register", 0)
+        assert welcome["terms"]["stop_after_s"] == 600
+        registration = {
+            "kind": "registration",
+            "incarnation": agent.incarnation,
+            "boot_id": "boot",
+            "pid_namespace": "p",
+            "hardware": "hw",
+            "gpu_type": "a100",
+            "gpus": 2,
+            "cpus": 8,
+            "mem_gib": 64,
+        }
+        assert await agent.reports(registration) == (200, {"n": 1})
+        [record] = site.sent("reports")
+        assert record["reports"][0]["node_id"] == "n1"
+        waiting = asyncio.create_task(agent.orders(wait_s=30))
+        name = site.place()
+        kinds = []
+        after = None
+        async with asyncio.timeout(PATIENCE_S):
+            while "prepare" not in kinds:
+                status, answer = await waiting
+                assert status == 200
+                kinds += [order["kind"] for order in answer["orders"]]
+                after = answer["through"]
+                waiting = asyncio.create_task(agent.orders(after, wait_s=30))
+            site.placement.write([STARTED])
+            _, answer = await waiting
+        assert [(o["kind"], o["allocation_id"]) for o in answer["orders"]][0] == ("go", name)
+        assert answer["orders"][0]["master_port"] == 4321
+
+
+async def test_reports_are_acknowledged_only_after_the_broker_and_repeats_are_harmless(
+    site: Installation,
+) -> None:
+    flaky: list[FlakyLog] = []
+
+    def connect() -> FlakyLog:
+        flaky.append(FlakyLog(MemoryLog(site.broker)))
+        return flaky[-1]
+
+    site.connect = connect
+    name = site.place()
+    ready = {"kind": "ready", "allocation_id": name}
+    exited = {"kind": "exited", "allocation_id": name, "exit_code": 0}
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        for log in flaky:
+            log.accidents.append("lost_request")
+        status, problem = await agent.reports(ready)
+        assert (status, problem["reason"]) == (503, "broker_unavailable")
+        assert site.sent("reports") == []
+        assert await agent.reports(ready) == (200, {"n": 1})
+        assert await agent.reports(ready, exited) == (200, {"n": 2})
+        assert await agent.reports(ready, exited) == (200, {"n": 2})
+        kinds = [report["kind"] for record in site.sent("reports") for report in record["reports"]]
+        assert kinds == ["worker_ready", "worker_exited"]
+        status, problem = await agent.reports(exited, first_n=9)
+        assert (status, problem["detail"]) == (400, "first_n: 9; at most 3 is allowed")
+
+
+async def test_heartbeats_of_many_nodes_are_one_record(site: Installation) -> None:
+    site.access.write([enrolled(f"m{number}") for number in range(20)])
+    async with site.serving():
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(_beats(site, f"m{number}"))
+        records = site.sent("heartbeats")
+        beats = {node: alive for record in records for node, alive in record["nodes"].items()}
+        assert len(beats) == 20 and beats["m7"] == {"incarnation": UUID, "sent_boot_ms": 7}
+        assert len(records) < 20
+
+
+async def _beats(site: Installation, node_id: str) -> None:
+    async with site.agent(node_id) as agent:
+        await agent.hello()
+        assert await agent.beat(int(node_id[1:])) == 204
+
+
+async def test_a_node_cannot_speak_for_another(site: Installation) -> None:
+    name = site.place()
+    async with site.serving(), site.agent("n1") as mine, site.agent("n2") as other:
+        await mine.hello()
+        await other.hello()
+        status, problem = await other.reports(
+            {"kind": "exited", "allocation_id": name, "exit_code": 0}
+        )
+        assert (status, problem["reason"]) == (403, "other_node")
+        lines = [{"allocation_id": name, "first_line": 0, "lines": ["forged"]}]
+        body = {"session_id": other.session_id, "printed": lines}
+        assert (await other.post("stream", body))[0] == 403
+        other.session_id = mine.session_id
+        assert (await other.orders())[0] == 409
+        assert site.sent("reports") == [] == site.sent("logs")
+
+
+async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installation) -> None:
+    name = site.place()
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        body = {
+            "session_id": agent.session_id,
+            "printed": [{"allocation_id": name, "first_line": 3, "lines": ["epoch 1"]}],
+            "iterations": [{"allocation_id": name, "rank": 1, "iteration_s": [0.5]}],
+        }
+        assert await agent.post("stream", body) == (204, None)
+        async with asyncio.timeout(PATIENCE_S):
+            while not (site.sent("logs") and site.sent("telemetry")):
+                await asyncio.sleep(0.01)
+    [lines], [telemetry] = site.sent("logs"), site.sent("telemetry")
+    assert (lines["job_id"], lines["tenant"], lines["rank"], lines["attempt"]) == ("j", "ada", 1, 1)
+    assert (lines["first_line"], lines["lines"]) == (3, ["epoch 1"])
+    assert telemetry["times"][0]["node_id"] == "n1"
+
+
+async def test_a_newer_session_replaces_the_older(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as old, site.agent("n1") as new:
+        await old.hello()
+        waiting = asyncio.create_task(old.orders(wait_s=60))
+        await asyncio.sleep(0)
+        await new.hello()
+        status, problem = await asyncio.wait_for(waiting, PATIENCE_S)
+        assert (status, problem["reason"]) == (409, "unknown_session")
+        assert await new.beat(1) == 204
+        assert await old.beat(2) == 409
+
+
+async def test_a_revoked_node_is_refused_while_it_waits(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        waiting = asyncio.create_task(agent.orders(wait_s=60))
+        site.access.write([NodeRevoked(node_id="n1")])
+        status, problem = await asyncio.wait_for(waiting, PATIENCE_S)
+        assert (status, problem["reason"]) == (403, "node_revoked")
+        assert (await agent.post("hello", {}))[0] == 403
+
+
+async def test_a_node_that_enrols_now_is_known_at_once(site: Installation) -> None:
+    async with site.serving(), site.agent("late", "new") as agent:
+        assert (await agent.post("hello", {}))[0] == 401
+        site.access.write([enrolled("late", credential_sha256=hash_secret("new"))])
+        assert (await agent.hello())["action"] == "register"
+
+
+async def test_another_machine_is_refused(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        with pytest.raises(AssertionError, match="machine_changed"):
+            await agent.hello(hardware="another")
+        with pytest.raises(AssertionError, match="other_node"):
+            await agent.hello(node_id="n2")
+
+
+async def test_a_session_resumes_at_a_restarted_executor(site: Installation) -> None:
+    name = site.place()
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        old_session = agent.session_id
+        _, first = await agent.orders()
+        assert [o["kind"] for o in first["orders"]] == ["joined", "prepare", "prepare"]
+    site.placement.write([STARTED])
+    async with site.serving(), site.agent("n1") as agent:
+        agent.session_id, applied = old_session, first["through"]
+        assert (await agent.orders(applied))[0] == 409
+        welcome = await agent.hello(
+            applied=applied, steps=[{"allocation_id": name, "phase": "prepared"}]
+        )
+        assert welcome["action"] == "continue"
+        _, answer = await agent.orders(applied)
+        kinds = [(order["kind"], order["allocation_id"]) for order in answer["orders"]]
+        assert kinds[0] == ("confirm", name) and ("go", name) in kinds
+    assert site.sent("reports") == []
+
+
+async def test_an_executor_that_is_behind_sends_the_agent_on(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        ahead = {"seq": 99, "index": 0}
+        assert (await agent.hello(applied=ahead))["action"] == "behind"
+        status, problem = await agent.orders(ahead)
+        assert (status, problem["reason"]) == (503, "behind")
+        assert await agent.beat(1) == 204
+
+
+async def test_pools_are_served_once_they_name_agents(site: Installation) -> None:
+    later = POOL.model_copy(update={"pool": "later", "partition": 2})
+    async with site.serving() as server:
+        site.access.write([later])
+        async with asyncio.timeout(PATIENCE_S):
+            while server.health().get("pools") != ["gpu", "later"]:
+                await asyncio.sleep(0.01)
+
+
+def test_beyond_the_loopback_it_listens_over_tls_alone(tmp_path: Path) -> None:
+    settings = {
+        "BERTH_KAFKA": "127.0.0.1:1",
+        "BERTH_DATA": str(tmp_path),
+        "BERTH_EXECUTOR_ID": "e1",
+        "BERTH_HOST": "0.0.0.0",
+    }
+    with pytest.raises(BadSettings, match="set tls_cert and tls_key"):
+        read_settings(ExecutorSettings, settings)
+
+
+async def test_it_serves_tls_from_files(tmp_path: Path) -> None:
+    certificates.make(tmp_path)
+    site = Installation(tmp_path, tls_cert=tmp_path / "api.crt", tls_key=tmp_path / "api.key")
+    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    async with site.serving(), site.agent("n1", trust=trust) as agent:
+        assert (await agent.hello())["action"] == "register"
+
+
+async def test_the_nodes_of_the_lane_join_and_leave_by_the_ledger_alone(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        site.placement.write([joined("n1")])
+        async with asyncio.timeout(PATIENCE_S):
+            while (await agent.hello())["action"] != "continue":
+                await asyncio.sleep(0.01)
