@@ -22,6 +22,7 @@ from infra.supervisor.configuration import Program, render
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
 from infra.supervisor.stack import (
     BY_NAME,
+    EXECUTOR,
     SERVICES,
     STEPS,
     Guarded,
@@ -202,10 +203,22 @@ def metrics_of(stack: RunningStack) -> str:
     return ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports)
 
 
+def executors_of(options: StackOptions, stack: RunningStack) -> str:
+    """Return the addresses at which agents reach their executors."""
+    scheme = "https" if stack.tls else "http"
+    ports = (
+        stack.ports[service.name]["http"]
+        for service in options.services
+        if service.user == EXECUTOR and "http" in service.ports
+    )
+    return ",".join(f"{scheme}://127.0.0.1:{port}" for port in ports)
+
+
 def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
     env = environment(service, site, stack.ports[service.name])
     if service.module == BY_NAME["gateway"].module:
         env["BERTH_METRICS_OF"] = metrics_of(stack)
+        env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
     env |= {name: os.environ[name] for name in PASSED if name in os.environ}
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)

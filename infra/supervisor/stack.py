@@ -153,16 +153,18 @@ SERVICES = (
     Service(
         "executor-local", "services.executor", 384, takes=(*COMMON, "work"), inventory="local.json"
     ),
+    Service("executor-agents", "services.executor", 384, ports=("http",)),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
     Service("gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http",)),
 )
 
+EXECUTOR = "executor"
 BY_NAME = {service.name: service for service in SERVICES}
 
 
 def copies(count: int, services: Sequence[Service] = SERVICES) -> tuple[Service, ...]:
-    """Return `count` copies of each service except executors, which own their nodes.
+    """Return `count` copies of each service except executors with an inventory, which own nodes.
 
     Copies of a decider share its lanes as members of a consumer group. The embedded broker assigns
     lanes by name: there one copy works and the others stand by.
@@ -190,8 +192,9 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
         own["BERTH_LANES"] = ",".join(str(lane) for lane in range(lanes))
     if site.guarded is not None:
         own |= _credentials(service.user, site.guarded)
-    if service.inventory:
+    if service.user == EXECUTOR:
         own["BERTH_EXECUTOR_ID"] = service.name
+    if service.inventory:
         own["BERTH_NODES"] = str(NODES / service.inventory)
     return taken | own
 

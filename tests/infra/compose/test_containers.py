@@ -49,6 +49,7 @@ BETWEEN_CONTAINERS = {
     "BERTH_SPANS_FROM",
     "BERTH_METRICS_HOST",
     "BERTH_METRICS_OF",
+    "BERTH_NODE_EXECUTORS",
     "BERTH_TRACE_SAMPLE",
 }
 """Settings that only processes on different addresses need, or that an operator gives."""

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from infra.supervisor.stack import (
+    BY_NAME,
     PARTS,
     SERVICES,
     STEPS,
@@ -82,14 +83,19 @@ def test_each_of_them_enters_postgres_as_its_own_role() -> None:
         assert variables == getattr(SITE, f"postgres_{service.name}", "")
 
 
-def test_two_executors_are_two_members_with_two_folders() -> None:
-    virtual, local = (
+def test_each_executor_is_a_member_of_its_own_with_its_own_folder() -> None:
+    executors = [
         environment(service, SITE, PORTS)
         for service in SERVICES
         if service.module == "services.executor"
-    )
-    assert virtual["BERTH_INSTANCE"] != local["BERTH_INSTANCE"]
-    assert virtual["BERTH_DATA"] != local["BERTH_DATA"]
+    ]
+    for name in ("BERTH_INSTANCE", "BERTH_EXECUTOR_ID", "BERTH_DATA"):
+        assert len({variables[name] for variables in executors}) == len(executors) == 3
+
+
+def test_the_executor_of_agents_has_a_port_and_no_inventory() -> None:
+    variables = environment(BY_NAME["executor-agents"], SITE, PORTS)
+    assert variables["BERTH_PORT"] == str(PORTS["http"]) and "BERTH_NODES" not in variables
 
 
 def test_a_step_gets_only_its_variables() -> None:
