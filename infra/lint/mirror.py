@@ -25,7 +25,6 @@ THEMES = (
 """Folders of tests that cross modules, and so name a subject instead of a module."""
 PURE_FOLDERS = frozenset(
     {
-        "agent/berth_agent/core",
         "services/gateway/routes",
         "shared/contracts",
         "shared/ledger",
