@@ -61,12 +61,19 @@ def gpus(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
 
 
 def nodes(pool: Pool, label: tuple[str]) -> Iterator[Figure]:
-    alive = list(present(pool))
-    cordoned = sum(node.node_id in pool.cordons for node in alive)
-    yield Figure("berth_nodes", len(alive) - cordoned, (*label, "alive"))
-    yield Figure("berth_nodes", cordoned, (*label, "cordoned"))
+    states = Counter(state_of(pool, node) for node in present(pool))
+    for state in ("alive", "cordoned", "silent"):
+        yield Figure("berth_nodes", states[state], (*label, state))
     yield Figure("berth_nodes", len(pool.lost), (*label, "lost"))
     yield Figure("berth_nodes_suspected", len(pool.board.slow), label)
+    yield Figure("berth_workers_stuck", len(pool.stuck), label)
+
+
+def state_of(pool: Pool, node: Node) -> str:
+    """Return the state of a node that is not lost; a silent one is suspected to be."""
+    if node.suspicion is not None:
+        return "silent"
+    return "cordoned" if node.node_id in pool.cordons else "alive"
 
 
 def present(pool: Pool) -> Iterator[Node]:

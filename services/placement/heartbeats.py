@@ -1,70 +1,157 @@
-"""Reads the soft topic `heartbeats` and offers the nodes that fell silent to their lane."""
+"""Watches the heartbeats of a lane's nodes, and offers to it those that are silent or heard again.
+
+A node is judged only as of a moment before a marker that was read: everything that was appended
+before that moment is then read too. While no node may be silent, no marker is written.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
 import time
+from collections.abc import Callable, Sequence
 
-from pydantic import ValidationError
-
+from services.placement.core.pool.board import Node
 from services.placement.core.pool.state import Pool
-from services.placement.silence import Silence, chunks
+from services.placement.heartbeat_log import HeartbeatLog, LogBroken, NotRead, decoded_heartbeats
+from services.placement.silence import Silence, chunks, life_of
 from shared.bus.lane import Lane
 from shared.bus.log import Entry, Log
-from shared.bus.tail import TopicTail
-from shared.contracts.reports import Heartbeats, NodesSilent
-from shared.contracts.upcast import UpcastError, upcast
-from shared.ledger import cloudevents
-from shared.ledger.partition import TP
+from shared.contracts.reports import NodesHeard, NodesSilent, SilentNode
 
-LOOK_S = 0.5
-RECORDS_PER_LOOK = 5_000
 NODES_PER_OFFER = 32
+CHECKPOINT_MS = 30_000
+"""The silence of a suspected node is noted so often: a restart of placement loses no more of it."""
+LONGEST_NOTED_MS = 60_000
+"""Of a node that is never lost by silence no more is noted."""
+CHECKPOINTS_MOST = 4
+"""Fraction of the silence that proves a loss between two notes of it, where that is shorter."""
+LOOKS = 10
+"""Looks within the time after which a node is suspected."""
+LOOK_S = (0.1, 3.0)
+
+log = logging.getLogger(__name__)
 
 
 async def watch(lane: Lane[Pool], log: Log) -> None:
-    """Run for as long as the lane is held; lost or repeated heartbeats do no harm."""
-    tail = TopicTail(log, lossy=True)
-    tp = TP("heartbeats", lane.partition)
-    await tail.start_at_end([tp])
-    silence = Silence(time.monotonic())
+    """Run for as long as the lane is held."""
+    watcher = Watcher(lane, log)
     try:
+        await watcher.start()
         while True:
-            records = (await tail.poll(LOOK_S, RECORDS_PER_LOOK)).get(tp, [])
-            note_heartbeats(silence, records)
-            if len(records) < RECORDS_PER_LOOK:
-                await offer_silent(lane, silence)
+            await watcher.step()
     finally:
-        await tail.stop()
+        await watcher.stop()
 
 
-def note_heartbeats(silence: Silence, records: list[Entry]) -> None:
-    now_s = time.monotonic()
-    for record in records:
-        heartbeat = decoded(record.value)
-        if heartbeat is not None:
-            silence.note(heartbeat.nodes, now_s)
+class Watcher:
+    """Reads the heartbeats of one lane; a new one goes on with the counts in the ledger."""
+
+    def __init__(
+        self, lane: Lane[Pool], log: Log, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lane = lane
+        self._clock = clock
+        self._log = HeartbeatLog(log, lane.partition)
+        self._silence = Silence()
+        self._looked_at_s = -math.inf
+
+    async def start(self) -> None:
+        """Begin to read: from the oldest offset of a suspicion, or from the end.
+
+        The clock is read after the fold of the ledger, so that a count is never too long.
+        """
+        at_s = self._clock()
+        suspected = [node for node in self._nodes() if node.suspicion is not None]
+        offsets = [node.suspicion.offset for node in suspected if node.suspicion is not None]
+        for node in suspected:
+            if node.suspicion is not None:
+                self._silence.resume(life_of(node), node.suspicion, at_s)
+        self._silence.watch(map(life_of, self._nodes()), at_s)
+        await self._log.start(min(offsets, default=None))
+
+    async def stop(self) -> None:
+        await self._log.stop()
+
+    async def step(self) -> None:
+        """Read for a moment; if a node may be silent, read to the end and judge."""
+        try:
+            look_s = self._look_s()
+            self._note(await self._log.poll(look_s))
+            now_s = self._clock()
+            self._silence.watch(map(life_of, self._nodes()), now_s)
+            await self._offer_heard()
+            if now_s - self._looked_at_s >= look_s and self._silent(now_s):
+                self._looked_at_s = now_s
+                async for entries in self._log.read_to_end():
+                    self._note(entries)
+                await self._offer_silent(now_s)
+        except NotRead as error:
+            log.warning("heartbeats not read to the end", extra={"reason": str(error)})
+        except LogBroken as error:
+            log.error("heartbeats were lost, silence counts anew", extra={"reason": str(error)})
+            await self._begin_anew()
+
+    async def _begin_anew(self) -> None:
+        """Read on at the end; the silence in the ledger is taken back, as it proves nothing."""
+        await self._log.start_anew()
+        self._silence.begin_anew(self._clock())
+        suspected = [life_of(node) for node in self._nodes() if node.suspicion is not None]
+        for lives in chunks(suspected, NODES_PER_OFFER):
+            silent = tuple(SilentNode(silent_ms=0, **life._asdict()) for life in lives)
+            await self._lane.offer(NodesSilent(nodes=silent, offset=self._log.position))
+
+    def _nodes(self) -> list[Node]:
+        return [node for node in self._lane.state.board.nodes.values() if not node.is_over]
+
+    def _look_s(self) -> float:
+        """Return the time between two looks, by the node that would be suspected first."""
+        suspect_ms = map(self._lane.state.suspect_after_ms, self._nodes())
+        return min(max(min(suspect_ms, default=0) / 1000 / LOOKS, LOOK_S[0]), LOOK_S[1])
+
+    def _note(self, entries: Sequence[Entry]) -> None:
+        now_s = self._clock()
+        for entry in entries:
+            heartbeats = decoded_heartbeats(entry.value)
+            if heartbeats is not None:
+                self._silence.note(entry.offset, heartbeats, now_s)
+
+    def _silent(self, at_s: float) -> list[SilentNode]:
+        """Return nodes whose silence as of `at_s` is to be decided on, or noted."""
+        state = self._lane.state
+        silent = []
+        for node in self._nodes():
+            listened = self._silence.of(node.node_id)
+            silent_ms = listened.silent_ms(at_s)
+            lost_after_ms = state.lost_after_ms(node)
+            noted_at_ms = next_note_ms(listened.noted_ms, lost_after_ms)
+            if silent_ms >= min(lost_after_ms, max(state.suspect_after_ms(node), noted_at_ms)):
+                silent.append(SilentNode(silent_ms=silent_ms, **listened.life._asdict()))
+        return silent
+
+    async def _offer_silent(self, at_s: float) -> None:
+        """Offer the nodes that were silent at `at_s`; wait for each, so that none is repeated."""
+        present = {node.node_id: life_of(node) for node in self._nodes()}
+        self._silence.watch(present.values(), self._clock())
+        for nodes in chunks(self._silent(at_s), NODES_PER_OFFER):
+            await self._lane.offer(NodesSilent(nodes=tuple(nodes), offset=self._log.position))
+            for node in nodes:
+                listened = self._silence.of(node.node_id)
+                listened.noted_ms, listened.has_spoken = node.silent_ms, False
+
+    async def _offer_heard(self) -> None:
+        """Offer the suspected nodes that sent a heartbeat since they are suspected."""
+        heard = {
+            node.node_id: node.incarnation
+            for node in self._nodes()
+            if node.suspicion is not None and self._silence.of(node.node_id).has_spoken
+        }
+        if heard:
+            await self._lane.offer(NodesHeard(nodes=heard))
 
 
-def decoded(value: bytes | None) -> Heartbeats | None:
-    """Return the heartbeat; None for any other record, which counts as a lost one."""
-    try:
-        envelope = cloudevents.decode(value)
-        type_, body = upcast(envelope.type, envelope.body)
-        return Heartbeats.model_validate_json(body) if type_ == Heartbeats.TYPE else None
-    except (cloudevents.Malformed, UpcastError, ValidationError):
-        return None
-
-
-async def offer_silent(lane: Lane[Pool], silence: Silence) -> None:
-    """Offer silent nodes and wait until each offer is in the ledger, so that none is repeated."""
-    state = lane.state
-    present = {
-        node.node_id: node.incarnation
-        for node in state.board.nodes.values()
-        if node.lost_at is None
-    }
-    silent = silence.look(present.items(), state.lease_ms / 1000, time.monotonic())
-    for names in chunks(silent, NODES_PER_OFFER):
-        nodes = {name: present[name] for name in names}
-        longest_s = max(silent[name] for name in names)
-        await lane.offer(NodesSilent(nodes=nodes, silent_s=longest_s))
+def next_note_ms(noted_ms: int, lost_after_ms: float) -> float:
+    """Return the silence at which it is noted again, after `noted_ms` was."""
+    if lost_after_ms == math.inf and noted_ms >= LONGEST_NOTED_MS:
+        return math.inf
+    return noted_ms + min(CHECKPOINT_MS, lost_after_ms / CHECKPOINTS_MOST) if noted_ms else 0

@@ -1,47 +1,97 @@
-"""Finds the nodes that sent no heartbeat for longer than their lease."""
+"""Counts how long each node was not heard; times are of one monotonic clock, in seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
-from shared.contracts.reports import Alive
+from services.placement.core.pool.board import Node, Suspicion
+from shared.contracts.reports import Alive, Heartbeats
+
+T = TypeVar("T")
+
+
+class NodeLife(NamedTuple):
+    """A count of silence is of one incarnation, and begins anew when it drops older terms."""
+
+    node_id: str
+    incarnation: str
+    terms_id: str
+
+
+def life_of(node: Node) -> NodeLife:
+    return NodeLife(node.node_id, node.incarnation, node.oldest_terms)
+
+
+@dataclass(slots=True)
+class Listened:
+    """How a node was heard so far by this reader."""
+
+    life: NodeLife
+    heard_s: float
+    """When a heartbeat that counts was read last, or the life was first seen."""
+    from_offset: int = 0
+    """Heartbeats before it were read by an earlier reader."""
+    sent_boot_ms: int = -1
+    """Highest time of sending so far: a heartbeat that is not newer does not count."""
+    noted_ms: int = 0
+    """Silence that the ledger has."""
+    has_spoken: bool = False
+    """A heartbeat came since the silence was noted in the ledger."""
+
+    def counts(self, offset: int, alive: Alive) -> bool:
+        """Return whether a heartbeat is a new one of this life."""
+        if alive.incarnation != self.life.incarnation or offset < self.from_offset:
+            return False
+        return alive.sent_boot_ms is None or alive.sent_boot_ms > self.sent_boot_ms
+
+    def silent_ms(self, at_s: float) -> int:
+        return max(0, int((at_s - self.heard_s) * 1000))
 
 
 class Silence:
-    """The time of the last heartbeat of each incarnation; times are of one clock, in seconds.
+    """The silence of the nodes of one pool, as far as heartbeats were read."""
 
-    A node that is new to this reader counts as alive, so each has one lease of grace after a
-    start; a reader that was itself away (suspended, or cut off) starts over.
-    """
+    def __init__(self) -> None:
+        self._nodes: dict[str, Listened] = {}
 
-    def __init__(self, at_s: float) -> None:
-        self._last_s: dict[tuple[str, str], float] = {}
-        self._looked_at_s = at_s
+    def resume(self, life: NodeLife, suspicion: Suspicion, at_s: float) -> None:
+        """Go on with a count of an earlier reader; it must read on from `suspicion.offset`."""
+        self._nodes[life.node_id] = Listened(
+            life,
+            heard_s=at_s - suspicion.silent_ms / 1000,
+            from_offset=suspicion.offset,
+            noted_ms=suspicion.silent_ms,
+        )
 
-    def note(self, nodes: Mapping[str, Alive], at_s: float) -> None:
-        """Note the heartbeats of nodes, by node id."""
-        for node in ((node_id, alive.incarnation) for node_id, alive in nodes.items()):
-            if node in self._last_s:
-                self._last_s[node] = at_s
+    def begin_anew(self, at_s: float) -> None:
+        """Begin all counts anew: heartbeats may be missing from what was read."""
+        self._nodes = {name: Listened(node.life, at_s) for name, node in self._nodes.items()}
 
-    def look(
-        self, known: Iterable[tuple[str, str]], lease_s: float, at_s: float
-    ) -> dict[str, float]:
-        """Return the seconds of silence of each node of `known` whose lease is over."""
-        was_away = at_s - self._looked_at_s > lease_s / 2
-        self._looked_at_s = at_s
-        before = {} if was_away else self._last_s
-        self._last_s = {node: before.get(node, at_s) for node in known}
-        return {
-            node_id: at_s - last_s
-            for (node_id, _), last_s in self._last_s.items()
-            if at_s - last_s > lease_s
-        }
+    def watch(self, lives: Iterable[NodeLife], at_s: float) -> None:
+        """Count for exactly these lives; those not seen before are heard now."""
+        known = self._nodes
+        self._nodes = {}
+        for life in lives:
+            old = known.get(life.node_id)
+            is_known = old is not None and old.life == life
+            self._nodes[life.node_id] = old if old and is_known else Listened(life, at_s)
+
+    def note(self, offset: int, heartbeats: Heartbeats, at_s: float) -> None:
+        """Note heartbeats that were read at `at_s`, however long ago they were sent."""
+        for node_id, alive in heartbeats.nodes.items():
+            node = self._nodes.get(node_id)
+            if node is not None and node.counts(offset, alive):
+                node.heard_s, node.noted_ms, node.has_spoken = at_s, 0, True
+                if alive.sent_boot_ms is not None:
+                    node.sent_boot_ms = alive.sent_boot_ms
+
+    def of(self, node_id: str) -> Listened:
+        return self._nodes[node_id]
 
 
-def chunks(silent: Mapping[str, float], most: int) -> Iterator[list[str]]:
-    """Yield at most so many nodes at a time: their consequences must fit in one record."""
-    names = iter(sorted(silent))
-    while some := list(islice(names, most)):
-        yield some
+def chunks(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    """Yield at most so many at a time: their consequences should fit in one record."""
+    for begin in range(0, len(items), most):
+        yield items[begin : begin + most]

@@ -124,6 +124,7 @@ class WorkersReady(Event):
     job_id: JobId = Field(description="the job")
     attempt: int = Field(ge=1, description="number of the attempt")
     ranks: tuple[int, ...] = Field(description="ranks of the workers that became ready")
+    master_port: int | None = Field(None, description="port of rank 0, if it is among them")
 
 
 @event

@@ -199,11 +199,26 @@ class LogLines(Model):
     lines: tuple[str, ...] = Field(max_length=1000, description="oldest first")
 
 
+class SilentNode(Model):
+    """A node without a heartbeat, as of a marker that placement's shell read."""
+
+    node_id: str = Field(description="the node")
+    incarnation: str = Field(description="the incarnation that is silent")
+    silent_ms: int = Field(ge=0, description="ms without a heartbeat")
+    terms_id: str = Field("", description="oldest terms in use since the count began")
+
+
 class NodesSilent(Local):
-    """Nodes without a heartbeat for longer than their lease, from placement's shell."""
+    """Nodes without heartbeats, from placement's shell, which has read all before `offset`."""
+
+    nodes: tuple[SilentNode, ...] = Field(description="silent nodes")
+    offset: int = Field(0, ge=0, description="next offset of `heartbeats`")
+
+
+class NodesHeard(Local):
+    """Suspected nodes that sent a heartbeat, from placement's shell."""
 
     nodes: dict[str, str] = Field(description="node id to incarnation")
-    silent_s: float = Field(ge=0, description="wall s without a heartbeat")
 
 
 class WorkersIterated(Local):

@@ -55,6 +55,7 @@ MetricName = Literal[
     "berth_tenant_use_ratio",
     "berth_tenant_weight_ratio",
     "berth_undecided_seconds",
+    "berth_workers_stuck",
 ]
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -179,7 +180,10 @@ METRICS: Mapping[MetricName, Spec] = MappingProxyType(
             ("pool",),
         ),
         "berth_nodes": Spec(
-            "gauge", "placement", "Nodes: alive, cordoned or lost", ("pool", "state")
+            "gauge", "placement", "Nodes: alive, cordoned, silent or lost", ("pool", "state")
+        ),
+        "berth_workers_stuck": Spec(
+            "gauge", "placement", "Killed workers that do not die", ("pool",)
         ),
         "berth_nodes_suspected": Spec(
             "gauge", "placement", "Nodes with reduced health by fail-slow", ("pool",)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.placement.core.solver.contended import solve_now
 from shared.bus.memory import MemoryBroker
+from shared.contracts.terms import IN_EXECUTOR_LEASES
 from simulator.engine.models import load_models
 from simulator.engine.observer import SimulationObserver
 from simulator.engine.scenario import Scenario, submission
@@ -129,11 +131,10 @@ def schedule_actions(scenario: Scenario) -> Agenda:
     agenda = Agenda()
     for index, job in enumerate(scenario.jobs):
         agenda.add(BEGIN + scenario.clock_ms(job.submit_s), _submits(scenario, index))
-    lease_ms = round(scenario.pool.lease_s * 1000)
     for failure in scenario.failures:
         down = BEGIN + max(1, scenario.clock_ms(failure.down_s))
         up = max(down + 1, BEGIN + scenario.clock_ms(failure.up_s))
-        agenda.add(down, _falls(agenda, failure.node_id, down + lease_ms, lease_ms / 1000))
+        agenda.add(down, _falls(agenda, failure.node_id, down, scenario.pool.lease_s))
         agenda.add(up, _returns(failure.node_id))
     return agenda
 
@@ -146,15 +147,21 @@ def _submits(scenario: Scenario, index: int) -> Action:
     return submit
 
 
-def _falls(agenda: Agenda, node_id: str, silent_at: int, lease_s: float) -> Action:
-    """Return the failure of a node, reported when the node's lease is over."""
+def _falls(agenda: Agenda, node_id: str, down: int, lease_s: float) -> Action:
+    """Return the failure of a node: it is suspected after a lease, and lost after two."""
 
     def fall(world: World) -> None:
         incarnation = world.fail(node_id)
         if incarnation:
-            agenda.add(silent_at, lambda later: later.report_silence(node_id, incarnation, lease_s))
+            for silent_s in (lease_s, IN_EXECUTOR_LEASES * lease_s):
+                at = down + math.ceil(silent_s * 1000)
+                agenda.add(at, _reports_silence(node_id, incarnation, silent_s))
 
     return fall
+
+
+def _reports_silence(node_id: str, incarnation: str, silent_s: float) -> Action:
+    return lambda world: world.report_silence(node_id, incarnation, silent_s)
 
 
 def _returns(node_id: str) -> Action:

@@ -17,7 +17,7 @@ from shared.bus.memory import MemoryBroker
 from shared.contracts.access import PoolConfigured, TenantRegistered
 from shared.contracts.base import Command, Event
 from shared.contracts.placement import PlanReady
-from shared.contracts.reports import ExecutorReported, NodesSilent
+from shared.contracts.reports import ExecutorReported, NodesSilent, SilentNode
 from shared.contracts.topics import CUSTODIAN, INPUTS
 from shared.ledger.decider import Decider, Fact, Input
 from shared.ledger.inputs import InputDecoder
@@ -141,9 +141,15 @@ class World:
         return self.executor.fail(node_id)
 
     def report_silence(self, node_id: str, incarnation: str, silent_s: float) -> None:
-        """Report a node as silent, as the heartbeat monitor does at the end of its lease."""
-        gone = NodesSilent(nodes={node_id: incarnation}, silent_s=silent_s)
-        item = Input("local", f"silent-{node_id}-{incarnation}", gone)
+        """Report a node as silent for so long, as the watch of heartbeats does."""
+        node = self.lanes["placement"].state.board.nodes.get(node_id)
+        silent = SilentNode(
+            node_id=node_id,
+            incarnation=incarnation,
+            silent_ms=round(silent_s * 1000),
+            terms_id=node.oldest_terms if node else "",
+        )
+        item = Input("local", f"silent-{node_id}-{incarnation}", NodesSilent(nodes=(silent,)))
         self.lanes["placement"].offer(item)
 
     def repair(self, node_id: str) -> None:

@@ -28,7 +28,7 @@ from services.gateway.key_set import KeySet, KeysUnavailable
 from services.gateway.log_lines import JobLog
 from services.gateway.problem import problem_response, unauthenticated
 from services.gateway.tokens import BadToken, TokenRules, verify_token
-from services.placement.heartbeats import decoded as decode_heartbeat
+from services.placement.heartbeat_log import decoded_heartbeats, decoded_marker
 from services.publisher.core.position import decode as decode_place
 from services.throttle.openai import (
     CompletionKind,
@@ -113,7 +113,8 @@ def _check_input(item: Input) -> None:
 
 def soft(data: bytes) -> None:
     """Heartbeats, telemetry, log lines, published events: unreadable bytes are skipped."""
-    decode_heartbeat(data)
+    decoded_heartbeats(data)
+    decoded_marker(data)
     decode_telemetry(data)
     entry = Entry(3, None, data)
     for line in JobLog("j", "ada").lines(entry):

@@ -233,14 +233,14 @@ class Life(RuleBasedStateMachine):
     def lose(self, node_id: str) -> None:
         gone = self.cluster.fail(node_id)
         if gone:
-            self.cluster.report_silence(node_id, gone, 2.5)
+            self.cluster.report_silence(node_id, gone, 4.0)
 
     @rule(node_id=node_ids)
     def call_a_living_node_silent(self, node_id: str) -> None:
         """Heartbeats were lost, the node was not; an old incarnation has no effect."""
         board = self.cluster.lanes["placement"].state.board.nodes
         incarnation = board[node_id].incarnation if node_id in board else "long ago"
-        self.cluster.report_silence(node_id, incarnation, 2.5)
+        self.cluster.report_silence(node_id, incarnation, 4.0)
 
     @rule(node_id=node_ids)
     def repair(self, node_id: str) -> None:

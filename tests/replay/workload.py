@@ -171,4 +171,4 @@ def append_bytes(cluster: Cluster, value: bytes) -> None:
 def stop_heartbeats(cluster: Cluster) -> None:
     """Report a node as silent, as the watch of heartbeats does."""
     node = cluster.lanes["placement"].state.board.nodes["a100-0"]
-    cluster.report_silence(node.node_id, node.incarnation, 2.5)
+    cluster.report_silence(node.node_id, node.incarnation, 4.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 from services.executor.core.effects import Effect, SendReport, WorkerEnded
@@ -10,17 +11,26 @@ from services.executor.core.state import ExecutorState, Worker
 from services.executor.core.stopping import stop
 from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.reports import NodeLeaving, NodeRegistered, WorkerExited, WorkerStopped
+from shared.contracts.reports import (
+    NodeLeaving,
+    NodeRegistered,
+    NodeTermsReported,
+    WorkerExited,
+    WorkerStopped,
+)
+from shared.contracts.terms import fold_terms
+from shared.ledger.decider import Fact
 
-LOST_GRACE_S = 5.0
-"""After a lost lease placement waits `lease_s` from its NodeLost; a stop must be over by then."""
+GRACE_SHARE = 0.25
+"""Share of a lease that workers of a lost node may take to stop: placement waits for two leases."""
 
 
 def configure(state: ExecutorState, pool: PoolConfigured) -> list[Effect]:
     """Apply the pool's settings; register nodes whose backend is allowed now."""
     state.time_scale = pool.time_scale
-    state.lease_s = pool.lease_s
     state.backends = frozenset(pool.backends)
+    if state.terms is None:
+        state.lease_s = pool.lease_s
     away = state.usurped | state.rejoining
     absent = [name for name in state.nodes if name not in state.mine and name not in away]
     return _register(state, absent) if state.base else []
@@ -29,7 +39,9 @@ def configure(state: ExecutorState, pool: PoolConfigured) -> list[Effect]:
 def resume(state: ExecutorState, pool: ExecutorState) -> None:
     """Take over a restored state: no worker of an earlier process lives in this one."""
     state.mine, state.base, state.use = {}, "", {}
-    state.time_scale, state.lease_s, state.backends = pool.time_scale, pool.lease_s, pool.backends
+    state.time_scale, state.backends = pool.time_scale, pool.backends
+    if state.terms is None:
+        state.lease_s = pool.lease_s
     for worker in list(state.workers.values()):
         state.vacate(worker)
         if worker.released:
@@ -95,12 +107,37 @@ def register_again(state: ExecutorState) -> list[Effect]:
     late = [
         name for name, incarnation in state.mine.items() if state.joined.get(name) != incarnation
     ]
-    return [SendReport(_registration(state.nodes[name], state.mine[name])) for name in late]
+    return [SendReport(_registration(state, state.nodes[name])) for name in late]
 
 
-def on_joined(state: ExecutorState, e: NodeJoined) -> None:
-    if e.node_id in state.nodes:
-        state.joined[e.node_id] = e.incarnation
+def on_terms(state: ExecutorState, fact: Fact, pool: PoolConfigured) -> list[Effect]:
+    """Work under new terms of placement's ledger at once: no deadline is noted anywhere else."""
+    old, state.terms = state.terms, fold_terms(state.terms, pool, fact.seq, fact.index)
+    state.lease_s = pool.lease_s
+    if old is None or old.in_executor == state.terms.in_executor:
+        return []
+    return [_terms_applied(state, node_id) for node_id in state.mine]
+
+
+def on_joined(state: ExecutorState, e: NodeJoined) -> list[Effect]:
+    """Note the join of an own node; one that overtook the own registration is replaced again."""
+    if e.node_id not in state.nodes:
+        return []
+    state.joined[e.node_id] = e.incarnation
+    known = state.generations.get(e.node_id, 0)
+    state.generations[e.node_id] = max(known, e.generation)
+    if state.mine.get(e.node_id) == e.incarnation:
+        is_current = state.terms is None or e.terms_id == state.terms.in_executor.terms_id
+        return [] if is_current else [_terms_applied(state, e.node_id)]
+    is_overtaken = e.node_id in state.mine and e.generation >= known
+    return _register(state, [e.node_id]) if is_overtaken else []
+
+
+def _terms_applied(state: ExecutorState, node_id: str) -> SendReport:
+    terms_id = state.terms.in_executor.terms_id if state.terms else ""
+    incarnation = state.mine[node_id]
+    report = NodeTermsReported(node_id=node_id, incarnation=incarnation, terms_id=terms_id)
+    return SendReport(report)
 
 
 def on_lost(state: ExecutorState, e: NodeLost) -> list[Effect]:
@@ -117,7 +154,9 @@ def on_lost(state: ExecutorState, e: NodeLost) -> list[Effect]:
     if state.mine.get(e.node_id) != e.incarnation:
         return []
     if e.reason != "replaced":
-        return _rejoin(state, [e.node_id], LOST_GRACE_S)
+        # Where silence proved that nothing of it lives, its GPUs are free already.
+        grace_s = 0.0 if e.reason == "silent" else state.lease_s * GRACE_SHARE
+        return _rejoin(state, [e.node_id], grace_s)
     del state.mine[e.node_id]
     state.usurped.add(e.node_id)
     # Its GPUs belong to the other executor already.
@@ -131,11 +170,17 @@ def _register(state: ExecutorState, node_ids: Iterable[str]) -> list[Effect]:
     for node in state.own_nodes(node_ids):
         if node.backend in state.backends:
             state.mine[node.node_id] = incarnation
-            effects.append(SendReport(_registration(node, incarnation)))
+            state.generations[node.node_id] = state.generations.get(node.node_id, 0) + 1
+            effects.append(SendReport(_registration(state, node)))
     return effects
 
 
-def _registration(node: InventoryNode, incarnation: str) -> NodeRegistered:
+def _registration(state: ExecutorState, node: InventoryNode) -> NodeRegistered:
+    """Return the registration of a node whose workers end with this process.
+
+    To placement each start of the process is a reboot of the same machine.
+    """
+    incarnation = state.mine[node.node_id]
     return NodeRegistered(
         node_id=node.node_id,
         incarnation=incarnation,
@@ -146,6 +191,11 @@ def _registration(node: InventoryNode, incarnation: str) -> NodeRegistered:
         mem_gib=node.mem_gib,
         rack=node.rack,
         labels=dict(node.labels),
+        generation=state.generations[node.node_id],
+        boot_id=state.base,
+        pid_namespace=state.base,
+        hardware=hashlib.sha256(node.node_id.encode()).hexdigest()[:32],
+        terms_id=state.terms.in_executor.terms_id if state.terms else "",
     )
 
 

@@ -14,9 +14,10 @@ from services.executor.core.effects import (
     WorkerSpec,
 )
 from services.executor.core.inventory import ADDRESS_LABEL
-from services.executor.core.membership import on_joined, on_lost
+from services.executor.core.membership import on_joined, on_lost, on_terms
 from services.executor.core.state import ExecutorState, TrackedJob, Worker, WorkerPhase
 from services.executor.core.stopping import stop
+from shared.contracts.access import PoolConfigured
 from shared.contracts.checkpoint import kept_ms, restart_ms, speed
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import (
@@ -54,6 +55,7 @@ ACTED_ON = frozenset(
         JobSucceeded,
         NodeJoined,
         NodeLost,
+        PoolConfigured,
     )
 )
 
@@ -80,19 +82,29 @@ def react(state: ExecutorState, fact: Fact) -> list[Effect]:
             return stop(state.workers_of(e.job_id, e.attempt))
         case AllocationReleased() as e:
             return _on_released(state, e)
-        case NodeLost() as e:
-            return on_lost(state, e)
+        case NodeJoined() | NodeLost() | PoolConfigured() as e:
+            return _on_node(state, fact, e)
         case JobEnqueued() as e:
             state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec, e.array_index)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
-        case NodeJoined() as e:
-            on_joined(state, e)
-            state.gpu_types[e.node_id] = e.gpu_type
-            state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
         case _:
             pass
     return []
+
+
+def _on_node(
+    state: ExecutorState, fact: Fact, e: NodeJoined | NodeLost | PoolConfigured
+) -> list[Effect]:
+    match e:
+        case NodeJoined():
+            state.gpu_types[e.node_id] = e.gpu_type
+            state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
+            return on_joined(state, e)
+        case NodeLost():
+            return on_lost(state, e)
+        case PoolConfigured():
+            return on_terms(state, fact, e)
 
 
 def _on_placed(state: ExecutorState, fact: Fact, e: JobPlaced) -> list[Effect]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from services.executor.core.inventory import InventoryNode
 from shared.contracts.jobs import JobSpec
 from shared.contracts.reports import Report
+from shared.contracts.terms import PoolTerms
 
 
 class WorkerPhase(StrEnum):
@@ -63,7 +64,7 @@ class Worker:
 class ExecutorState:
     """Changed by the functions of this package alone; stored in snapshots."""
 
-    SCHEMA: ClassVar[str] = "6"
+    SCHEMA: ClassVar[str] = "7"
 
     partition: int
     nodes: dict[str, InventoryNode]
@@ -77,6 +78,10 @@ class ExecutorState:
     """Thousandths of an own GPU held by each living worker."""
     joined: dict[str, str] = field(default_factory=dict)
     """Incarnation of each own node in the ledger."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """Highest generation of each own node, in the ledger or sent."""
+    terms: PoolTerms | None = None
+    """Present terms of leases, as of the placement ledger; nothing registers before they are."""
     addresses: dict[str, str] = field(default_factory=dict)
     gpu_types: dict[str, str] = field(default_factory=dict)
     """GPU type of every node of the pool."""

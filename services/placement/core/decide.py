@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from services.placement.core import rounds
 from services.placement.core.answer import apply_answer
-from services.placement.core.lifecycle import gangs, health, jobs, nodes, ranks
+from services.placement.core.lifecycle import gangs, health, jobs, leases, nodes, ranks
 from services.placement.core.node_commands import decide_command
 from services.placement.core.pool.evolve import evolve
 from services.placement.core.pool.state import Pool
@@ -16,19 +16,22 @@ from shared.contracts.construct import construct
 from shared.contracts.failures import LOST_BY_NODE, Failure
 from shared.contracts.faults import FaultCleared, FaultDismissed, FaultSuspected
 from shared.contracts.jobs import CancelRequested, JobAdmitted, JobReadmitted
-from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.placement import JobHeld, JobPlaced, PlanReady
 from shared.contracts.ranking import QueueRanked
 from shared.contracts.reports import (
     ExecutorReported,
     NodeLeaving,
     NodeRegistered,
+    NodesHeard,
     NodesSilent,
+    NodeTermsReported,
     Report,
     WorkerExited,
     WorkerReady,
     WorkerRefused,
     WorkerStopped,
+    WorkerStuck,
 )
 from shared.contracts.topics import CONSUMED_EVENTS
 from shared.ledger.decider import Decision, Fact, Input, Undecodable, WakeStart, as_unit
@@ -47,7 +50,9 @@ class Placement:
         for item in inputs:
             yield from as_unit(react(state, item, now))
         if state.lost:
-            yield from nodes.end_leases(state, now)
+            yield from leases.release_lost(state, now)
+        if state.held_back:
+            yield from leases.join_held_back(state)
         if state.board.fading:
             yield from as_unit(health.forget_faults(state, now), WakeStart)
         if state.starting:
@@ -61,8 +66,8 @@ class Placement:
 
     def next_wake(self, state: Pool) -> int | None:
         due = [due_at(state)]
-        if state.lost:
-            due.append(nodes.lease_end(state))
+        if (state.lost or state.held_back) and leases.is_due(state):
+            due.append(0)
         if state.starting:
             due.append(start_end(state))
         if state.board.fading:
@@ -111,10 +116,12 @@ def on_other(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     match item.message:
         case QueueRanked() as message:
             yield from ranks.note_ranks(pool, message, item)
-        case CordonNode() | DrainNode() | UncordonNode() as message:
+        case CordonNode() | DrainNode() | UncordonNode() | DeclareNodeLost() as message:
             yield from decide_command(pool, message, item, now)
         case NodesSilent() as message:
-            yield from nodes.lose_silent(pool, message, item.id)
+            yield from leases.note_silence(pool, message, item.id)
+        case NodesHeard() as message:
+            yield from leases.note_heard(pool, message, item.id)
         case PlanReady() as message:
             yield from apply_answer(pool, message, now)
         case Undecodable() as message:
@@ -125,28 +132,25 @@ def on_report(pool: Pool, item: Input, now: int) -> Iterator[Decision]:
     """Handle reports in their order, except that ready workers of one gang are counted together."""
     match item.message:
         case ExecutorReported(executor_id=executor_id, reports=reports):
-            ready: dict[str, list[int]] = {}
+            ready: dict[str, dict[int, int | None]] = {}
             for report in reports:
                 if isinstance(report, WorkerReady):
                     note_ready(pool, report, ready)
                 else:
                     yield from as_unit(on_worker_report(pool, report, executor_id, now, item.id))
-            for job_id, worker_ranks in ready.items():
+            for job_id, ports in ready.items():
                 if job_id in pool.jobs:
-                    yield from as_unit(
-                        gangs.count_ready_workers(pool.jobs[job_id], worker_ranks, item.id)
-                    )
+                    yield from as_unit(gangs.count_ready_workers(pool.jobs[job_id], ports, item.id))
         case Undecodable() as message:
             yield item.decision(message.rejection())
 
 
-def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, list[int]]) -> None:
+def note_ready(pool: Pool, report: WorkerReady, ready: dict[str, dict[int, int | None]]) -> None:
+    """Note the port of a ready worker, by job id and rank."""
     job = pool.jobs.get(report.job_id)
     allocation = job.allocations.get(report.allocation_id) if job else None
     if allocation is not None:
-        worker_ranks = ready.setdefault(report.job_id, [])
-        if allocation.rank not in worker_ranks:
-            worker_ranks.append(allocation.rank)
+        ready.setdefault(report.job_id, {}).setdefault(allocation.rank, report.master_port)
 
 
 def on_worker_report(
@@ -166,6 +170,10 @@ def on_worker_report(
             yield from nodes.register(pool, report, executor_id, now, cause)
         case NodeLeaving(node_id=node_id, incarnation=incarnation):
             yield from nodes.leave(pool, node_id, incarnation, cause)
+        case NodeTermsReported():
+            yield from leases.apply_terms(pool, report, cause)
+        case WorkerStuck():
+            yield from leases.note_stuck(pool, report, cause)
 
 
 def on_worker_gone(

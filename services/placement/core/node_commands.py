@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle import nodes
+from services.placement.core.lifecycle import leases, nodes
 from services.placement.core.migration.drain import drain
+from services.placement.core.pool.board import Node
 from services.placement.core.pool.state import Pool
-from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.nodes import CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.ledger.answers import accept_command, refuse_command
 from shared.ledger.decider import Decision, Input, UnitStart
 
+NodeCommand = CordonNode | DrainNode | UncordonNode | DeclareNodeLost
 
-def decide_command(
-    pool: Pool, message: CordonNode | DrainNode | UncordonNode, item: Input, now: int
-) -> Iterator[Decision]:
+
+def decide_command(pool: Pool, message: NodeCommand, item: Input, now: int) -> Iterator[Decision]:
     """Answer the command once; the same command delivered again has no effect."""
     if not pool.answered.is_due(item, "placement"):
         return
@@ -24,6 +25,8 @@ def decide_command(
     elif node_id not in pool.board.nodes and node_id not in pool.cordons:
         detail = f"no node {node_id} in pool {pool.name}"
         yield refuse_command(item, node_id, "unknown_node", detail)
+    elif isinstance(message, DeclareNodeLost):
+        yield from declare_lost(pool, message, item)
     else:
         decisions = list(nodes.change_cordon(pool, message, item))
         yield from decisions
@@ -32,3 +35,24 @@ def decide_command(
                 decisions.append(moved)
                 yield UnitStart(*moved)
         yield accept_command(item, node_id, duplicate=not decisions)
+
+
+def declare_lost(pool: Pool, message: DeclareNodeLost, item: Input) -> Iterator[Decision]:
+    """Answer the declaration; a node that was just heard is not powered off."""
+    node_id = message.node_id
+    node = pool.board.nodes.get(node_id)
+    if node is None:
+        detail = f"no node {node_id} in pool {pool.name}"
+        yield refuse_command(item, node_id, "unknown_node", detail)
+    elif message.powered_off and leases.is_heard(node):
+        yield refuse_command(item, node_id, "node_heard", heard_detail(node))
+    else:
+        decisions = list(leases.declare_lost(pool, node, message, item.id))
+        yield from decisions
+        yield accept_command(item, node_id, duplicate=not decisions)
+
+
+def heard_detail(node: Node) -> str:
+    silent_s = node.suspicion.silent_ms // 1000 if node.suspicion else 0
+    least_s = leases.POWERED_OFF_AFTER_MS // 1000
+    return f"silence of {node.node_id}: {silent_s} s; at least {least_s} s are allowed"

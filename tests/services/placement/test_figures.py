@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.placement.core.pool.state import Pool
 from services.placement.figures import figures
 from shared.telemetry.metric_names import METRICS
-from tests.services.placement.core.lane import Lane, job, lane
+from tests.services.placement.core.lane import Lane, job, lane, left
 
 
 def published(pool: Lane, after_ms: int = 0) -> dict[tuple[str, ...], float]:
@@ -53,15 +53,20 @@ def test_what_no_round_has_looked_at_grows_old() -> None:
 
 
 def test_nodes_that_are_cordoned_lost_or_suspected() -> None:
-    pool = lane("n1", "n2", "n3")
+    pool = lane("n1", "n2", "n3", "n4")
     pool.submit(job("a", 8))
     (holder,) = pool.nodes_of("a")
-    pool.silent(holder)
+    pool.report(left(holder))
+    pool.silent("n4", silent_ms=30_000)
     pool.state.cordons["n2" if holder != "n2" else "n1"] = False
     pool.state.board.suspect("n3", "f", 2.0, None)
     result = published(pool)
     assert result["nodes", "p", "lost"] == result["nodes", "p", "cordoned"] == 1
     assert result["nodes", "p", "alive"] == result["nodes_suspected", "p"] == 1
+    assert result["nodes", "p", "silent"] == 1
+    assert result["workers_stuck", "p"] == 0
+    pool.state.stuck["0/1/2/0"] = "n3"
+    assert published(pool)["workers_stuck", "p"] == 1
 
 
 def test_a_lane_without_a_pool_says_nothing() -> None:

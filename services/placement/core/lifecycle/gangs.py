@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from services.placement.core.pool.job import Job
@@ -71,23 +71,39 @@ def place_job(
     return job_decision(job, job.cause, event)
 
 
-def count_ready_workers(job: Job, ranks: list[int], cause: str) -> Iterator[Decision]:
-    """Count ready workers of a placed job; it starts at once when these were the last."""
-    new = [rank for rank in ranks if rank not in job.ready]
+def count_ready_workers(
+    job: Job, ports: Mapping[int, int | None], cause: str
+) -> Iterator[Decision]:
+    """Count ready workers of a placed job, by rank with the free port that each reported.
+
+    The job starts at once when these were the last; its workers meet at the port of rank 0.
+    """
+    new = [rank for rank in ports if rank not in job.ready]
     if job.phase != "placed" or not new:
         return
     if len(job.ready) + len(new) < len(job.allocations):
         yield job_decision(
             job,
             cause,
-            construct(WorkersReady, job_id=job.job_id, attempt=job.attempt, ranks=tuple(new)),
+            construct(
+                WorkersReady,
+                job_id=job.job_id,
+                attempt=job.attempt,
+                ranks=tuple(new),
+                master_port=ports.get(0),
+            ),
         )
         return
     yield job_decision(
         job,
         cause,
         construct(
-            JobStarted, job_id=job.job_id, tenant=job.tenant, attempt=job.attempt, gpus=job.gpus
+            JobStarted,
+            job_id=job.job_id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            gpus=job.gpus,
+            master_port=ports.get(0, job.master_port),
         ),
     )
 

@@ -6,87 +6,126 @@ from collections.abc import Iterator
 from typing import Literal
 
 from services.placement.core.lifecycle import gangs
-from services.placement.core.pool.board import Node
+from services.placement.core.pool.board import Machine, Node
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
 from shared.contracts.nodes import (
     CordonNode,
     DrainNode,
     NodeCordoned,
+    NodeHeldBack,
     NodeJoined,
     NodeLost,
     NodeUncordoned,
     UncordonNode,
 )
-from shared.contracts.reports import NodeRegistered, NodesSilent
-from shared.ledger.decider import Decision, Input, UnitStart, WakeStart, as_unit
+from shared.contracts.reports import NodeRegistered
+from shared.contracts.terms import IN_EXECUTOR
+from shared.ledger.decider import Decision, Input, UnitStart, as_unit
+
+Loss = Literal["silent", "left", "replaced", "declared"]
 
 
 def register(
     pool: Pool, report: NodeRegistered, executor_id: str, now: int, cause: str
 ) -> Iterator[Decision]:
-    """Add a node. A new incarnation has ended what the old one ran: its GPUs are free at once.
+    """Add a node, or a new incarnation of one.
 
+    With a proof that it is the same machine, the older incarnation has ended what it ran, and its
+    GPUs are free at once. Without one, the registration waits until that holds nothing any more.
     Jobs leave the old one in units: it joins anew once the last of them is gone.
     """
+    if is_outdated(pool, report):
+        return
+    registration = joined(report, executor_id)
     old = pool.board.nodes.get(report.node_id)
-    if old is not None and old.incarnation == report.incarnation:
+    if old is not None and old.jobs and not is_same_machine(old, registration):
+        yield from hold_back(pool, registration, cause)
         return
     if old is not None:
-        yield from lose(pool, old, "replaced", 0.0, cause)
+        yield from lose(pool, old, "replaced", cause)
         yield from release_all(pool, old, now, cause)
-    yield Decision(joined(report, executor_id), cause)
-    if report.node_id in pool.cordons:
-        draining = pool.cordons[report.node_id]
-        again = NodeCordoned(node_id=report.node_id, draining=draining, reason="still cordoned")
+    yield from join(pool, registration, cause)
+
+
+def is_outdated(pool: Pool, report: NodeRegistered) -> bool:
+    """Return whether the registration is a late one, or a repeat.
+
+    Executors of older versions count no generations: each of their registrations is a new one,
+    unless the node has joined with a generation.
+    """
+    if report.generation:
+        return report.generation <= pool.generations.get(report.node_id, 0)
+    old = pool.board.nodes.get(report.node_id)
+    if report.backend not in IN_EXECUTOR:
+        return True
+    return old is not None and bool(old.machine.generation or old.incarnation == report.incarnation)
+
+
+def is_same_machine(old: Node, registration: NodeJoined) -> bool:
+    """Return whether the registration proves that nothing of the old incarnation lives.
+
+    Executors of older versions proved nothing, and had ended all workers before they registered.
+    """
+    is_old_version = old.backend in IN_EXECUTOR and not old.machine.generation
+    return is_old_version or old.machine.is_same(Machine.of(registration))
+
+
+def hold_back(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]:
+    """Note a registration that has to wait, unless a later one waits already."""
+    held = pool.held_back.get(registration.node_id)
+    if held is None or held.generation < registration.generation:
+        node_id = registration.node_id
+        reason: Literal["machine_changed"] = "machine_changed"
+        yield Decision(
+            NodeHeldBack(node_id=node_id, reason=reason, registration=registration), cause
+        )
+
+
+def join(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]:
+    """Add the node; a cordon outlives its incarnations."""
+    yield UnitStart(registration, cause)
+    if registration.node_id in pool.cordons:
+        draining = pool.cordons[registration.node_id]
+        again = NodeCordoned(
+            node_id=registration.node_id, draining=draining, reason="still cordoned"
+        )
         yield Decision(again, cause)
 
 
 def joined(report: NodeRegistered, executor_id: str) -> NodeJoined:
-    return NodeJoined(
-        node_id=report.node_id,
-        incarnation=report.incarnation,
-        executor_id=executor_id,
-        backend=report.backend,
-        gpu_type=report.gpu_type,
-        gpus=report.gpus,
-        cpus=report.cpus,
-        mem_gib=report.mem_gib,
-        rack=report.rack,
-        labels=report.labels,
-    )
+    return NodeJoined(executor_id=executor_id, **report.model_dump(exclude={"kind"}))
 
 
 def leave(pool: Pool, node_id: str, incarnation: str, cause: str) -> Iterator[Decision]:
     """Lose a node whose agent reports that it is leaving."""
     node = pool.board.nodes.get(node_id)
     if node is not None and node.incarnation == incarnation:
-        yield from lose(pool, node, "left", 0.0, cause)
-
-
-def lose_silent(pool: Pool, message: NodesSilent, cause: str) -> Iterator[Decision]:
-    """Lose the nodes that sent no heartbeat for their lease."""
-    for node_id, incarnation in sorted(message.nodes.items()):
-        node = pool.board.nodes.get(node_id)
-        if node is not None and node.incarnation == incarnation:
-            yield from lose(pool, node, "silent", message.silent_s, cause)
+        yield from lose(pool, node, "left", cause)
 
 
 def lose(
     pool: Pool,
     node: Node,
-    reason: Literal["silent", "left", "replaced"],
-    silent_s: float,
+    reason: Loss,
     cause: str,
+    *,
+    silent_ms: int = 0,
+    powered_off: bool = False,
 ) -> Iterator[Decision]:
-    """Stop its gangs' workers on other nodes; its own GPUs stay taken until the lease is over.
+    """Stop the gangs of a node; its own GPUs stay taken until nothing of it lives.
 
-    Of a node that is lost already, only gangs that were not stopped yet are.
+    A node that is lost already is lost again only by what proves that; of its gangs only those
+    that were not stopped yet are.
     """
     job_ids = list(node.jobs)
-    if node.lost_at is None:
+    if node.lost_at is None or reason == "silent" or powered_off:
         event = NodeLost(
-            node_id=node.node_id, incarnation=node.incarnation, reason=reason, silent_s=silent_s
+            node_id=node.node_id,
+            incarnation=node.incarnation,
+            reason=reason,
+            silent_s=silent_ms / 1000,
+            powered_off=powered_off,
         )
         yield UnitStart(event, cause)
     for job_id in job_ids:
@@ -100,7 +139,7 @@ def stop(job: Job, cause: str) -> Iterator[Decision]:
 
 
 def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decision]:
-    """Release what jobs hold on a node whose lease is over or whose agent is new."""
+    """Release what jobs hold on a node of which nothing lives any more."""
     for job_id in list(node.jobs):
         job = pool.jobs[job_id]
         yield from as_unit(stop(job, cause))
@@ -110,22 +149,6 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
                 *gangs.release_allocation(job, allocation_id, "lease_over", None, cause)
             )
         yield from gangs.conclude(job, now, cause)
-
-
-def end_leases(pool: Pool, now: int) -> Iterator[Decision]:
-    """Release the GPUs of the node lost longest ago; `next_wake` stays due until none is left."""
-    for node_id, lost_at in pool.lost.items():
-        if now >= lost_at + pool.lease_ms:
-            for decision in release_all(pool, pool.board.nodes[node_id], now, ""):
-                yield WakeStart(*decision) if isinstance(decision, UnitStart) else decision
-        return
-
-
-def lease_end(pool: Pool) -> int | None:
-    """Return the ms when the first lease of a lost node is over."""
-    for lost_at in pool.lost.values():
-        return lost_at + pool.lease_ms
-    return None
 
 
 def change_cordon(

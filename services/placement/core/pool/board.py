@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from services.placement.core.pool.shape import GPU, Shape, Slot, limit_workers
-from shared.contracts.nodes import Backend
+from shared.contracts.nodes import Backend, NodeJoined
 
 MANY = 1 << 30
 
@@ -47,6 +47,10 @@ class Machine(NamedTuple):
     pid_namespace: str = ""
     hardware: str = ""
 
+    @classmethod
+    def of(cls, event: NodeJoined) -> Machine:
+        return cls(event.generation, event.boot_id, event.pid_namespace, event.hardware)
+
     def is_same(self, other: Machine) -> bool:
         """Return whether both are one machine, of which the older life is certainly over.
 
@@ -82,15 +86,21 @@ class Node:
     mem_free: int
     rack: str = ""
     lost_at: int | None = None
-    loss: str = ""
-    """Reason of the loss, of the last one if there were several."""
+    is_over: bool = False
+    """Nothing of this incarnation lives: its silence, or a person, has proved it."""
     machine: Machine = Machine()
     terms: dict[str, float | None] = field(default_factory=dict)
     """Terms that may still be in use, oldest first: id -> `stop_after_s`, None to keep workers."""
     suspicion: Suspicion | None = None
+    """Set while nothing is heard of it."""
     indexed: bool = False
     jobs: dict[str, int] = field(default_factory=dict)
     """Job id -> number of its workers here."""
+
+    @property
+    def oldest_terms(self) -> str:
+        """Id of the oldest terms that may be in use; the count of silence begins anew with it."""
+        return next(iter(self.terms), "")
 
     def room(self, shape: Shape) -> int:
         """Return how many workers with whole GPUs (or none) fit now."""

@@ -77,7 +77,7 @@ FOLDS: dict[type[Event], EventFold[Pool]] = {
     PoolConfigured: fold_nodes.configure,
     CommandAccepted: fold_answer,
     CommandRefused: fold_answer,
-    WorkerStuckNoted: ignore,
+    WorkerStuckNoted: fold_gangs.note_stuck,
     InputRejected: ignore,
     InputQuarantined: ignore,
     InputRetried: ignore,

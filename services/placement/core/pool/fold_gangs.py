@@ -11,6 +11,7 @@ from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
 from shared.contracts.construct import construct
 from shared.contracts.failures import WorkerFailure
+from shared.contracts.nodes import WorkerStuckNoted
 from shared.contracts.placement import (
     Allocation,
     AllocationReleased,
@@ -35,6 +36,7 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
     job = pool.jobs[event.job_id]
     pool.leave(job)
     job.phase, job.placed_at, job.failure = "placed", fact.at, None
+    job.master_port = None
     pool.hold(job)
     pool.starting[job.job_id] = fact.at
     for allocation in event.allocations:
@@ -47,7 +49,13 @@ def place(pool: Pool, event: JobPlaced, fact: Fact) -> None:
 
 
 def note_ready(pool: Pool, event: WorkersReady, fact: Fact) -> None:
-    pool.jobs[event.job_id].ready.update(event.ranks)
+    job = pool.jobs[event.job_id]
+    job.ready.update(event.ranks)
+    job.master_port = event.master_port or job.master_port
+
+
+def note_stuck(pool: Pool, event: WorkerStuckNoted, fact: Fact) -> None:
+    pool.stuck[event.allocation_id] = event.node_id
 
 
 def start(pool: Pool, event: JobStarted, fact: Fact) -> None:
@@ -66,6 +74,7 @@ def release(pool: Pool, event: AllocationReleased, fact: Fact) -> None:
     """Give back the GPUs of one worker."""
     job = pool.jobs[event.job_id]
     allocation = job.allocations.pop(event.allocation_id)
+    pool.stuck.pop(event.allocation_id, None)
     node = pool.board.nodes[allocation.slot.node_id]
     pool.board.shift(allocation.slot, 1)
     node.jobs[job.job_id] -= 1

@@ -20,6 +20,9 @@ from shared.contracts.nodes import (
 from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 
+PAST_TERMS = 16
+"""Terms of which a node that joins may name one."""
+
 
 def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
     """Take over new settings: queue, hold reasons and indexes may all be different.
@@ -27,9 +30,11 @@ def configure(pool: Pool, event: PoolConfigured, fact: Fact) -> None:
     A node may use new terms from now on, and older ones until it says that it does not.
     """
     pool.settings = event
-    pool.terms = fold_terms(pool.terms, event, fact.seq, fact.index)
+    terms = fold_terms(pool.terms[-1] if pool.terms else None, event, fact.seq, fact.index)
+    if terms not in pool.terms[-1:]:
+        pool.terms = [*pool.terms[1 - PAST_TERMS :], terms]
     for node in pool.board.nodes.values():
-        present = pool.terms.of(node.backend)
+        present = terms.of(node.backend)
         node.terms.setdefault(present.terms_id, present.stop_after_s)
     pool.touch(fact.at)
     pool.mark_unreported()
@@ -55,7 +60,7 @@ def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
         cpu_free=cpu,
         mem_free=mem,
         rack=event.labels.get("rack", event.rack),
-        machine=Machine(event.generation, event.boot_id, event.pid_namespace, event.hardware),
+        machine=Machine.of(event),
         terms=terms_at_join(pool, event),
     )
     pool.generations[event.node_id] = event.generation
@@ -66,24 +71,30 @@ def join(pool: Pool, event: NodeJoined, fact: Fact) -> None:
 
 
 def terms_at_join(pool: Pool, event: NodeJoined) -> dict[str, float | None]:
-    """Return the terms that a node which joins may use: those it names, and the present ones.
+    """Return the terms that a node which joins may use: those that it names, and all since.
 
     Terms that the pool does not know any more might be any, so its workers count as kept until
     it reports other ones.
     """
-    if pool.terms is None:
-        return {}
-    present = pool.terms.of(event.backend)
-    terms: dict[str, float | None] = {}
-    if event.terms_id not in ("", present.terms_id):
-        terms[event.terms_id] = None
-    return {**terms, present.terms_id: present.stop_after_s}
+    known = [terms.of(event.backend) for terms in pool.terms]
+    named = [index for index, terms in enumerate(known) if terms.terms_id == event.terms_id]
+    if event.terms_id == "":
+        named = [len(known) - 1]
+    older: dict[str, float | None] = {} if named else {event.terms_id: None}
+    since = known[max(named[0], 0) :] if named else known[-1:]
+    return {**older, **{terms.terms_id: terms.stop_after_s for terms in since}}
 
 
 def lose(pool: Pool, event: NodeLost, fact: Fact) -> None:
-    """Take a lost node out of use; it stays known while jobs have allocations on it."""
+    """Take a lost node out of use; it stays known while jobs have allocations on it.
+
+    In ledgers of older versions a node was lost before its silence proved anything.
+    """
     node = pool.board.nodes[event.node_id]
-    node.lost_at, node.loss = fact.at, event.reason
+    node.lost_at = fact.at
+    is_silent = event.reason == "silent"
+    is_proved = is_silent and round(event.silent_s * 1000) >= pool.lost_after_ms(node)
+    node.is_over = node.is_over or is_proved or event.powered_off
     update_index(pool, node)
     pool.lost[node.node_id] = fact.at
     pool.touch(fact.at)
@@ -132,11 +143,13 @@ def hear(pool: Pool, event: NodeHeard, fact: Fact) -> None:
 
 
 def apply_terms(pool: Pool, event: NodeTermsApplied, fact: Fact) -> None:
-    """Drop the terms that are older than the applied ones."""
+    """Drop the terms that are older than the applied ones; the report counts as a heartbeat."""
     node = pool.board.nodes[event.node_id]
     terms = list(node.terms)
     for older in terms[: terms.index(event.terms_id)]:
         del node.terms[older]
+    node.suspicion = None
+    update_index(pool, node)
 
 
 def reindex(pool: Pool, node_id: str, at: int) -> None:

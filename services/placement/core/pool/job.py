@@ -53,6 +53,8 @@ class Job:
     """By allocation id; an entry goes when its release is folded."""
     gpus: float = 0.0
     ready: set[int] = field(default_factory=set)
+    master_port: int | None = None
+    """Port of the worker of rank 0, once it is ready."""
     placed_at: int = 0
     started_at: int = 0
     stop: Stop = ""

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from services.placement.core.pool.board import Board
+from services.placement.core.pool.board import Board, Node
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import EquivalenceClass, Queue, bucket_of
 from services.placement.core.pool.shape import Shape, Slot
 from shared.contracts.access import PoolConfigured, default_of
 from shared.contracts.checkpoint import wall_ms
 from shared.contracts.nodes import NodeJoined
-from shared.contracts.terms import PoolTerms
+from shared.contracts.terms import IN_EXECUTOR, PoolTerms, silence_bound_ms
 from shared.ledger.answers import AnsweredCommands
 
 LARGE_MOST = 0.1
 """Share of recent arrivals that are large gangs, at which rank stops none of them any more."""
 LARGE_MEMORY = 100.0
 """Arrivals after which an old one counts 1/e."""
-LEASE_S: float = default_of("lease_s")
+SUSPECT_AFTER_S: float = default_of("suspect_after_s")
 START_TIMEOUT_S: float = default_of("start_timeout_s")
 
 
@@ -60,11 +60,14 @@ class Pool:
     """Node id -> is draining; a cordon outlives the node's agent."""
     lost: dict[str, int] = field(default_factory=dict)
     """Lost nodes that still have allocations -> ms when lost, oldest first."""
-    terms: PoolTerms | None = None
+    terms: list[PoolTerms] = field(default_factory=list)
+    """Terms of leases, the present ones last; older ones for nodes that join under them."""
     generations: dict[str, int] = field(default_factory=dict)
     """Node id -> highest generation that joined; it outlives the node."""
     held_back: dict[str, NodeJoined] = field(default_factory=dict)
     """Node id -> registration of another machine, until the older one holds nothing."""
+    stuck: dict[str, str] = field(default_factory=dict)
+    """Allocation id -> node id of workers that were killed and do not die."""
     jobs: dict[str, Job] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     queue: Queue = field(default_factory=Queue)
@@ -132,9 +135,20 @@ class Pool:
         large = 1.0 if gpus > share * self.board.gpus else 0.0
         self.large += (large - self.large) / LARGE_MEMORY
 
-    @property
-    def lease_ms(self) -> int:
-        return round((self.settings.lease_s if self.settings else LEASE_S) * 1000)
+    def lost_after_ms(self, node: Node) -> float:
+        """Return the ms of silence that prove that nothing of the node lives; may be infinite."""
+        if self.settings is None or not node.terms:
+            return math.inf
+        settings, stops = self.settings, node.terms.values()
+        return max(silence_bound_ms(settings, node.backend, stop) for stop in stops)
+
+    def suspect_after_ms(self, node: Node) -> int:
+        """Return the ms of silence after which nothing is placed on the node."""
+        settings = self.settings
+        if settings is None:
+            return round(SUSPECT_AFTER_S * 1000)
+        is_inside = node.backend in IN_EXECUTOR
+        return round((settings.lease_s if is_inside else settings.suspect_after_s) * 1000)
 
     @property
     def start_timeout_ms(self) -> int:

@@ -15,9 +15,15 @@ from services.executor.core.membership import (
 )
 from services.executor.core.state import ExecutorState
 from shared.contracts.access import PoolConfigured
-from shared.contracts.nodes import NodeLost
+from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import AllocationReleased
-from shared.contracts.reports import NodeLeaving, NodeRegistered, WorkerExited, WorkerStopped
+from shared.contracts.reports import (
+    NodeLeaving,
+    NodeRegistered,
+    NodeTermsReported,
+    WorkerExited,
+    WorkerStopped,
+)
 from tests.services.executor.facts import (
     Script,
     a_lane,
@@ -103,11 +109,60 @@ def test_a_node_declared_silent_stops_its_workers_and_joins_anew() -> None:
     script = Script(a_lane(a_node("n1"), a_node("n2"))).at_work()
     (one,) = script.running("j1", ("n1", 0))
     script.running("j2", ("n2", 0))
-    assert script.when(lost("n1", "boot.0")) == [StopWorker(one, 5.0)]
+    assert script.when(lost("n1", "boot.0")) == [StopWorker(one, 0.0)], "its GPUs are free already"
     assert [
         getattr(r, "node_id", "") for r in sent_reports(script.on_outcome(WorkerEnded(one, 0)))
     ] == ["n1"]
     assert "n2" in script.lane.mine
+
+
+def test_a_node_that_an_operator_gave_up_stops_its_workers_within_its_lease() -> None:
+    script = Script(a_lane()).at_work()
+    script.when(PoolConfigured(partition=0, pool="demo", lease_s=2.0))
+    (one,) = script.running("j1", ("n1", 0))
+    assert script.when(lost("n1", "boot.0", "declared")) == [StopWorker(one, 0.5)]
+
+
+def test_each_registration_has_a_higher_generation_and_proves_the_machine() -> None:
+    script = Script(a_lane()).given(
+        NodeJoined.model_validate({**dict(joined(a_node(), "old")), "generation": 7})
+    )
+    (first,) = sent_reports(take_over(script.lane, "boot", {}))
+    (second,) = sent_reports(rejoin(script.lane, 1.0))
+    assert isinstance(first, NodeRegistered) and isinstance(second, NodeRegistered)
+    assert (first.generation, second.generation) == (8, 9)
+    assert first.boot_id == second.boot_id == "boot"
+    other = a_lane()
+    (later,) = sent_reports(take_over(other, "boot2", {}))
+    assert isinstance(later, NodeRegistered)
+    assert later.boot_id != first.boot_id and later.hardware == first.hardware != ""
+
+
+def test_a_registration_that_was_overtaken_is_sent_again_with_a_higher_generation() -> None:
+    script = Script(a_lane())
+    (first,) = sent_reports(take_over(script.lane, "boot", {}))
+    assert isinstance(first, NodeRegistered) and first.generation == 1
+    other = NodeJoined.model_validate({**dict(joined(a_node(), "rival")), "generation": 1})
+    (again,) = sent_reports(script.when(other))
+    assert isinstance(again, NodeRegistered) and again.generation == 2
+
+
+def test_new_terms_of_the_ledger_are_applied_and_reported_at_once() -> None:
+    script = Script(a_lane()).at_work()
+    script.when(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
+    assert script.lane.lease_s == 9.0
+    (report,) = sent_reports(script.when(PoolConfigured(partition=0, pool="demo", lease_s=3.0)))
+    assert isinstance(report, NodeTermsReported) and report.incarnation == "boot.0"
+    assert script.lane.terms and report.terms_id == script.lane.terms.in_executor.terms_id
+    configure(script.lane, PoolConfigured(partition=0, pool="demo", lease_s=60.0))
+    assert script.lane.lease_s == 3.0, "access may be ahead of what placement counts with"
+
+
+def test_a_node_that_joined_under_older_terms_reports_the_present_ones() -> None:
+    script = Script(a_lane()).given(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
+    take_over(script.lane, "boot", {})
+    (report,) = sent_reports(script.when(joined(a_node(), "boot.0")))
+    assert isinstance(report, NodeTermsReported)
 
 
 def test_leaving_is_reported_for_a_node_that_joins_anew_too() -> None:

@@ -17,8 +17,10 @@ from shared.contracts.reports import (
     ExecutorReported,
     NodeLeaving,
     NodeRegistered,
+    NodesHeard,
     NodesSilent,
     Report,
+    SilentNode,
     WorkerExited,
     WorkerReady,
     WorkerRefused,
@@ -72,8 +74,10 @@ class Lane:
         fields = {"partition": 0, "pool": "p", "lease_s": 30.0, "round_ms": 100, **settings}
         return self.feed(self.an("access", PoolConfigured.model_validate(fields)))
 
-    def node(self, node_id: str, gpus: int = 8, **more: object) -> list[Event]:
-        return self.report(registered(node_id, gpus, **more))
+    def node(
+        self, node_id: str, gpus: int = 8, incarnation: str = "i1", **more: object
+    ) -> list[Event]:
+        return self.report(registered(node_id, gpus, incarnation, **more))
 
     def report(self, *reports: Report, after_ms: int = 0) -> list[Event]:
         message = ExecutorReported(executor_id="e1", reports=reports)
@@ -102,9 +106,23 @@ class Lane:
         message = QueueRanked(pool="p", base_policy="srsf", ranked=ranked, running=holders)
         return self.feed(self.an("priority", message))
 
-    def silent(self, *nodes: str) -> list[Event]:
+    def silent(self, *nodes: str, silent_ms: int | None = None, offset: int = 9) -> list[Event]:
+        """Report nodes as silent; by default for as long as it takes to lose them."""
+        silent = tuple(self.silence_of(name, silent_ms) for name in nodes)
+        return self.feed(self.an("local", NodesSilent(nodes=silent, offset=offset)))
+
+    def silence_of(self, node_id: str, silent_ms: int | None = None) -> SilentNode:
+        node = self.state.board.nodes[node_id]
+        return SilentNode(
+            node_id=node_id,
+            incarnation=node.incarnation,
+            silent_ms=int(self.state.lost_after_ms(node)) if silent_ms is None else silent_ms,
+            terms_id=node.oldest_terms,
+        )
+
+    def heard(self, *nodes: str) -> list[Event]:
         known = {name: self.state.board.nodes[name].incarnation for name in nodes}
-        return self.feed(self.an("local", NodesSilent(nodes=known, silent_s=31.0)))
+        return self.feed(self.an("local", NodesHeard(nodes=known)))
 
     def command(self, message: Model, id: str = "") -> list[Event]:
         return self.feed(self.an("commands", message, **({"id": id} if id else {})))
@@ -140,10 +158,17 @@ class Lane:
         return self.state.board.nodes[node_id].free
 
 
-def registered(node_id: str, gpus: int = 8, **more: object) -> NodeRegistered:
+def registered(
+    node_id: str, gpus: int = 8, incarnation: str = "i1", **more: object
+) -> NodeRegistered:
+    """Incarnation `i2` has generation 2, after a reboot of the same machine."""
     fields = {
         "node_id": node_id,
-        "incarnation": "i1",
+        "incarnation": incarnation,
+        "generation": int(incarnation.lstrip("i")),
+        "boot_id": f"boot-{incarnation}",
+        "pid_namespace": "4026531836",
+        "hardware": f"machine-of-{node_id}",
         "backend": "virtual",
         "gpu_type": "a100",
         "gpus": gpus,

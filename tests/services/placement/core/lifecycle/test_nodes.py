@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from shared.bus.draft import Draft, draft_facts
 from shared.bus.gather import Batch
 from shared.bus.inbox import PendingRecord
+from shared.bus.local_inputs import LocalInput
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.nodes import CordonNode, DrainNode, NodeLost, UncordonNode
-from shared.contracts.placement import AllocationReleased, JobPlaced, JobPreempted, JobRequeued
-from shared.contracts.reports import ExecutorReported, Report
-from shared.ledger.decider import Fact
+from shared.contracts.placement import AllocationReleased, JobPlaced, JobPreempted
+from shared.contracts.reports import ExecutorReported, NodesSilent, Report
+from shared.ledger.decider import Fact, Input
 from shared.ledger.partition import TP
 from tests.services.placement.core.lane import (
     Lane,
@@ -32,21 +35,20 @@ def test_a_node_joins_once_however_often_it_says_so() -> None:
     assert pool.node("n1") == []
 
 
-def test_a_lost_node_stops_its_gangs_and_keeps_its_gpus_until_the_lease_is_over() -> None:
+def test_a_silent_node_is_released_and_its_gang_waits_for_the_workers_on_other_nodes() -> None:
     pool = lane("n1", "n2")
     pool.run(job("a", 8, workers=2))
-    lost, preempted = pool.silent("n1")
-    assert isinstance(lost, NodeLost) and lost.reason == "silent"
-    assert isinstance(preempted, JobPreempted) and preempted.reason == "node_lost"
     other = next(
         i for i, allocation in pool.job("a").allocations.items() if allocation.slot.node_id == "n2"
     )
-    assert kinds(pool.report(exited(other, "a", 143))) == ["AllocationReleased"]
-    assert pool.decider.next_wake(pool.state) == pool.now + 30_000
-    released, requeued = pool.wake()[:2]
+    lost, preempted, released = pool.silent("n1")
+    assert isinstance(lost, NodeLost) and (lost.reason, lost.silent_s) == ("silent", 60.0)
+    assert isinstance(preempted, JobPreempted) and preempted.reason == "node_lost"
     assert isinstance(released, AllocationReleased) and released.reason == "lease_over"
-    assert isinstance(requeued, JobRequeued) and requeued.reason == "node_lost"
     assert list(pool.state.board.nodes) == ["n2"] and pool.state.lost == {}
+    assert pool.job("a").phase == "stopping", "half of the gang may still run"
+    events = pool.report(exited(other, "a", 143))
+    assert kinds(events)[:2] == ["AllocationReleased", "JobRequeued"]
 
 
 def test_a_lost_node_without_jobs_is_forgotten_at_once() -> None:
@@ -59,17 +61,19 @@ def test_nothing_starts_on_a_lost_node() -> None:
     pool = lane("n1")
     pool.run(job("a"))
     pool.silent("n1")
-    pool.submit(job("b"))
+    pool.submit(job("b"), after_ms=100)
     assert pool.job("b").hold_reason == "no_node_fits"
 
 
 def test_silence_of_another_incarnation_is_old_news() -> None:
     pool = lane("n1")
-    (published,) = [pool.silent("n1")]
+    silence = NodesSilent(nodes=(pool.silence_of("n1"),))
     pool.node("n1", incarnation="i2")
+    pool.run(job("a"))
     before = len(pool.facts)
     pool.report(left("n1", "i1"))
-    assert kinds(published) == ["NodeLost"] and len(pool.facts) == before
+    pool.feed(pool.an("local", silence))
+    assert len(pool.facts) == before
 
 
 def test_a_new_incarnation_frees_what_the_old_one_held_at_once() -> None:
@@ -93,8 +97,8 @@ def test_a_node_that_comes_back_after_it_was_lost_is_used_again() -> None:
     pool.run(job("a", 2))
     pool.silent("n1")
     assert pool.report(registered("n1", 2)) == [], "its old incarnation is gone for good"
-    events = pool.report(registered("n1", 2, incarnation="i2"))
-    assert kinds(events) == ["AllocationReleased", "JobRequeued", "NodeJoined", "JobPlaced"]
+    events = pool.report(registered("n1", 2, incarnation="i2"), after_ms=100)
+    assert kinds(events) == ["NodeJoined", "JobPlaced"]
 
 
 def test_a_leaving_node_is_lost_at_once() -> None:
@@ -132,13 +136,15 @@ def reports_batch(pool: Lane, *reports: Report) -> Batch:
     return Batch([], [PendingRecord("reports-0", 0, 1, (item,), 10, 0)])
 
 
+def local_batch(item: Input) -> Batch:
+    with asyncio.Runner() as runner:
+        return Batch([LocalInput(item, runner.get_loop().create_future())], [])
+
+
 def test_many_leases_of_a_lost_node_are_released_in_bounded_records() -> None:
     pool = crowded()
-    pool.silent("n1")
-    due = pool.decider.next_wake(pool.state)
-    assert due is not None
-    pool.now = due
-    records = in_records(pool, Batch([], []), most=500)
+    silent = pool.an("local", NodesSilent(nodes=(pool.silence_of("n1"),)))
+    records = in_records(pool, local_batch(silent), most=500)
     assert [len(record) for record in records[:-1]] == [500, 500]
     assert sum(len(only(AllocationReleased, record)) for record in records) == 1200
     assert pool.state.board.nodes == {} and len(pool.state.waiting) == 12
@@ -169,10 +175,8 @@ def test_a_full_record_moves_the_bounds_of_records_and_nothing_else(most: int) -
 def test_a_gang_that_was_not_stopped_with_its_node_is_requeued_and_never_succeeds() -> None:
     """A local input may be lost between two records: its node is lost, its gangs not stopped."""
     pool = crowded(gangs=2, workers=2)
-    pool.decider.evolve(
-        pool.state,
-        Fact(NodeLost(node_id="n1", incarnation="i1", reason="silent"), "placement", 0, 99, 0, 1),
-    )
+    lost = NodeLost(node_id="n1", incarnation="i1", reason="silent", silent_s=60.0)
+    pool.decider.evolve(pool.state, Fact(lost, "placement", 0, 99, 0, 1))
     ends = kinds(pool.wake())
     assert ends.count("JobRequeued") == 2 and "JobSucceeded" not in ends
 

@@ -8,7 +8,7 @@ from tests.services.placement.core.lane import job, lane
 
 def test_a_pool_without_settings_has_defaults() -> None:
     pool = Pool(0)
-    assert (pool.name, pool.time_scale, pool.lease_ms) == ("", 1.0, 30_000)
+    assert (pool.name, pool.time_scale) == ("", 1.0)
     assert not pool.is_ranked and pool.largest_victim_gpus == math.inf
 
 
