@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install train results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock contracts metrics screenshots \
+.PHONY: help install train results chaos chaos-checks dev demo tracing test test-fast test-parts lint lock agent contracts metrics screenshots \
 	zipkin kafka certificates secrets compose-up compose-load compose-test compose-down audit sbom fuzz clean
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -103,6 +103,9 @@ chaos-checks: dev ## Run the tests whose figures belong to the page of `make cha
 	mkdir -p build
 	-$(BIN)/python -m pytest -q $(CHAOS_TESTS) --junitxml build/chaos-checks.xml
 	$(BIN)/berth bench chaos --only none --checks build/chaos-checks.xml --out docs/results > build/chaos-run.json
+
+agent: install ## Build dist/berth-agent.pyz and the wheels of agent and reporter.
+	$(BIN)/python -m infra.packages --out dist
 
 contracts: dev ## Generate schemas, AsyncAPI and the event table from the contracts.
 	$(BIN)/python -m shared.contracts.generate

@@ -23,7 +23,7 @@ ELSEWHERE = {
     "capacity": "is made by benchmarks",
     "chaos": "tests/chaos",
     "compose": "tests/compose",
-    "nodes": "tests/services/gateway/routes/test_joining.py and tests/services/executor/sessions",
+    "nodes": "tests/operations/test_nodes.py and tests/services/gateway/routes/test_joining.py",
     "observability": "tests/infra and tests/e2e/test_browser.py",
     "quarantine": "has no block",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
