@@ -49,7 +49,7 @@ def launches(
                 mem_gib=allocation.mem_gib,
                 command=spec.command,
                 image=spec.image or "",
-                workdir="",
+                workdir=spec.workdir or "",
                 env=dict(spec.env),
                 master_addr=master,
                 grace_s=spec.grace_s,

@@ -22,6 +22,7 @@ SPEC = JobSpec.model_validate(
         "gang": {"workers": 3, "gpus_per_worker": 1},
         "command": ["python", "train.py"],
         "env": {"A": "1"},
+        "workdir": "/shared/train",
     }
 )
 ENQUEUED = JobEnqueued(job_id="j", tenant="ada", submitted_at=0, spec=SPEC)

@@ -16,6 +16,7 @@ def test_workers_know_their_place_in_the_gang() -> None:
 
 def test_a_launch_has_what_the_worker_needs() -> None:
     launch = running().state.workers[allocation(1)].launch
+    assert launch.workdir == "/shared/train"
     assert (launch.command, launch.env) == (("python", "train.py"), {"A": "1"})
     assert (launch.gpus, launch.cpus, launch.mem_gib) == ((0,), 4, 16)
     assert (launch.master_addr, launch.tenant, launch.attempt) == ("n2.example", "ada", 1)
