@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 
 ROOT = packages.ROOT
 WITHIN_S = 60
-NO_COMMAND = importlib.util.find_spec("berth_agent.__main__") is None
+NO_COMMAND = importlib.util.find_spec("berth_agent.cli") is None
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
