@@ -12,6 +12,7 @@ from services.executor.backends import Backend
 from services.executor.core.effects import WorkerEnded
 from services.executor.core.inventory import InventoryNode
 from services.executor.core.state import ExecutorState
+from services.executor.heartbeats import HeartbeatSender
 from services.executor.lane import LaneReader, snapshots_of
 from services.executor.pools import PoolWatch
 from services.executor.process.backend import ProcessBackend
@@ -20,14 +21,13 @@ from services.executor.reporter import Reporter
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
 from services.executor.virtual import VirtualBackend
-from shared.bus.clock import boot_ms, now_ms
+from shared.bus.clock import now_ms
 from shared.bus.log import Log
 from shared.contracts.access import PoolConfigured
-from shared.contracts.reports import Alive, Heartbeats, TelemetryReported
+from shared.contracts.reports import TelemetryReported
 from shared.ledger.partition import TP
 from shared.telemetry.metrics import Metrics
 
-HEARTBEAT_S = 1.0
 TELEMETRY_S = 1.0
 REGISTER_AGAIN_S = 5.0
 STOP_GRACE_S = 8.0
@@ -71,6 +71,13 @@ class PoolLane:
             settings.report_window_ms / 1000,
         )
         self.agent = Agent(ExecutorState(self.partition, own), self._reporter)
+        self._heartbeats = HeartbeatSender(
+            shared.connect(),
+            TP("heartbeats", self.partition),
+            settings.executor_id,
+            self.agent,
+            lambda: self._reporter.idle,
+        )
         self._virtual = VirtualBackend(
             self.agent.on_outcome, lambda: self.agent.state.time_scale, settings.slow_nodes
         )
@@ -111,6 +118,8 @@ class PoolLane:
             fold.cancel()
             return False
         await fold
+        # The reporter has not started: no registration is sent yet.
+        self._heartbeats.begin()
         self._tidy_journal()
         return True
 
@@ -130,6 +139,7 @@ class PoolLane:
     async def close(self) -> None:
         await self._virtual.close()
         await self._reader.stop()
+        await self._heartbeats.stop()
         await self._report_log.stop()
 
     def _backends(self) -> dict[str, Backend]:
@@ -144,7 +154,8 @@ class PoolLane:
             self._reader.run(),
             self._reader.keep_lease(),
             self._reader.keep_snapshots(),
-            _every(HEARTBEAT_S, self._send_heartbeat),
+            self._heartbeats.run(),
+            self._heartbeats.keep_lease(),
             _every(TELEMETRY_S, self._report_iterations),
             _every(REGISTER_AGAIN_S, self._register_again, later=True),
         ]
@@ -164,16 +175,6 @@ class PoolLane:
         """Register again, unless earlier reports still wait for the broker."""
         if self._reporter.idle:
             self.agent.register_again()
-
-    def _send_heartbeat(self) -> None:
-        sent_boot_ms = boot_ms()
-        alive = {
-            node_id: Alive(incarnation=incarnation, sent_boot_ms=sent_boot_ms)
-            for node_id, incarnation in self.agent.state.mine.items()
-        }
-        if alive:
-            heartbeats = Heartbeats(executor_id=self._shared.settings.executor_id, nodes=alive)
-            self._shared.soft.post(self.partition, heartbeats)
 
     def _report_iterations(self) -> None:
         times = tuple(self._virtual.iterations())

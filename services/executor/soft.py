@@ -1,4 +1,4 @@
-"""Heartbeats, iteration times and log lines: sent if the broker takes them, else dropped."""
+"""Iteration times and log lines: sent if the broker takes them, else dropped."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from uuid import uuid4
 from shared.bus.clock import now_ms
 from shared.bus.log import Log
 from shared.contracts.codec import encode
-from shared.contracts.reports import Heartbeats, LogLines, TelemetryReported
+from shared.contracts.reports import LogLines, TelemetryReported
 from shared.ledger import cloudevents
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
 WAITING = 500
 """Limit of waiting records; the oldest are dropped first."""
-TOPIC_OF: dict[type[Heartbeats | LogLines | TelemetryReported], str] = {
-    Heartbeats: "heartbeats",
+TOPIC_OF: dict[type[LogLines | TelemetryReported], str] = {
     TelemetryReported: "telemetry",
     LogLines: "logs",
 }
@@ -35,9 +34,7 @@ class SoftOutbox:
         self._idle.set()
         self.lost = 0
 
-    def post(
-        self, partition: int, message: Heartbeats | LogLines | TelemetryReported, tenant: str = ""
-    ) -> None:
+    def post(self, partition: int, message: LogLines | TelemetryReported, tenant: str = "") -> None:
         record = cloudevents.encode(
             id=uuid4().hex,
             source=self._source,

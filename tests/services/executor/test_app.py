@@ -299,6 +299,43 @@ async def test_an_executor_that_cannot_read_the_ledger_for_half_a_lease_stops_it
     await twin.leave()
 
 
+class UnheardLog(MemoryLog):
+    """A log of which no append of a heartbeat is acknowledged once `unheard` is set."""
+
+    unheard = False
+
+    async def append(
+        self, tp: TP, value: bytes, *, key: bytes | None = None, headers: Headers = ()
+    ) -> int:
+        if tp.topic == "heartbeats" and type(self).unheard:
+            raise OutcomeUnknown("not acknowledged")
+        return await super().append(tp, value, key=key, headers=headers)
+
+
+async def test_workers_stop_a_lease_after_the_last_acknowledged_heartbeat(tmp_path: Path) -> None:
+    """The ledger can be read, so that nothing but the lease on heartbeats can stop them."""
+
+    class Unheard(UnheardLog):
+        pass
+
+    twin = Twin(tmp_path, VIRTUAL, lease_s=2.0)
+    twin.connect = lambda: Unheard(twin.broker)
+    await twin.serving()
+    await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    Unheard.unheard = True
+    first, second = await twin.wait_for(NodeRegistered, 2)
+    executor = twin.executor
+    assert executor is not None
+    (lane,) = executor._lanes.values()
+    assert lane.agent.state.living_workers() == []
+    assert (first.generation, second.generation) == (1, 2)
+    assert first.incarnation != second.incarnation and first.boot_id == second.boot_id
+    Unheard.unheard = False
+    twin.admit([second])
+    await twin.until(lambda: executor.health() == {"ready": True})
+    await twin.leave()
+
+
 async def test_a_node_that_was_declared_lost_joins_anew(tmp_path: Path) -> None:
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()
