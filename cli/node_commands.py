@@ -24,7 +24,8 @@ OnlyPool = Annotated[str | None, typer.Option(help="Filter by pool.")]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 
 nodes = typer.Typer(
-    invoke_without_command=True, help="Nodes: list, show, token, approve, revoke; alone: list."
+    invoke_without_command=True,
+    help="Nodes: list, show, lost, token, approve, revoke; alone: list.",
 )
 for _verb in (show, token, approve, revoke):
     nodes.command()(_verb)
@@ -61,7 +62,7 @@ def list_nodes(
     if as_json:
         emit(rows)
         return
-    columns = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "JOINED")
+    columns = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "SILENT", "LOST AFTER", "JOINED")
     table(columns, map(_row, rows), "no nodes")
 
 
@@ -74,18 +75,49 @@ def _row(node: Json) -> tuple[object, ...]:
         node["gpus"],
         used,
         _state(node),
+        _seconds(node["silent_ms"]) if node["silent_ms"] else "",
+        _seconds(node["lost_after_ms"]),
         clock(node["joined_at"]),
     )
 
 
+def _seconds(milliseconds: object) -> str:
+    """Return a time that a node may be silent; no limit where its workers are kept."""
+    return "never" if milliseconds is None else f"{int(cast('int', milliseconds)) // 1000} s"
+
+
 def _state(node: Json) -> str:
     if not node["alive"]:
-        return f"lost ({node['reason']})"
+        return "declared lost" if node["state"] == "declared" else f"lost ({node['reason']})"
+    if node["state"] == "suspected":
+        return "suspected"
     if node["draining"]:
         return "draining"
     health = cast("float", node["health"])
     slow = f", health {health:.2f}" if health < 1 else ""
     return ("cordoned" if node["cordoned"] else "ready") + slow
+
+
+@nodes.command()
+def lost(
+    node: NodeArgument,
+    powered_off: Annotated[
+        bool,
+        typer.Option(
+            "--powered-off",
+            help="The machine is off: release its GPUs at once; refused while it is heard.",
+        ),
+    ] = False,
+    reason: Reason = "",
+    pool: Pool = None,
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive."""
+    client = api(data)
+    body: Json = {"powered_off": powered_off, "reason": reason, **({"pool": pool} if pool else {})}
+    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
+    report(as_json, answer, f"{node}: lost accepted")
 
 
 def queue(

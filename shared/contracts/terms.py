@@ -70,3 +70,8 @@ def silence_bound_ms(pool: PoolConfigured, backend: Backend, stop_after_s: float
     if backend in IN_EXECUTOR:
         return IN_EXECUTOR_LEASES * stop_after_s * 1000
     return (pool.clock_rate_bound * (stop_after_s + pool.kill_s) + pool.slack_s) * 1000
+
+
+def present_silence_bound_ms(pool: PoolConfigured, backend: Backend) -> float:
+    """Return the bound under the present terms; a node that may still use older ones has more."""
+    return silence_bound_ms(pool, backend, fold_terms(None, pool, 0, 0).of(backend).stop_after_s)

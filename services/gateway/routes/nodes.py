@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Literal, cast
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
@@ -18,18 +19,30 @@ from services.gateway.commands import (
     send_command,
 )
 from services.gateway.core.strict import parse_body
+from services.gateway.database import Row
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import ApiError, not_found
 from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, JobId, Model, Name, Text
-from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
+from shared.contracts.nodes import Backend, CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
+from shared.contracts.terms import present_silence_bound_ms
 
 router = APIRouter(prefix="/v1", tags=["nodes"])
 Node = Annotated[Name, Path(description="name of the node")]
 Verb = Literal["cordon", "uncordon", "drain"]
 Pool = Annotated[Name | None, Query(description="only this pool")]
+
+
+class LossRequest(Model):
+    """A person's word about a machine, and the pool if Postgres is unavailable."""
+
+    powered_off: bool = Field(
+        False, description="the machine is off: its GPUs are released at once"
+    )
+    reason: Text = Field("", description="reason, for the record")
+    pool: Name | None = Field(None, description="pool of the node, if Postgres is unavailable")
 
 
 class NodeRequest(Model):
@@ -43,11 +56,50 @@ class NodeRequest(Model):
 async def list_nodes(
     request: Request, pool: Pool = None, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
-    """List nodes with their GPUs; `used_milli` has the thousandths in use of each GPU."""
+    """List nodes with their GPUs; `used_milli` has the thousandths in use of each GPU.
+
+    `state` is joined, suspected, declared or lost; after `lost_after_ms` of silence a node is lost,
+    null: never.
+    """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
-    return json_response(page_of(rows, limit, "node_id"))
+    bounded = [{**row, "lost_after_ms": lost_after_ms(gateway, row)} for row in rows]
+    return json_response(page_of(bounded, limit, "node_id"))
+
+
+def lost_after_ms(gateway: Gateway, row: Row) -> int | None:
+    """Return the ms of silence that lose a node: as placement noted it, else by the pool's terms.
+
+    Placement notes it with a suspicion; it knows whether older terms may still be in use.
+    """
+    pool = gateway.access.view.pool(str(row["pool"]))
+    if row["suspected_at"] or pool is None:
+        return int(str(row["lost_after_ms"])) or None
+    backend = cast("Backend", row["backend"])
+    silence_ms = present_silence_bound_ms(pool, backend)
+    return math.ceil(silence_ms) if math.isfinite(silence_ms) else None
+
+
+@router.post(
+    "/nodes/{node_id}/lost",
+    status_code=202,
+    response_model=CommandReceipt,
+    responses=problem_responses(400, 404, 413, 415, 422),
+    openapi_extra=request_body(LossRequest, required=False),
+)
+async def declare_lost(request: Request, node_id: Node) -> Response:
+    """Give a node up: its jobs stop, its agent is fenced; its GPUs are released by proof alone."""
+    gateway = gateway_of(request)
+    bearer = await authorize(request, "operator")
+    body = parse_body(LossRequest, await json_body(request))
+    lane = await _lane(gateway, bearer, node_id, body.pool)
+    command = DeclareNodeLost(node_id=node_id, powered_off=body.powered_off, reason=body.reason)
+    return accepted_response(
+        await send_command(
+            request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
+        )
+    )
 
 
 @router.post(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from shared.contracts.access import PoolConfigured
-from shared.contracts.terms import fold_terms, silence_bound_ms
+from shared.contracts.terms import fold_terms, present_silence_bound_ms, silence_bound_ms
 
 POOL = PoolConfigured(partition=0, pool="p", lease_s=4.0)
 
@@ -40,3 +40,8 @@ def test_each_backend_has_its_terms() -> None:
     terms = fold_terms(None, POOL, 1, 0)
     assert terms.of("agent") == terms.agent
     assert terms.of("virtual") == terms.of("process") == terms.in_executor
+
+
+def test_the_present_bound_is_that_of_the_settings_of_the_backend() -> None:
+    assert present_silence_bound_ms(POOL, "virtual") == 8000
+    assert present_silence_bound_ms(POOL, "agent") == 773_750

@@ -20,6 +20,14 @@ ORDERS: list[tuple[str, str, str, Any, str, str]] = [
     ("POST", f"{NODE}/cordon", "op", {"pool": "side"}, "commands", "node.cordon.v1"),
     ("POST", f"{NODE}/drain", "op", {"pool": "side", "reason": "x"}, "commands", "node.drain.v1"),
     ("POST", f"{NODE}/uncordon", "op", {"pool": "side"}, "commands", "node.uncordon.v1"),
+    (
+        "POST",
+        f"{NODE}/lost",
+        "op",
+        {"pool": "side", "powered_off": True},
+        "commands",
+        "node.declare-lost.v1",
+    ),
     ("POST", "/v1/faults/j/1/0/1/dismiss", "op", {"pool": "side"}, "commands", "fault.dismiss.v1"),
     (
         "POST",

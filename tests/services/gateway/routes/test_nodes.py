@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.problem import ApiError
-from services.gateway.routes.nodes import Verb, _command, _lane
+from services.gateway.routes.nodes import Verb, _command, _lane, lost_after_ms
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
@@ -39,3 +39,14 @@ async def test_without_postgres_the_only_pool_is_that_of_the_node() -> None:
     with pytest.raises(ApiError) as refused:
         await _lane(gateway(MAIN, SIDE), OPERATOR, "n1", None)
     assert (refused.value.status, refused.value.reason) == (503, "reads_unavailable")
+
+
+def test_a_node_is_lost_after_the_silence_that_placement_noted_or_the_pool_requires() -> None:
+    kept = PoolConfigured(pool="kept", partition=2, stop_after_s="keep")
+    made = gateway(MAIN, kept)
+    row: dict[str, object] = {"pool": "main", "backend": "agent", "suspected_at": 0}
+    assert lost_after_ms(made, {**row, "lost_after_ms": 0}) == 773_750
+    assert lost_after_ms(made, {**row, "suspected_at": 5, "lost_after_ms": 99_000}) == 99_000
+    assert lost_after_ms(made, {**row, "suspected_at": 5, "lost_after_ms": 0}) is None
+    assert lost_after_ms(made, {**row, "pool": "kept", "lost_after_ms": 0}) is None
+    assert lost_after_ms(made, {**row, "backend": "virtual", "lost_after_ms": 0}) == 60_000
