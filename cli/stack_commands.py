@@ -19,6 +19,7 @@ from cli.target import DATA, DATA_VARIABLE, data_dir, key_of, store_key
 from cli.times import span
 
 if TYPE_CHECKING:
+    from infra.supervisor.listening import Listen
     from infra.supervisor.running import RunningStack
 
 READY_S = 120.0
@@ -36,6 +37,14 @@ def up(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the API; 0 selects a free one.")
     ] = 0,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="Address of the API for other machines (port 8443 if not given); nodes also use "
+            "the port after it. Needs --tls.",
+        ),
+    ] = "",
     speed: Annotated[
         float,
         typer.Option(min=0.001, max=1e7, help="Cluster seconds per second in the virtual pool."),
@@ -48,6 +57,7 @@ def up(
 ) -> None:
     """Start a stack: broker, Postgres, services, a virtual and a local pool."""
     chosen = broker_of(broker)
+    address = listen_of(listen, port, tls)
     from infra.supervisor import supervise
 
     folder = data or Path(os.environ.get(DATA_VARIABLE, DATA))
@@ -57,6 +67,7 @@ def up(
         data_dir=folder,
         broker=chosen,
         http_port=port,
+        listen=address,
         foreground=not detach,
         tracing=tracing_of(tracing),
         tls=tls,
@@ -74,6 +85,20 @@ def up(
     except BaseException:
         supervise.down(folder)
         raise
+
+
+def listen_of(text: str, port: int, tls: bool) -> Listen | None:
+    """Return the address of `--listen`, None if it was not given. Raises BadInput."""
+    if not text:
+        return None
+    if port:
+        raise BadInput(f"--port {port}: given beside --listen; name it there, as HOST:PORT")
+    from infra.supervisor.listening import BadAddress, parse_listen
+
+    try:
+        return parse_listen(text, tls)
+    except BadAddress as error:
+        raise BadInput(str(error)) from None
 
 
 def _started(options: object, speed: float) -> RunningStack:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from infra.postgres import server as postgres
 from infra.security import certificates, kafka_users, rights
 from infra.supervisor import control
 from infra.supervisor.configuration import Program, render
+from infra.supervisor.listening import Listen
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
 from infra.supervisor.stack import (
     BY_NAME,
@@ -75,6 +76,8 @@ class StackOptions:
     partitions: int = 4
     window_ms: int = 20
     http_port: int = 0
+    listen: Listen | None = None
+    """Address of the API and of executors of agents; None for free ports of the loopback."""
     foreground: bool = False
     tls: bool = False
     """The APIs speak TLS, by a certificate of the stack's own CA."""
@@ -119,7 +122,8 @@ def prepare(stack: RunningStack) -> None:
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
     postgres.prepare(_postgres(stack))
     if stack.ca is not None:
-        certificates.make(stack.ca.parent)
+        hosts = Listen(stack.host).names if stack.host else ()
+        certificates.make(stack.ca.parent, certificates.CertificateOptions(hosts))
     if stack.durable:
         _prepare_kafka(stack)
 
@@ -205,13 +209,16 @@ def metrics_of(stack: RunningStack) -> str:
 
 def executors_of(options: StackOptions, stack: RunningStack) -> str:
     """Return the addresses at which agents reach their executors."""
-    scheme = "https" if stack.tls else "http"
-    ports = (
-        stack.ports[service.name]["http"]
-        for service in options.services
-        if service.user == EXECUTOR and "http" in service.ports
-    )
-    return ",".join(f"{scheme}://127.0.0.1:{port}" for port in ports)
+    host = options.listen or Listen()
+    names = executors_of_agents(options.services)
+    return ",".join(host.url(stack.ports[name]["http"], stack.tls) for name in names)
+
+
+def executors_of_agents(services: Sequence[Service]) -> list[str]:
+    """Return the names of the executors that agents connect to."""
+    return [
+        service.name for service in services if service.user == EXECUTOR and "http" in service.ports
+    ]
 
 
 def _program(options: StackOptions, stack: RunningStack, site: Site, service: Service) -> Program:
@@ -264,6 +271,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         window_ms=options.window_ms,
         guarded=_guarded(stack),
         tls=_tls(stack),
+        host=stack.host,
     )
 
 

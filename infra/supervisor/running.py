@@ -32,6 +32,8 @@ class RunningStack(BaseModel):
     partitions: int
     kafka: str
     postgres: str
+    host: str = ""
+    """Where the API and the executors of agents listen, empty for the loopback."""
     gateway: str
     llm: str
     otlp: str

@@ -59,6 +59,8 @@ class Service:
     takes: tuple[str, ...] = COMMON
     ports: tuple[str, ...] = ()
     inventory: str = ""
+    is_public: bool = False
+    """Whether it listens at the address of the stack; the others are on the loopback."""
     decides: bool = False
     """Whether it has a ledger. On the embedded broker, which needs 6 s to form a group, its lanes
     are assigned by a setting; on Kafka by the consumer group."""
@@ -112,6 +114,8 @@ class Site:
     guarded: Guarded | None = None
     tls: Tls | None = None
     """None for plain HTTP on the loopback."""
+    host: str = ""
+    """Where public services listen, empty for the loopback."""
     postgres_projector: str = ""
     postgres_gateway: str = ""
     """Addresses with the roles of the services; `postgres` is the owner's."""
@@ -153,10 +157,12 @@ SERVICES = (
     Service(
         "executor-local", "services.executor", 384, takes=(*COMMON, "work"), inventory="local.json"
     ),
-    Service("executor-agents", "services.executor", 384, ports=("http",)),
+    Service("executor-agents", "services.executor", 384, ports=("http",), is_public=True),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
-    Service("gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http",)),
+    Service(
+        "gateway", "services.gateway", 384, AFTER_TABLES, WITH_POSTGRES, ("http",), is_public=True
+    ),
 )
 
 EXECUTOR = "executor"
@@ -184,6 +190,8 @@ def environment(service: Service, site: Site, ports: Mapping[str, int]) -> dict[
     values |= {"instance": f"{service.name}-0", "data": str(site.data / service.name)}
     values["postgres"] = values.get(f"postgres_{service.user}", "")
     own = {PORTS[port]: str(ports[port]) for port in service.all_ports}
+    if site.host and service.is_public:
+        own["BERTH_HOST"] = site.host
     if site.tls is not None and "http" in service.ports:
         own |= {"BERTH_TLS_CERT": str(site.tls.cert), "BERTH_TLS_KEY": str(site.tls.key)}
     taken = {f"BERTH_{name.upper()}": values[name] for name in service.takes if name in values}

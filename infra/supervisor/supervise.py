@@ -14,7 +14,16 @@ from infra.machine.folders import work_dir
 from infra.machine.process import DidNotStart, free_ports
 from infra.postgres import server as postgres
 from infra.supervisor import control
-from infra.supervisor.launch import TRACING, StackOptions, last_words, launch, reap, tidy
+from infra.supervisor.launch import (
+    TRACING,
+    StackOptions,
+    executors_of_agents,
+    last_words,
+    launch,
+    reap,
+    tidy,
+)
+from infra.supervisor.listening import Listen
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.supervisord import STOPPED
 
@@ -185,18 +194,20 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
     ports: dict[str, dict[str, int]] = {}
     for (name, port), number in zip(wanted, free, strict=True):
         ports.setdefault(name, {})[port] = number
-    if options.http_port and "gateway" in ports:
-        ports["gateway"]["http"] = options.http_port
+    _settle_ports(options, ports)
     root = data_dir / options.broker
     guarded = options.broker == "kafka"
     scheme = "https" if options.tls else "http"
     gateway = _url(ports, "gateway", "http", scheme)
+    if options.listen is not None and gateway:
+        gateway = options.listen.url(ports["gateway"]["http"], options.tls)
     return RunningStack(
         data_dir=data_dir,
         broker=options.broker,
         partitions=options.partitions,
         kafka=f"127.0.0.1:{broker}",
         postgres=postgres.dsn(root / "postgres"),
+        host=options.listen.host if options.listen is not None else "",
         gateway=gateway,
         llm=_url(ports, "throttle", "http", scheme),
         otlp=_url(ports, TRACING, "otlp") or gateway,
@@ -208,6 +219,16 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         ca=data_dir / "certificates" / "ca.crt" if guarded or options.tls else None,
         secrets=data_dir / "secrets" if guarded else None,
     )
+
+
+def _settle_ports(options: StackOptions, ports: Mapping[str, dict[str, int]]) -> None:
+    """Set the ports that the options name."""
+    listen = options.listen or Listen(port=options.http_port)
+    if listen.port and "gateway" in ports:
+        ports["gateway"]["http"] = listen.port
+    if options.listen is not None:
+        for number, name in enumerate(executors_of_agents(options.services), start=1):
+            ports[name]["http"] = listen.port + number
 
 
 def _url(

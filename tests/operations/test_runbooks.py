@@ -27,6 +27,7 @@ ELSEWHERE = {
     "observability": "tests/infra and tests/e2e/test_browser.py",
     "quarantine": "has no block",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
+    "several-machines": "tests/operations/test_several_machines.py",
     "tilt": "tests/operations/test_tilt.py",
     "upgrade": "tests/operations/test_upgrade.py",
 }

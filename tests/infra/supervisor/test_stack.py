@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,15 @@ def test_a_step_gets_only_its_variables() -> None:
         "BERTH_POSTGRES_PROJECTOR": SITE.postgres_projector,
         "BERTH_POSTGRES_GATEWAY": SITE.postgres_gateway,
     }
+
+
+def test_only_the_api_and_the_executor_of_agents_listen_at_the_address_of_the_stack() -> None:
+    site = replace(SITE, host="192.0.2.1")
+    hosts = {
+        service.name: environment(service, site, PORTS).get("BERTH_HOST") for service in SERVICES
+    }
+    assert {name for name, host in hosts.items() if host == "192.0.2.1"} == {
+        "gateway",
+        "executor-agents",
+    }
+    assert all("BERTH_HOST" not in environment(service, SITE, PORTS) for service in SERVICES)

@@ -1,0 +1,124 @@
+"""Hosts as network namespaces: each has its own interfaces and loopback, joined by a bridge.
+
+The namespaces belong to idle processes that end with this one, and with them every interface.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+READY = "from sys import stdin; print(flush=True); stdin.read()"
+NETWORK = "10.77.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A namespace, by the pid of its idle process, with one address in the common network."""
+
+    name: str
+    pid: int
+    address: str
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs `argv` on this host."""
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--", *argv]
+
+    def run(
+        self, argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end on this host, whatever its exit code."""
+        return subprocess.run(
+            self.command(argv),
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Hosts behind one bridge; `switch` is the pid of the bridge's namespace."""
+
+    switch: int
+    hosts: Mapping[str, Host]
+
+    def cut(self, name: str) -> None:
+        """Set the link of a host down: packets are lost in both directions."""
+        self._set(name, "down")
+
+    def restore(self, name: str) -> None:
+        """Set the link of a host up again."""
+        self._set(name, "up")
+
+    def _set(self, name: str, state: str) -> None:
+        _ip(self.switch, "link", "set", f"port-{name}", state)
+
+
+def missing() -> str:
+    """Return why namespaces cannot be made here, empty if they can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    try:
+        with _namespace() as pid:
+            _ip(pid, "link", "add", "port", "type", "veth", "peer", "name", "eth0")
+            _ip(pid, "link", "add", "bridge", "type", "bridge")
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"network namespaces are not permitted: {getattr(error, 'stderr', None) or error}"
+    return ""
+
+
+@contextmanager
+def network(names: Sequence[str]) -> Iterator[Network]:
+    """Make hosts of these names, with the addresses 10.77.0.1 and up."""
+    with ExitStack() as stack:
+        switch = stack.enter_context(_namespace())
+        _ip(switch, "link", "add", "bridge", "type", "bridge")
+        _ip(switch, "link", "set", "bridge", "up")
+        hosts = {}
+        for number, name in enumerate(names, start=1):
+            host = Host(name, stack.enter_context(_namespace()), f"{NETWORK}.{number}")
+            _connect(switch, host)
+            hosts[name] = host
+        yield Network(switch, hosts)
+
+
+def _connect(switch: int, host: Host) -> None:
+    port = f"port-{host.name}"
+    peer = ("peer", "name", "eth0", "netns", str(host.pid))
+    _ip(switch, "link", "add", port, "type", "veth", *peer)
+    _ip(switch, "link", "set", port, "master", "bridge", "up")
+    _ip(host.pid, "address", "add", f"{host.address}/24", "dev", "eth0")
+    for interface in ("lo", "eth0"):
+        _ip(host.pid, "link", "set", interface, "up")
+
+
+@contextmanager
+def _namespace() -> Iterator[int]:
+    """Yield the pid of a process in a network namespace of its own, which ends with the block."""
+    command = ["unshare", "--net", "--", sys.executable, "-I", "-c", READY]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as holder:
+        assert holder.stdin is not None and holder.stdout is not None and holder.stderr is not None
+        if not holder.stdout.readline():
+            raise OSError(holder.stderr.read().decode().strip())
+        try:
+            yield holder.pid
+        finally:
+            holder.stdin.close()
+
+
+def _ip(pid: int, *arguments: str) -> None:
+    subprocess.run(
+        ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "ip", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
