@@ -68,7 +68,7 @@ class Terms(read.Message):
 
     terms_id: str
     """Changes whenever a value changes."""
-    stop_after_s: float | None
+    stop_after_s: float | None = None
     """s after the sending of the last acknowledged heartbeat at which every worker of the node
     is killed; absent: workers are kept whatever happens.
     """
@@ -86,9 +86,7 @@ class Terms(read.Message):
         "request_timeout_s": read.number(above=0),
         "reconnect_s": read.number(above=0),
     }
-    REQUIRED: ClassVar = frozenset(
-        {"terms_id", "stop_after_s", "heartbeat_s", "request_timeout_s", "reconnect_s"}
-    )
+    REQUIRED: ClassVar = frozenset({"terms_id", "heartbeat_s", "request_timeout_s", "reconnect_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,8 +46,9 @@ class Terms(Model):
 
     terms_id: str = Field(max_length=64, description="changes whenever a value changes")
     stop_after_s: float | None = Field(
+        None,
         description="s after the sending of the last acknowledged heartbeat at which every worker "
-        "of the node is killed; absent: workers are kept whatever happens"
+        "of the node is killed; absent: workers are kept whatever happens",
     )
     heartbeat_s: float = Field(gt=0, description="s between heartbeats")
     request_timeout_s: float = Field(gt=0, description="s until a request counts as lost")
