@@ -61,6 +61,17 @@ def with_token(prefix: str, names: Iterable[str] = (TOKEN,)) -> Iterator[int]:
             yield int(entry)
 
 
+def token_of(pid: int, names: Iterable[str] = (TOKEN,)) -> str:
+    """Return the token in the environment of a process, empty if there is none."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            values = file.read().decode(errors="replace").split("\0")
+    except OSError:
+        return ""
+    wanted = tuple(f"{name}=" for name in names)
+    return next((v.partition("=")[2] for v in values if v.startswith(wanted)), "")
+
+
 def kill_each(pids: Iterable[int], number: int = signal.SIGKILL) -> None:
     """Signal processes that were just listed; one that ended meanwhile is passed over."""
     for pid in pids:

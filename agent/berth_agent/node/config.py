@@ -1,0 +1,134 @@
+"""Settings of the agent: a TOML file, replaced by flags; unknown names are refused."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+DEFAULT_FILE = Path("/etc/berth-agent/config.toml")
+
+
+class ConfigError(ValueError):
+    """A setting is wrong: `name: what is wrong: value; what is allowed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """How this node runs workers. Sizes are named by their units."""
+
+    state: str = "/var/lib/berth-agent"
+    """Folder that survives a reboot, on a local disk."""
+    run: str = "/run/berth-agent"
+    """Folder that a reboot empties."""
+    work: str = ""
+    """Private directories of workers; empty: `work` in the state folder."""
+    gpu_type: str = "cpu"
+    gpus: int = -1
+    """GPUs, in devices; -1: as the driver lists them."""
+    unusable_gpus: tuple[int, ...] = ()
+    cpus: float = 0.0
+    """CPU cores; 0: all."""
+    mem_gib: float = 0.0
+    """Memory, GiB; 0: all."""
+    rack: str = ""
+    address: str = ""
+    """Address at which workers of other nodes reach this one; empty: found by the first session."""
+    labels: dict[str, str] = field(default_factory=dict)
+    pid_namespaces: bool = True
+    """Whether workers get a pid namespace where the kernel permits it."""
+    cgroups: bool = True
+    max_pids: int = 32768
+    """Processes and threads of one worker."""
+    output_mib: float = 64.0
+    """Size at which the output of one worker is cut, MiB."""
+    keep_ended: int = 200
+    """Folders and private directories of ended workers that are kept for inspection."""
+    login_shell: bool = True
+    """Whether workers get the environment of a login shell of their user."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables of every worker; those of its job replace them."""
+    umask: str = "022"
+    users: dict[str, str] = field(default_factory=dict)
+    """Tenant -> user whose jobs run as that user; needs root."""
+    uid_first: int = 0
+    """First uid of tenants without a user, one each, never used for another; 0: the agent's."""
+    uid_count: int = 10_000
+    port_first: int = 20_000
+    """First port that rank 0 of a gang may listen on."""
+    port_count: int = 10_000
+    prolog: str = ""
+    """Executable before each worker; if it fails, the node is drained."""
+    epilog: str = ""
+    """Executable after each worker."""
+    hook_s: float = 60.0
+    """Longest s of a prolog, an epilog or a check."""
+    kill_s: float = 15.0
+    """s after SIGKILL at which a worker that still lives is reported as stuck."""
+    lines_per_s: float = 500.0
+    """Lines of one worker that are streamed per second; the others stay in the file."""
+
+    @property
+    def work_folder(self) -> str:
+        return self.work or f"{self.state}/work"
+
+
+def load(path: Path | None, flags: Mapping[str, Any]) -> Config:
+    """Read the file, if there is one, and apply the flags. Raises ConfigError, OSError."""
+    values: dict[str, Any] = {}
+    chosen = path or DEFAULT_FILE
+    if path is not None or chosen.exists():
+        try:
+            values = tomllib.loads(chosen.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{chosen}: {error}") from None
+    overrides = {name: value for name, value in flags.items() if value is not None}
+    return make({**values, **overrides})
+
+
+def make(values: Mapping[str, Any]) -> Config:
+    """Check the values. Raises ConfigError."""
+    defaults = Config()
+    known = {f.name: getattr(defaults, f.name) for f in fields(Config)}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(f"{name}: unknown setting; {', '.join(known)} are allowed")
+        _check(name, value, known[name])
+    return Config(**{name: _converted(value, known[name]) for name, value in values.items()})
+
+
+def _check(name: str, value: object, default: object) -> None:
+    match default:
+        case bool():
+            right = isinstance(value, bool)
+        case int():
+            right = isinstance(value, int) and not isinstance(value, bool)
+        case float():
+            right = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        case str():
+            right = isinstance(value, str)
+        case tuple():
+            right = isinstance(value, list) and all(isinstance(item, int) for item in value)
+        case _:
+            right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+    if not right:
+        raise ConfigError(f"{name}: {value!r}; {type(default).__name__} is allowed")
+    if name == "umask":
+        _check_umask(str(value))
+
+
+def _check_umask(value: str) -> None:
+    if not value or set(value) - set("01234567") or int(value, 8) > 0o777:
+        raise ConfigError(f"umask: {value!r}; an octal number up to 777 is allowed")
+
+
+def _converted(value: Any, default: object) -> Any:
+    match default:
+        case float():
+            return float(value)
+        case tuple():
+            return tuple(value)
+        case _:
+            return value

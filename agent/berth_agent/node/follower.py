@@ -1,0 +1,115 @@
+"""Follows the segments of a worker's output; lines that are left out leave a gap in the numbers."""
+
+from __future__ import annotations
+
+import os
+
+from berth_agent.core.lines import line_text, split_lines
+from berth_agent.messages import PrintedLines
+from berth_agent.step.output import NAME
+
+CHUNK_BYTES = 96 * 1024
+LAST_BYTES = 64 * 1024
+"""Of the output that is streamed when the reader is far behind."""
+BEHIND_BYTES = 1024 * 1024
+
+
+class OutputFollower:
+    """Reads lines once; a position is kept only after its lines were sent."""
+
+    def __init__(self, allocation_id: str, folder: str) -> None:
+        self._allocation_id = allocation_id
+        self._folder = folder
+        self._line = 0
+        self._segment = 0
+        self._offset = 0
+        self._next: tuple[int, int, int] | None = None
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Number of the next line, first line of its segment, and the offset in it."""
+        return self._line, self._segment, self._offset
+
+    def resume(self, position: tuple[int, int, int]) -> None:
+        """Go on where an earlier agent was."""
+        self._line, self._segment, self._offset = position
+
+    def read(self, most_lines: int, *, ended: bool) -> PrintedLines | None:
+        """Return the next lines, None if there are none; `sent` accepts them."""
+        self._skip_backlog()
+        segments = self._segments()
+        for first in (s for s in segments if s >= self._segment):
+            if first > self._segment:
+                # What lay between was dropped: the gap in the numbers shows it.
+                self._segment, self._offset, self._line = first, 0, max(first, self._line)
+            is_last = first == segments[-1]
+            printed = self._read_segment(most_lines, with_rest=ended and is_last)
+            if printed is not None:
+                return printed
+        return None
+
+    def sent(self) -> None:
+        """Take the lines of the last `read` as sent."""
+        if self._next is not None:
+            self._line, self._segment, self._offset = self._next
+            self._next = None
+
+    def _read_segment(self, most_lines: int, *, with_rest: bool) -> PrintedLines | None:
+        chunk = self._chunk(self._segment, self._offset, CHUNK_BYTES)
+        lines, taken = split_lines(chunk, most_lines)
+        if not lines and chunk and (with_rest or len(chunk) == CHUNK_BYTES):
+            lines, taken = (line_text(chunk),), len(chunk)
+        if not lines:
+            return None
+        self._next = (self._line + len(lines), self._segment, self._offset + taken)
+        return PrintedLines(allocation_id=self._allocation_id, first_line=self._line, lines=lines)
+
+    def _skip_backlog(self) -> None:
+        """Leave out what is too old, so that the newest lines are seen soon."""
+        sizes = [(s, self._size(s)) for s in self._segments() if s >= self._segment]
+        total = sum(size for _, size in sizes) - self._offset
+        if total <= BEHIND_BYTES:
+            return
+        last, size = sizes[-1]
+        if last > self._segment:
+            self._segment, self._offset, self._line = last, 0, last
+        start = max(self._offset, size - LAST_BYTES)
+        while self._offset < start:
+            chunk = self._chunk(last, self._offset, min(CHUNK_BYTES, start - self._offset))
+            if not chunk:
+                return
+            self._line += chunk.count(b"\n")
+            self._offset += len(chunk)
+        self._finish_line(last)
+
+    def _finish_line(self, segment: int) -> None:
+        """Begin with a whole line after a skip."""
+        chunk = self._chunk(segment, self._offset, CHUNK_BYTES)
+        cut = chunk.find(b"\n") + 1
+        if self._offset and cut:
+            self._line += 1
+            self._offset += cut
+
+    def _segments(self) -> list[int]:
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return []
+        numbers = (name.removeprefix(NAME) for name in names if name.startswith(NAME))
+        return sorted(int(number) for number in numbers if number.isdecimal())
+
+    def _size(self, segment: int) -> int:
+        try:
+            return os.stat(f"{self._folder}/{NAME}{segment}").st_size
+        except OSError:
+            return 0
+
+    def _chunk(self, segment: int, offset: int, size: int) -> bytes:
+        try:
+            descriptor = os.open(f"{self._folder}/{NAME}{segment}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return b""
+        try:
+            return os.pread(descriptor, size, offset)
+        finally:
+            os.close(descriptor)

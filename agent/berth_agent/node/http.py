@@ -1,0 +1,184 @@
+"""Requests to a server that may be slow, wrong or hostile: limited in time and in size."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from berth_agent.messages import RequestProblem
+from berth_agent.reading import Json, MalformedMessage, Message
+
+MAX_BYTES = 32 * 1024 * 1024
+MAX_PROBLEM_BYTES = 64 * 1024
+M = TypeVar("M", bound=Message)
+
+
+class RequestFailed(Exception):
+    """No usable answer: status 0 if there was none at all."""
+
+    def __init__(self, status: int, reason: str, detail: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A base URL of an executor or a gateway."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def parse_address(url: str) -> Address:
+    """Parse a base URL. Raises ValueError: only loopback may do without TLS."""
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError(f"URL: {url[:200]}; https://HOST[:PORT] is allowed")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise ValueError(f"URL: {url[:200]}; without TLS only a loopback address is allowed")
+    default = 443 if parts.scheme == "https" else 80
+    return Address(parts.scheme, host, port or default, parts.path.rstrip("/"))
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def tls_context(ca: str | None) -> ssl.SSLContext:
+    """Trust the installation's CA alone, or the system's. Raises OSError."""
+    return ssl.create_default_context(cafile=ca)
+
+
+class Connection:
+    """One kept connection; used by one thread, `abort` may be called by any."""
+
+    def __init__(self, address: Address, tls: ssl.SSLContext | None, credential: str) -> None:
+        self._address = address
+        self._tls = tls
+        self._credential = credential
+        self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
+        self._aborted = False
+
+    def post(self, path: str, body: Message, answer: type[M], limit_s: float) -> M:
+        """Post a message and read the answer. Raises RequestFailed."""
+        document = self.exchange(path, body.to_json(), limit_s)
+        try:
+            return answer.from_json(document)
+        except MalformedMessage as error:
+            self.close()
+            raise RequestFailed(0, "malformed_answer", str(error)) from None
+
+    def exchange(self, path: str, body: dict[str, Json], limit_s: float) -> object:
+        """Post a JSON document; return that of the answer, None if it is empty.
+
+        Raises RequestFailed. The limit holds for the whole exchange, whatever the server does.
+        """
+        timer = threading.Timer(limit_s, self.abort)
+        timer.daemon = True
+        self._aborted = False
+        timer.start()
+        try:
+            return self._exchange(path, json.dumps(body, allow_nan=False).encode(), limit_s)
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
+            self.close()
+            detail = f"{self._address.host}:{self._address.port}: {error or type(error).__name__}"
+            raise RequestFailed(0, "no_answer", detail[:300]) from None
+        except RequestFailed as failure:
+            if failure.status in (0, 413):
+                self.close()
+            raise
+        finally:
+            timer.cancel()
+
+    def abort(self) -> None:
+        """End a request that is in flight: its thread gets an error."""
+        self._aborted = True
+        connected = self._socket
+        if connected is not None:
+            try:
+                connected.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._socket = None
+
+    def _exchange(self, path: str, body: bytes, limit_s: float) -> object:
+        response = self._request(path, body, limit_s)
+        success = 200 <= response.status < 300
+        limit = MAX_BYTES if success else MAX_PROBLEM_BYTES
+        content = response.read(limit + 1)
+        if len(content) > limit:
+            raise RequestFailed(0, "answer_too_large", f"more than {limit} bytes")
+        if not success:
+            raise _refusal(response.status, content, response.headers.get("Retry-After", ""))
+        return json.loads(content) if content.strip() else None
+
+    def _request(self, path: str, body: bytes, limit_s: float) -> http.client.HTTPResponse:
+        """Send a request; a kept connection that the server has closed is made anew, once."""
+        kept = self._connection
+        try:
+            return self._send(kept or self._connect(limit_s), path, body)
+        except (ConnectionError, http.client.RemoteDisconnected):
+            if kept is None or self._aborted:
+                raise
+        self.close()
+        return self._send(self._connect(limit_s), path, body)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, path: str, body: bytes
+    ) -> http.client.HTTPResponse:
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self._credential}",
+        }
+        connection.request("POST", self._address.path + path, body, headers)
+        return connection.getresponse()
+
+    def _connect(self, limit_s: float) -> http.client.HTTPConnection:
+        """Connect; the socket is known before TLS begins, so that it can be aborted there."""
+        address = self._address
+        plain = socket.create_connection((address.host, address.port), limit_s)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = plain
+        if self._tls is not None and address.scheme == "https":
+            secure = self._tls.wrap_socket(
+                plain, server_hostname=address.host, do_handshake_on_connect=False
+            )
+            self._socket = secure
+            secure.do_handshake()
+        self._socket.settimeout(limit_s)
+        connection = http.client.HTTPConnection(address.host, address.port)
+        connection.sock = self._socket
+        self._connection = connection
+        return connection
+
+
+def _refusal(status: int, content: bytes, retry_after: str) -> RequestFailed:
+    """Read the problem of a refusal, whatever stands in between wrote."""
+    try:
+        problem = RequestProblem.from_json(json.loads(content))
+    except (ValueError, RecursionError):
+        problem = RequestProblem(reason=f"http_{status}", detail="")
+    wait_s = float(retry_after) if retry_after.isdecimal() and len(retry_after) < 6 else 0.0
+    return RequestFailed(status, problem.reason, problem.detail, wait_s)

@@ -1,0 +1,155 @@
+"""Prepares a worker: user, directory, environment, limits, port; and starts its step."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Container
+
+from berth_agent.core.environment import environment
+from berth_agent.linux import cgroups, files
+from berth_agent.linux.hierarchies import Hierarchies
+from berth_agent.linux.processes import STEP_TOKEN
+from berth_agent.messages import Launch
+from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.config import Config
+from berth_agent.node.folders import Folders
+from berth_agent.node.login import LoginEnvironments
+from berth_agent.node.machine import package_path
+from berth_agent.node.users import Users
+from berth_agent.step.checks import StartRefused
+from berth_agent.step.spec import Spec
+
+START_S = 60.0
+MIB = 2**20
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Launcher:
+    """Used by threads; what is slow happens here, and not under the agent's lock."""
+
+    def __init__(
+        self,
+        config: Config,
+        node_id: str,
+        folders: Folders,
+        hierarchies: Hierarchies,
+        pid_namespaces: bool,
+    ) -> None:
+        self._config = config
+        self._node_id = node_id
+        self._folders = folders
+        self._hierarchies = hierarchies
+        self._pid_namespaces = pid_namespaces
+        self._users = Users(config)
+        self._login = LoginEnvironments(config)
+
+    def launch(self, allocation: AllocationFolder, telemetry: str) -> None:
+        """Write the specification and start the step. Raises StartRefused, OSError."""
+        spec = self._specify(allocation, telemetry)
+        files.write_json(allocation.path("spec.json"), spec.to_json())
+        code = (
+            f"import sys; sys.path.insert(0, {package_path()!r})\n"
+            "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
+        )
+        command = [sys.executable, "-I", "-S", "-c", code, allocation.folder]
+        # Its environment shows whose step it is, should the state folder be lost.
+        marks = {STEP_TOKEN: allocation.token, "PATH": os.defpath}
+        try:
+            done = subprocess.run(
+                command,
+                env=marks,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=START_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise StartRefused("step_failed", f"no start within {START_S:g} s", False) from None
+        if done.returncode != 0 and not allocation.is_step_alive():
+            detail = done.stderr.decode(errors="replace")[-300:] or allocation.step_log()
+            raise StartRefused("step_failed", detail or "the step did not start", False)
+
+    def _specify(self, allocation: AllocationFolder, telemetry: str) -> Spec:
+        launch = allocation.launch
+        _check_command(launch)
+        user = self._users.user_of(launch.tenant)
+        name = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}.{launch.rank}")
+        private = self._folders.make_work(allocation, name, user.owner)
+        login = self._login.of_user(user, user.home or private)
+        env = environment(
+            launch,
+            {"TMPDIR": private, **login},
+            node_id=self._node_id,
+            token=allocation.token,
+            telemetry=telemetry,
+        )
+        cwd = launch.workdir or private
+        return Spec(
+            {
+                "argv": list(launch.command),
+                "env": {**env, "PWD": cwd},
+                "cwd": cwd,
+                "uid": user.uid,
+                "gid": user.gid,
+                "groups": list(user.groups),
+                "umask": int(self._config.umask, 8),
+                "token": allocation.token,
+                "incarnation": allocation.order.incarnation,
+                "grace_s": launch.grace_s,
+                "walltime_s": launch.walltime_s,
+                "kill_s": self._config.kill_s,
+                "output_bytes": round(self._config.output_mib * MIB),
+                "cgroups": self._make_groups(allocation, launch),
+                "pid_namespace": self._pid_namespaces,
+                "lease": f"{self._config.run}/lease.json",
+                "wake": f"{self._config.run}/wake",
+                "prolog": self._config.prolog,
+                "epilog": self._config.epilog,
+                "hook_s": self._config.hook_s,
+            }
+        )
+
+    def _make_groups(self, allocation: AllocationFolder, launch: Launch) -> list[str]:
+        return cgroups.create(
+            self._hierarchies.parents,
+            os.path.basename(allocation.folder),
+            launch.cpus,
+            round(launch.mem_gib * 1024) * MIB,
+            self._config.max_pids,
+        )
+
+
+def _check_command(launch: Launch) -> None:
+    if launch.image:
+        detail = f"image: {launch.image[:200]}; this node runs commands without a container"
+        raise StartRefused("no_container_runtime", detail, False)
+    if not launch.command or not launch.command[0]:
+        raise StartRefused("no_command", "command: empty; a program is allowed", True)
+    values = [*launch.command, *launch.env, *launch.env.values()]
+    if any("\0" in value for value in values) or any("=" in name for name in launch.env):
+        raise StartRefused("command_unusable", "a NUL in it, or = in a variable's name", True)
+
+
+def free_port(first: int, count: int, taken: Container[int]) -> int | None:
+    """Return a port of the range on which nothing listens, and that no other gang was given.
+
+    The range lies outside that of the ports the kernel chooses for clients.
+    """
+    for port in random.sample(range(first, first + count), count):
+        if port not in taken and _is_free(port):
+            return port
+    return None
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,101 @@
+"""The machine: its identity, what it has, and what its kernel permits."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from berth_agent.core.incarnation import Machine
+from berth_agent.node.config import Config
+
+GIB = 2**30
+PROBE_S = 20.0
+GPU_FOLDER = Path("/proc/driver/nvidia/gpus")
+BOARD = Path("/sys/class/dmi/id/product_uuid")
+
+
+def read_machine() -> Machine:
+    """Return the identity of the running machine. Raises OSError."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Machine(boot_id, os.readlink("/proc/self/ns/pid"), hardware())
+
+
+def hardware() -> str:
+    """Return a hash of the identities of board and GPUs; empty if there is neither.
+
+    A cloned disk has another hash, which is why the machine's id in /etc does not count.
+    """
+    parts = [*gpu_uuids(), *_board()]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts else ""
+
+
+def gpu_uuids() -> list[str]:
+    """Return the UUIDs of the GPUs, in the order of their PCI addresses."""
+    uuids = []
+    for folder in sorted(GPU_FOLDER.glob("*")):
+        for line in (folder / "information").read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "GPU UUID":
+                uuids.append(value.strip())
+    return uuids
+
+
+def _board() -> list[str]:
+    """Return the board's UUID, which only root may read; some boards have a constant one."""
+    try:
+        uuid = BOARD.read_text().strip().lower()
+    except OSError:
+        return []
+    return [uuid] if len(set(uuid) - {"-"}) > 2 else []
+
+
+def gpu_count(config: Config) -> int:
+    return config.gpus if config.gpus >= 0 else len(gpu_uuids())
+
+
+def cpu_count(config: Config) -> float:
+    return config.cpus or float(len(os.sched_getaffinity(0)))
+
+
+def memory_gib(config: Config) -> float:
+    """Return the memory for workers, GiB, rounded down to a mebibyte."""
+    if config.mem_gib:
+        return config.mem_gib
+    total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return total_bytes // 2**20 / 1024
+
+
+def can_unshare_pids() -> bool:
+    """Whether the kernel permits pid namespaces; tried in a process of its own."""
+    code = (
+        f"import sys; sys.path.insert(0, {package_path()!r})\n"
+        "from berth_agent.linux import syscalls; import os\n"
+        "syscalls.unshare_pids()\n"
+        "pid = os.fork()\n"
+        "os._exit(0 if pid == 0 else os.waitpid(pid, 0)[1])\n"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def package_path() -> str:
+    """Return the folder or archive that this package was loaded from."""
+    return str(Path(__file__).parents[2])
+
+
+def address_towards(host: str, port: int) -> str:
+    """Return this machine's address as the host sees it; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, port))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])

@@ -1,0 +1,170 @@
+"""`berth-agent run`: wires the parts, and ticks until it is stopped; steps outlive it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+
+from berth_agent.linux import files
+from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
+from berth_agent.messages import Failure, RegistrationReport
+from berth_agent.node import machine, status
+from berth_agent.node.agent import Agent
+from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.config import Config
+from berth_agent.node.folders import Folders
+from berth_agent.node.http import parse_address
+from berth_agent.node.identity import read_identity
+from berth_agent.node.launcher import Launcher
+from berth_agent.node.life import NodeLife
+from berth_agent.node.renewal import Credentials
+from berth_agent.node.session import SessionLoop
+from berth_agent.node.streaming import Streaming, telemetry_path
+from berth_agent.node.wakeup import Wakeup
+from berth_agent.node.workers import Workers
+from berth_agent.step.checks import StartRefused
+
+ADDRESS_LABEL = "berth.address"
+LEAVE_FILE = "leave"
+
+log = logging.getLogger(__name__)
+
+
+class AlreadyRunning(Exception):
+    """Another agent holds the state folder."""
+
+
+class Runtime:
+    """One agent process: it holds the lock of its state folder."""
+
+    def __init__(self, config: Config) -> None:
+        """Take up the state. Raises AlreadyRunning, NoIdentity, OSError, ValueError."""
+        folders = Folders(config)
+        self._lock = files.lock(f"{config.state}/lock", wait=False)
+        if self._lock is None:
+            raise AlreadyRunning(f"{config.state}: in use by another agent")
+        self._config = config
+        self._identity = read_identity(config.state)
+        self._credentials = Credentials(config.state, self._identity)
+        self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
+        node_id = self._identity.node_id
+        self._hierarchies = _hierarchies(config, node_id)
+        self._launcher = Launcher(config, node_id, folders, self._hierarchies, self._kernel_fencing)
+        self._machine = machine.read_machine()
+        life = NodeLife(config, self._machine)
+        workers = Workers(config, node_id, folders, self._launch)
+        self.agent = Agent(config, node_id, life, workers, self._registration)
+        self.sessions = SessionLoop(self.agent, self._credentials.access)
+        self._streaming = Streaming(config, self.agent, self.sessions)
+        self._wakeup = Wakeup(f"{config.run}/wake")
+        self._problem = ""
+
+    def run(self) -> int:
+        """Tick until SIGTERM; return the exit status."""
+        signal.signal(signal.SIGTERM, lambda *_: self.sessions.stopping.set())
+        signal.signal(signal.SIGINT, lambda *_: self.sessions.stopping.set())
+        self.sessions.start()
+        self._streaming.start()
+        self._credentials.start(self.sessions.stopping)
+        while not self.sessions.stopping.is_set():
+            self._tick()
+            self._wakeup.wait(self.agent.workers)
+        self.sessions.stop()
+        self._write_status()
+        return 0
+
+    def _tick(self) -> None:
+        """A full disk or another error is a state that is shown; the next tick tries again."""
+        problem = ""
+        try:
+            self._obey_leave()
+            self.agent.tick()
+        except OSError as error:
+            problem = f"disk: {error}"
+        except Exception as error:
+            problem = f"internal: {type(error).__name__}: {error}"
+            if problem != self._problem:
+                log.exception("a tick of the agent failed")
+        if problem and problem != self._problem:
+            log.error("%s", problem)
+        self._problem = problem
+        self._write_status()
+
+    def _write_status(self) -> None:
+        status.write(self._config.run, status.describe(self.agent, self.sessions, self._problem))
+
+    def _obey_leave(self) -> None:
+        """Drain while the file of `berth-agent leave` is there, also after a restart."""
+        path = f"{self._config.state}/{LEAVE_FILE}"
+        request = files.read_bytes(path)
+        if request == b"cancel":
+            self.agent.come_back()
+            os.unlink(path)
+        elif request is not None:
+            self.agent.drain("the operator takes the node out of service")
+            if request == b"now":
+                self.agent.stop_all()
+
+    def _launch(self, allocation: AllocationFolder) -> None:
+        """Start a step in a thread: profiles of users and file systems may be slow."""
+
+        def run() -> None:
+            failure: Failure | None = None
+            try:
+                self._launcher.launch(allocation, telemetry_path(self._config, allocation))
+            except StartRefused as refusal:
+                failure = Failure(
+                    reason=refusal.reason, detail=refusal.detail[:1024], permanent=refusal.permanent
+                )
+            except (OSError, ValueError) as error:
+                failure = Failure(reason="step_failed", detail=str(error)[:1024])
+            self.agent.launched(allocation, failure)
+            self._wakeup.wake()
+
+        threading.Thread(target=run, daemon=True, name="launch").start()
+
+    def _registration(self) -> RegistrationReport:
+        config, life = self._config, self.agent.life
+        stuck = self.agent.workers.stuck_gpus()
+        return RegistrationReport(
+            incarnation=life.incarnation,
+            boot_id=self._machine.boot_id,
+            pid_namespace=self._machine.pid_namespace,
+            hardware=self._machine.hardware,
+            gpu_type=config.gpu_type,
+            gpus=machine.gpu_count(config),
+            unusable_gpus=tuple(sorted({*config.unusable_gpus, *stuck})),
+            cpus=machine.cpu_count(config),
+            mem_gib=machine.memory_gib(config),
+            rack=config.rack,
+            labels={ADDRESS_LABEL: self._address(), **config.labels},
+            terms_id=life.lease.terms.terms_id,
+            fencing="kernel" if self._kernel_fencing else "advice",
+            limits=self._hierarchies.limits,
+        )
+
+    def _address(self) -> str:
+        """Return the address of the workers for their peers, towards the control plane."""
+        if self._config.address:
+            return self._config.address
+        session = self.sessions.session
+        urls = (session.url,) if session else self._credentials.access().urls
+        address = parse_address(urls[0])
+        return machine.address_towards(address.host, address.port)
+
+
+def _hierarchies(config: Config, node_id: str) -> Hierarchies:
+    if not config.cgroups:
+        return Hierarchies([], "")
+    return open_hierarchies(f"berth-{node_id}")
+
+
+def run(config: Config) -> int:
+    """Run the agent of this node. Raises what Runtime raises."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s"
+    )
+    return Runtime(config).run()

@@ -1,0 +1,274 @@
+"""The session with an executor: threads for orders, heartbeats and reports."""
+
+from __future__ import annotations
+
+import logging
+import random
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from berth_agent.core.backoff import Backoff
+from berth_agent.messages import (
+    Acknowledged,
+    Heartbeat,
+    Orders,
+    OrdersRequest,
+    ReportsRequest,
+    Terms,
+    Welcome,
+)
+from berth_agent.node.agent import Agent
+from berth_agent.node.http import Connection, RequestFailed, parse_address
+
+ORDERS_WAIT_S = 20.0
+REFUSED_S = 15.0
+"""Least wait after a refusal that another attempt does not change by itself."""
+LEAST_HEARTBEAT_S = 0.2
+REQUEST_S = (0.5, 120.0)
+RECONNECT_S = (0.1, 300.0)
+LEAST_STOP_AFTER_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session that an executor opened; the connection is that of the orders."""
+
+    url: str
+    session_id: str
+    orders: Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How executors are reached: their URLs and the node's credential."""
+
+    urls: tuple[str, ...]
+    credential: str
+    tls: ssl.SSLContext
+
+
+class SessionLoop:
+    """Keeps one session open with one of the executors; the others wait for it."""
+
+    def __init__(self, agent: Agent, access: Callable[[], Access]) -> None:
+        self.problem = "not connected yet"
+        """Why there is no session; empty while there is one."""
+        self.stopping = threading.Event()
+        self._agent = agent
+        self._access = access
+        self._session: OpenSession | None = None
+        self._opened = threading.Condition()
+        self._place = 0
+
+    @property
+    def session(self) -> OpenSession | None:
+        return self._session
+
+    def start(self) -> None:
+        """Start the threads; they end with the process, or by `stop`."""
+        for target in (self._keep_session, self._send_heartbeats, self._send_reports):
+            threading.Thread(target=guarded(target), daemon=True, name=target.__name__).start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.drop(self._session, "stopping")
+
+    def connect(self, url: str) -> Connection:
+        access = self._access()
+        return Connection(parse_address(url), access.tls, access.credential)
+
+    def request_s(self) -> float:
+        """Return the limit of a request, s: terms of a wrong server have no power over it."""
+        return _within(self._agent.life.terms.request_timeout_s, REQUEST_S)
+
+    def wait_for_session(self) -> OpenSession | None:
+        """Wait until there is a session; None once the agent stops."""
+        with self._opened:
+            while self._session is None and not self.stopping.is_set():
+                self._opened.wait(1.0)
+            return None if self.stopping.is_set() else self._session
+
+    def drop(self, session: OpenSession | None, why: str) -> None:
+        """End a session, unless a newer one is open."""
+        with self._opened:
+            if session is None or self._session is not session:
+                return
+            self._session = None
+            self.problem = why
+        session.orders.abort()
+        self._agent.session_lost()
+
+    def _keep_session(self) -> None:
+        backoff = Backoff()
+        while not self.stopping.is_set():
+            if self._agent.has_left:
+                self.stopping.wait(0.5)
+                continue
+            wait_s = 0.0
+            for _ in range(max(1, len(self._access().urls))):
+                try:
+                    self._serve(backoff)
+                except RequestFailed as failure:
+                    self._note(failure)
+                    wait_s = max(wait_s, failure.retry_after_s, _least_wait_s(failure))
+                    self._place += 0 if failure.status == 409 else 1
+                if self.stopping.is_set():
+                    return
+            longest_s = _within(self._agent.life.terms.reconnect_s, RECONNECT_S)
+            # No chance of a core: a wait between attempts.
+            chance = random.random()  # noqa: TID251
+            self.stopping.wait(max(wait_s, backoff.next_s(longest_s, chance)))
+
+    def _serve(self, backoff: Backoff) -> None:
+        """Open a session with the next executor and take orders. Raises RequestFailed."""
+        urls = self._access().urls
+        if not urls:
+            raise RequestFailed(0, "no_executor", "no address of an executor is known")
+        url = urls[self._place % len(urls)]
+        connection = self.connect(url)
+        session: OpenSession | None = None
+        try:
+            welcome = connection.post(
+                "/agent/v1/hello", self._agent.hello(), Welcome, self.request_s()
+            )
+            _check_terms(welcome.terms)
+            step = self._agent.welcome(welcome)
+            if step == "again":
+                return
+            session = OpenSession(url, welcome.session_id, connection)
+            self._open(session)
+            if step == "behind":
+                # Heartbeats are relayed all the same; orders may come from another executor.
+                self.stopping.wait(1.0)
+                raise RequestFailed(503, "behind", f"{url}: its ledger is not read to the end")
+            backoff.reset()
+            self._take_orders(session)
+        except OSError as error:
+            raise RequestFailed(0, "disk", str(error)) from None
+        finally:
+            self.drop(session, self.problem or "closed")
+            connection.close()
+
+    def _open(self, session: OpenSession) -> None:
+        with self._opened:
+            self._session = session
+            self.problem = ""
+            self._opened.notify_all()
+
+    def _take_orders(self, session: OpenSession) -> None:
+        """Poll until the session ends, or a new incarnation needs another one."""
+        agent = self._agent
+        while self._session is session and not self.stopping.is_set():
+            if agent.wants_hello or agent.has_left:
+                return
+            if not agent.takes_orders():
+                # Only reports of the ends are sent until the next incarnation begins.
+                self.stopping.wait(0.05)
+                continue
+            request = OrdersRequest(
+                session_id=session.session_id, after=agent.book.applied, wait_s=ORDERS_WAIT_S
+            )
+            limit_s = ORDERS_WAIT_S + self.request_s()
+            answer = session.orders.post("/agent/v1/orders", request, Orders, limit_s)
+            agent.take_orders(answer)
+
+    def _send_heartbeats(self) -> None:
+        while (session := self.wait_for_session()) is not None:
+            connection = self.connect(session.url)
+            try:
+                while self._session is session and not self.stopping.is_set():
+                    self._send_heartbeat(session, connection)
+                    seconds = self._agent.life.terms.heartbeat_s
+                    self.stopping.wait(max(LEAST_HEARTBEAT_S, min(60.0, seconds)))
+            except RequestFailed as failure:
+                self._note(failure)
+                self.drop(session, str(failure))
+            finally:
+                connection.close()
+
+    def _send_heartbeat(self, session: OpenSession, connection: Connection) -> None:
+        heartbeat = self._agent.heartbeat(session.session_id)
+        if heartbeat is None:
+            return
+        connection.exchange("/agent/v1/heartbeat", heartbeat.to_json(), self.request_s())
+        self._acknowledge(heartbeat)
+
+    def _acknowledge(self, heartbeat: Heartbeat) -> None:
+        try:
+            self._agent.heartbeat_acknowledged(heartbeat)
+        except OSError as error:
+            # The steps keep their deadline, and end at it unless the next one can be written.
+            log.error("the lease cannot be written: %s", error)
+
+    def _send_reports(self) -> None:
+        while (session := self.wait_for_session()) is not None:
+            connection = self.connect(session.url)
+            try:
+                while self._session is session and not self.stopping.is_set():
+                    self._send_batch(session, connection)
+            except RequestFailed as failure:
+                self._note(failure)
+                self.stopping.wait(failure.retry_after_s)
+                self.drop(session, str(failure))
+            except OSError as error:
+                log.error("reports cannot be noted: %s", error)
+                self.stopping.wait(1.0)
+            finally:
+                connection.close()
+
+    def _send_batch(self, session: OpenSession, connection: Connection) -> None:
+        """Send the oldest reports, or wait for one: one request is in flight at a time."""
+        agent = self._agent
+        with agent.lock:
+            incarnation = agent.life.incarnation
+            first_n, reports = agent.batch()
+            if not reports or agent.wants_hello:
+                agent.changed.wait(1.0)
+                return
+        request = ReportsRequest(
+            session_id=session.session_id, incarnation=incarnation, first_n=first_n, reports=reports
+        )
+        answer = connection.post("/agent/v1/reports", request, Acknowledged, self.request_s())
+        if agent.life.incarnation == incarnation:
+            agent.acknowledged(answer.n)
+
+    def _note(self, failure: RequestFailed) -> None:
+        if str(failure) != self.problem:
+            log.warning("executor: %s", failure)
+        self.problem = str(failure)
+
+
+def guarded(target: Callable[[], None]) -> Callable[[], None]:
+    """Return a thread's body that is begun again after an error nobody expected."""
+
+    def run() -> None:
+        while True:
+            try:
+                target()
+            except Exception:
+                log.exception("a thread of the agent failed")
+                threading.Event().wait(REFUSED_S)
+            else:
+                return
+
+    return run
+
+
+def _least_wait_s(failure: RequestFailed) -> float:
+    """Return the wait after refusals of the node itself; it keeps trying, as rights come back."""
+    return REFUSED_S if failure.status in (400, 401, 403, 404, 413) else 0.0
+
+
+def _check_terms(terms: Terms) -> None:
+    """Refuse terms under which no worker could live. Raises RequestFailed."""
+    if terms.stop_after_s is not None and terms.stop_after_s < LEAST_STOP_AFTER_S:
+        detail = f"stop_after_s: {terms.stop_after_s}; at least {LEAST_STOP_AFTER_S} is allowed"
+        raise RequestFailed(400, "malformed_terms", detail)
+
+
+def _within(value: float, bounds: tuple[float, float]) -> float:
+    return min(max(value, bounds[0]), bounds[1])

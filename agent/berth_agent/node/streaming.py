@@ -1,0 +1,155 @@
+"""Output and telemetry on their way to the executor: bounded, and lost rather than waited for."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator
+
+from berth_agent.linux import files
+from berth_agent.messages import MAX_LINES, Iterations, PrintedLines, Stream
+from berth_agent.node.agent import Agent
+from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.config import Config
+from berth_agent.node.follower import OutputFollower
+from berth_agent.node.http import Connection, RequestFailed
+from berth_agent.node.session import OpenSession, SessionLoop, guarded
+from berth_agent.step import spec as spec_of_step
+from berth_agent.telemetry_door import TelemetryDoor
+
+EVERY_S = 0.5
+MAX_WORKERS = 256
+"""Workers of one message."""
+MAX_ITERATIONS = 1024
+"""Messages of iterations that wait; the oldest are lost first."""
+RETRY_S = 5.0
+OPEN_PHASES = ("prepared", "starting", "running", "stopping")
+
+log = logging.getLogger(__name__)
+
+
+class Streaming:
+    """One thread; its positions are kept in the run folder, so that a restart repeats little."""
+
+    def __init__(self, config: Config, agent: Agent, sessions: SessionLoop) -> None:
+        self._config = config
+        self._agent = agent
+        self._sessions = sessions
+        self._followers: dict[str, OutputFollower] = {}
+        self._doors: dict[str, TelemetryDoor] = {}
+        self._unsent: list[Iterations] = []
+        self._path = f"{config.run}/streamed.json"
+        self._positions = self._read_positions()
+
+    def start(self) -> None:
+        threading.Thread(target=guarded(self._run), daemon=True, name="stream").start()
+
+    def _run(self) -> None:
+        while (session := self._sessions.wait_for_session()) is not None:
+            connection = self._sessions.connect(session.url)
+            try:
+                while self._sessions.session is session:
+                    self._wait_for_telemetry()
+                    self._send(session, connection)
+            except RequestFailed as failure:
+                log.info("stream: %s", failure)
+                self._sessions.stopping.wait(max(RETRY_S, failure.retry_after_s))
+            finally:
+                connection.close()
+
+    def _send(self, session: OpenSession, connection: Connection) -> None:
+        """Send what there is; nothing counts as sent before the answer."""
+        self._sync()
+        read = list(self._read_output())
+        if not read and not self._unsent:
+            return
+        message = Stream(
+            session_id=session.session_id,
+            printed=tuple(printed for _, printed in read),
+            iterations=tuple(self._unsent),
+        )
+        connection.exchange("/agent/v1/stream", message.to_json(), self._sessions.request_s())
+        self._unsent.clear()
+        for follower, _ in read:
+            follower.sent()
+        self._write_positions()
+
+    def _wait_for_telemetry(self) -> None:
+        """Empty the sockets until the next message is due: the kernel keeps few datagrams."""
+        poll = select.poll()
+        doors = {door.fileno(): door for door in self._doors.values()}
+        for descriptor in doors:
+            poll.register(descriptor, select.POLLIN)
+        if not doors:
+            self._sessions.stopping.wait(EVERY_S)
+            return
+        until_s = time.monotonic() + EVERY_S
+        while (left_s := until_s - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left_s * 1000):
+                iterations = doors[descriptor].drain()
+                self._unsent += [iterations] if iterations else []
+        del self._unsent[:-MAX_ITERATIONS]
+
+    def _read_output(self) -> Iterator[tuple[OutputFollower, PrintedLines]]:
+        most = min(MAX_LINES, max(1, round(self._config.lines_per_s * EVERY_S)))
+        with self._agent.lock:
+            dead = {a.allocation_id for a in self._agent.workers if a.is_dead}
+        for allocation_id, follower in list(self._followers.items())[:MAX_WORKERS]:
+            printed = follower.read(most, ended=allocation_id in dead)
+            if printed is not None:
+                yield follower, printed
+
+    def _sync(self) -> None:
+        """Follow the workers that are held now."""
+        with self._agent.lock:
+            held = {a.allocation_id: a for a in self._agent.workers}
+        for allocation_id in self._followers.keys() - held.keys():
+            del self._followers[allocation_id]
+        for allocation_id in self._doors.keys() - held.keys():
+            self._doors.pop(allocation_id).close()
+        for allocation_id, allocation in held.items():
+            if allocation_id not in self._followers:
+                self._follow(allocation)
+            if allocation_id not in self._doors and allocation.phase in OPEN_PHASES:
+                self._open_door(allocation)
+
+    def _follow(self, allocation: AllocationFolder) -> None:
+        follower = OutputFollower(allocation.allocation_id, allocation.folder)
+        line, segment, offset = self._positions.get(allocation.allocation_id, (0, 0, 0))
+        follower.resume((line, segment, offset))
+        self._followers[allocation.allocation_id] = follower
+
+    def _open_door(self, allocation: AllocationFolder) -> None:
+        """Let the worker's user send; it is known once the step was specified."""
+        path = telemetry_path(self._config, allocation)
+        try:
+            spec = spec_of_step.read(allocation.folder)
+            uid, gid = (-1, -1) if spec.uid is None else (spec.uid, spec.gid)
+            door = TelemetryDoor(path, allocation.token, allocation.allocation_id, uid, gid)
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("telemetry of %s: %s", allocation.allocation_id, error)
+            return
+        self._doors[allocation.allocation_id] = door
+
+    def _read_positions(self) -> dict[str, tuple[int, int, int]]:
+        try:
+            document = files.read_json(self._path) or {}
+            return {name: (int(a), int(b), int(c)) for name, (a, b, c) in document.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def _write_positions(self) -> None:
+        positions = {name: f.position for name, f in self._followers.items()}
+        try:
+            files.write_atomic(self._path, json.dumps(positions).encode())
+        except OSError:
+            return
+
+
+def telemetry_path(config: Config, allocation: AllocationFolder) -> str:
+    """Return the socket of a worker, which its user alone may open."""
+    return f"{config.run}/telemetry/{os.path.basename(allocation.folder)}"

@@ -1,0 +1,235 @@
+"""The workers that the agent holds: orders become files, and files become reports."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+from berth_agent.core.environment import master_port_variables
+from berth_agent.core.reports import Stage, current_stage, next_report
+from berth_agent.linux import processes
+from berth_agent.messages import NodeReport, Order, StepState
+from berth_agent.node.allocation import AllocationFolder
+from berth_agent.node.config import Config
+from berth_agent.node.folders import Folders
+from berth_agent.node.launcher import free_port
+
+SPARE_MS = 5_000
+"""After a deadline or a grace, until the agent does what the step should have done."""
+FENCE_GRACE_S = 30.0
+LOST_EXIT_CODE = 137
+SHOWN_PHASES = ("prepared", "starting", "running", "stopping", "dead", "stuck")
+
+
+class Workers:
+    """Single-threaded: used under the agent's lock. Methods raise OSError on a full disk."""
+
+    def __init__(
+        self,
+        config: Config,
+        node_id: str,
+        folders: Folders,
+        launch: Callable[[AllocationFolder], None],
+    ) -> None:
+        self._config = config
+        self._node_id = node_id
+        self._folders = folders
+        self._launch = launch
+        self._held: dict[str, AllocationFolder] = {}
+        for allocation in folders.read_all():
+            self._held[allocation.allocation_id] = allocation
+
+    def __iter__(self) -> Iterator[AllocationFolder]:
+        return iter(list(self._held.values()))
+
+    def holds(self, allocation_id: str) -> bool:
+        return allocation_id in self._held
+
+    def states(self) -> tuple[StepState, ...]:
+        """Return the phases that a hello tells."""
+        return tuple(
+            StepState(
+                allocation_id=allocation.allocation_id,
+                phase=allocation.phase,  # type: ignore[arg-type]
+                exit_code=allocation.state.get("exit_code"),
+            )
+            for allocation in self
+            if allocation.phase in SHOWN_PHASES
+        )
+
+    def note_prepare(self, order: Order) -> AllocationFolder:
+        """Note a worker to prepare; noted again after a crash, it keeps its token and port."""
+        present = self._held.get(order.allocation_id)
+        if present is not None:
+            return present
+        allocation = AllocationFolder(
+            self._folders.path_of(order.allocation_id),
+            order,
+            f"{self._node_id}:{secrets.token_hex(16)}",
+            self._port(order),
+            launching=True,
+        )
+        allocation.write_order()
+        self._held[order.allocation_id] = allocation
+        return allocation
+
+    def begin(self, allocation_id: str) -> None:
+        """Start the step of a noted worker, which is done in another thread."""
+        allocation = self._held.get(allocation_id)
+        if allocation is not None and not allocation.state and allocation.launching:
+            self._launch(allocation)
+
+    def note_go(self, order: Order) -> None:
+        """Note that a worker may start; its step looks for the note."""
+        allocation = self._held[order.allocation_id]
+        port = order.master_port or allocation.master_port
+        allocation.note_go(master_port_variables(port))
+        allocation.wake()
+
+    def stop(self, allocation_id: str, grace_s: float, reason: str, now_ms: int) -> None:
+        """Stop a worker for good; where its step is just starting, the next tick does it."""
+        allocation = self._held[allocation_id]
+        if allocation.is_dead:
+            return
+        if not allocation.leave_tombstone(grace_s, reason):
+            allocation.note_stop(grace_s, reason)
+        due_ms = now_ms + round(grace_s * 1000) + SPARE_MS
+        allocation.kill_due_ms = min(due_ms, allocation.kill_due_ms or due_ms)
+
+    def fence(self, now_ms: int, kept: str | None) -> None:
+        """End all workers but those of the incarnation `kept`; their grace is short."""
+        for allocation in self._others(kept):
+            if not allocation.is_dead and not allocation.fenced:
+                allocation.fenced = True
+                grace_s = min(allocation.launch.grace_s, FENCE_GRACE_S)
+                self.stop(allocation.allocation_id, grace_s, "fenced", now_ms)
+
+    def grace_of(self, allocation_id: str) -> float:
+        return self._held[allocation_id].launch.grace_s
+
+    def forget(self, allocation_id: str, now_ms: int) -> None:
+        """Drop a worker whose allocation the ledger released; one that lives is ended first."""
+        allocation = self._held[allocation_id]
+        if allocation.is_dead and not allocation.is_step_alive():
+            self._drop(allocation)
+        else:
+            allocation.released = True
+            self.stop(allocation_id, 0.0, "stopped", now_ms)
+
+    def repeat(self, allocation_id: str) -> None:
+        """Let the report of the present state be made again."""
+        allocation = self._held[allocation_id]
+        stage = current_stage(allocation.view())
+        if stage is not None:
+            allocation.reported.discard(stage)
+
+    def scan(self, now_ms: int, deadline_ms: int | None, may_run: bool) -> None:
+        """Read what the steps noted, and do what they did not."""
+        for allocation in self:
+            if not allocation.is_dead:
+                allocation.read_state()
+            if allocation.is_dead:
+                if allocation.released and not allocation.is_step_alive():
+                    self._drop(allocation)
+            elif not allocation.launching:
+                self._supervise(allocation, now_ms, deadline_ms, may_run)
+
+    def due_reports(self) -> Iterator[tuple[AllocationFolder, Stage, NodeReport]]:
+        """Yield the reports that are due, in the order of the allocations."""
+        for allocation in self:
+            due = next_report(allocation.view())
+            if due is not None and not allocation.released:
+                yield allocation, *due
+
+    def is_clear_of_others(self, kept: str) -> bool:
+        """Whether no worker of another incarnation lives, but those that cannot be killed."""
+        others = self._others(kept)
+        return all(a.phase in ("dead", "stuck") and not a.launching for a in others)
+
+    def _others(self, kept: str | None) -> list[AllocationFolder]:
+        return [a for a in self if a.order.incarnation != kept]
+
+    def stuck_gpus(self) -> set[int]:
+        """Return the GPUs that a worker occupies although it was killed."""
+        return {gpu for a in self if a.phase == "stuck" for gpu in a.launch.gpus}
+
+    def strays(self) -> list[int]:
+        """Return processes of this node's workers and steps that it does not know."""
+        known = {allocation.token for allocation in self}
+        names = (processes.TOKEN, processes.STEP_TOKEN)
+        return [
+            pid
+            for pid in processes.with_token(f"{self._node_id}:", names)
+            if processes.token_of(pid, names) not in known
+        ]
+
+    def drop_others(self, kept: str) -> None:
+        """Drop the dead workers of other incarnations: the ledger releases them otherwise."""
+        for allocation in self._others(kept):
+            if allocation.is_dead:
+                self._drop(allocation)
+
+    def have_noted(self, terms_id: str) -> bool:
+        """Whether each living step has read a deadline of these terms."""
+        living = (a for a in self if not a.is_dead and a.state)
+        return all(allocation.noted_terms() == terms_id for allocation in living)
+
+    def _supervise(
+        self, allocation: AllocationFolder, now_ms: int, deadline_ms: int | None, may_run: bool
+    ) -> None:
+        stop = allocation.noted_stop()
+        if stop is not None:
+            allocation.leave_tombstone(float(stop["grace_s"]), str(stop["reason"]))
+        if not allocation.is_step_alive():
+            # It may have noted its end between the two looks.
+            allocation.read_state()
+            if not allocation.is_dead:
+                self._end_lost(allocation, now_ms, may_run)
+            return
+        lapsed = deadline_ms is not None and now_ms > deadline_ms + SPARE_MS
+        ignored = allocation.kill_due_ms is not None and now_ms > allocation.kill_due_ms
+        if (lapsed or ignored) and allocation.phase != "stuck":
+            allocation.kill()
+
+    def _end_lost(self, allocation: AllocationFolder, now_ms: int, may_run: bool) -> None:
+        """End a worker without a step, once nothing of it lives."""
+        untried = not allocation.state and allocation.launch_failure is None
+        if untried and may_run and allocation.tombstone() is None:
+            allocation.launching = True
+            self._launch(allocation)
+            return
+        if allocation.leftovers():
+            self._kill_leftovers(allocation, now_ms)
+        elif allocation.leave_tombstone(0.0, "lost"):
+            self._note_lost(allocation)
+
+    def _kill_leftovers(self, allocation: AllocationFolder, now_ms: int) -> None:
+        allocation.kill()
+        allocation.killed_ms = allocation.killed_ms or now_ms
+        if now_ms - allocation.killed_ms > self._config.kill_s * 1000:
+            allocation.state["phase"] = "stuck"
+
+    def _note_lost(self, allocation: AllocationFolder) -> None:
+        tombstone = allocation.tombstone() or {}
+        if tombstone.get("reason") == "stopped":
+            code = LOST_EXIT_CODE if allocation.state.get("started") else None
+            allocation.write_end(stopped=True, exit_code=code)
+            return
+        reason = "fenced" if tombstone.get("reason") == "fenced" else "step_lost"
+        detail = allocation.step_log() or "the step of the worker was killed"
+        lost = {"reason": reason, "detail": detail, "output": [], "permanent": False}
+        started = bool(allocation.state.get("started"))
+        allocation.write_end(
+            exit_code=LOST_EXIT_CODE if started else None, failure=allocation.launch_failure or lost
+        )
+
+    def _drop(self, allocation: AllocationFolder) -> None:
+        self._folders.retire(allocation)
+        del self._held[allocation.allocation_id]
+
+    def _port(self, order: Order) -> int | None:
+        """Return a port for the gang if this is its rank 0."""
+        if order.launch is None or order.launch.rank != 0:
+            return None
+        taken = {a.master_port for a in self if a.master_port is not None}
+        return free_port(self._config.port_first, self._config.port_count, taken)

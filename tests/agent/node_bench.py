@@ -1,0 +1,157 @@
+"""An agent as a real process, with an executor double: the test plays placement."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from berth_agent.linux import files, processes
+from berth_agent.node.identity import Identity, write_identity
+from tests.agent.executor_double import ExecutorDouble
+from tests.agent.step_bench import AGENT, until
+
+NODE = f"node-{os.getpid()}"
+
+
+def launch(command: list[str] | str, **fields: Any) -> dict[str, Any]:
+    """Return a launch of one worker of one node."""
+    return {
+        "job_id": "j1",
+        "tenant": "vision",
+        "attempt": 1,
+        "rank": 0,
+        "world_size": 1,
+        "local_rank": 0,
+        "local_world_size": 1,
+        "node_rank": 0,
+        "nodes": 1,
+        "gpus": [0],
+        "gpu_milli": 1000,
+        "cpus": 0,
+        "mem_gib": 0,
+        "command": ["sh", "-c", command] if isinstance(command, str) else command,
+        "grace_s": 5.0,
+        **fields,
+    }
+
+
+class NodeBench:
+    """State, run folder and process of one agent."""
+
+    def __init__(self, folder: Path, node_id: str, *executors: str) -> None:
+        self.node_id = node_id
+        self.state = folder / "state"
+        self.run_folder = folder / "run"
+        self.state.mkdir(mode=0o711)
+        self.config = folder / "config.toml"
+        self.settings: dict[str, Any] = {
+            "gpus": 2,
+            "cgroups": False,
+            "login_shell": False,
+            "hook_s": 30.0,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = folder / "agent.log"
+        self.join(*executors)
+
+    def join(self, *executors: str) -> None:
+        """Write the identity that `berth-agent join` would."""
+        identity = Identity(
+            node_id=self.node_id,
+            pool="p",
+            secret="s" * 64,
+            gateway="",
+            executors=executors,
+            expires_at=2**53,
+            approved=True,
+            ca="",
+        )
+        write_identity(str(self.state), identity)
+
+    def command(self, *arguments: str) -> list[str]:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in self.settings.items()]
+        self.config.write_text("\n".join(lines))
+        flags = ["--state", str(self.state), "--run", str(self.run_folder)]
+        config = ["--config", str(self.config)]
+        return [sys.executable, "-m", "berth_agent", *config, *arguments, *flags]
+
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "PYTHONPATH": str(AGENT)}
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command("run"), env=self.environment(), stdout=log, stderr=log
+            )
+
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the agent beside it."""
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def status(self) -> dict[str, Any]:
+        return files.read_json(str(self.run_folder / "status.json")) or {}
+
+    def kill(self, number: int = signal.SIGKILL) -> int:
+        """End the agent's process, and it alone."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def folder(self, allocation_id: str) -> Path:
+        return self.state / "allocations" / allocation_id.replace("/", "-")
+
+    def step(self, allocation_id: str) -> dict[str, Any]:
+        return files.read_json(str(self.folder(allocation_id) / "state.json")) or {}
+
+    def output(self, allocation_id: str) -> str:
+        return "".join(
+            path.read_text() for path in sorted(self.folder(allocation_id).glob("output.log.*"))
+        )
+
+    def living(self) -> list[int]:
+        """Return living steps and workers of the node."""
+        names = (processes.TOKEN, processes.STEP_TOKEN)
+        return list(processes.with_token(f"{self.node_id}:", names))
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+        def nothing_lives() -> bool:
+            processes.kill_each(self.living())
+            return not self.living()
+
+        until(nothing_lives)
+
+
+@contextmanager
+def a_node(
+    double: ExecutorDouble, name: str = NODE, *more: str, start: bool = True, **settings: Any
+) -> Iterator[NodeBench]:
+    """A node that has joined and, unless said otherwise, runs its agent."""
+    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        bench = NodeBench(Path(folder), name, double.url, *more)
+        bench.settings |= settings
+        try:
+            if start:
+                bench.start()
+                double.wait(lambda: double.joined is not None)
+            yield bench
+        finally:
+            bench.close()
