@@ -75,7 +75,7 @@ def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None
 
 def list_identities(client: Api, limit: int, as_json: bool) -> None:
     """Print the nodes that joined with a token."""
-    rows = pages(client, "/v1/nodes/enrolled", {}, limit)
+    rows = pages(client, "/v1/enrolments", {}, limit)
     if as_json:
         emit(rows)
         return
@@ -86,6 +86,6 @@ def list_identities(client: Api, limit: int, as_json: bool) -> None:
 
 def _identity(client: Api, node: str) -> Json | None:
     try:
-        return client.get(f"/v1/nodes/enrolled/{part(node)}")
+        return client.get(f"/v1/enrolments/{part(node)}")
     except NotFound:
         return None

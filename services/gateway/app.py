@@ -36,4 +36,5 @@ def build(gateway: Gateway) -> FastAPI:
     openapi.install_openapi(app)
     for routes in (probes, streams, jobs, enrolment, nodes, faults, admin, llm, joining):
         app.include_router(routes.router)
+    app.include_router(enrolment.enrolments)
     return app

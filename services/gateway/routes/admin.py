@@ -21,7 +21,7 @@ from services.gateway.commands import (
     send_command,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
-from services.gateway.core.strict import parse_body
+from services.gateway.core.strict import Body, parse_body
 from services.gateway.database import Row
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.paging import Limit, NamePart, PageToken, TimeCursor, TimeToken, page_of
@@ -32,7 +32,6 @@ from shared.contracts.access import (
     ConfigureEndpoint,
     ConfigurePool,
     CreateKey,
-    InputId,
     RegisterTenant,
     RetireTenant,
     RetryInput,
@@ -43,6 +42,7 @@ from shared.contracts.access import (
 from shared.contracts.base import Command, Model, Name, Text
 from shared.contracts.jobs import SetQuota
 from shared.contracts.keys import format_key, hash_secret
+from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["access"])
 Tenant = Annotated[Name, Path(description="name of the tenant")]
@@ -78,7 +78,7 @@ class SkipInputRequest(Model):
     reason: Text = Field(min_length=1, description="free text for the audit")
 
 
-InputIdPath = Annotated[InputId, Path(description="id of the input: ledger/partition/seq/index")]
+InputIdPath = Annotated[str, Path(description="id of the input: ledger/partition/seq/index")]
 
 
 @router.get("/tenants", responses=problem_responses(422))
@@ -268,7 +268,8 @@ async def list_dead_letters(
 )
 async def retry_input(request: Request, input_id: InputIdPath) -> Response:
     """Give an input that was set aside after an internal error to its service again, once."""
-    return await _settle(request, RetryInput(input_id=input_id))
+    bearer = await authorize(request, "operator")
+    return await _settle(request, bearer, parse_body(RetryInput, {"input_id": input_id}))
 
 
 @router.post(
@@ -280,14 +281,14 @@ async def retry_input(request: Request, input_id: InputIdPath) -> Response:
 )
 async def skip_input(request: Request, input_id: InputIdPath) -> Response:
     """Close an input that was set aside: it is never decided."""
-    await authorize(request, "operator")
-    body = parse_body(SkipInputRequest, await json_body(request))
-    return await _settle(request, SkipInput(input_id=input_id, reason=body.reason))
-
-
-async def _settle(request: Request, command: RetryInput | SkipInput) -> Response:
-    gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
+    body = parse_body(SkipInputRequest, await json_body(request))
+    fields: Body = {"input_id": input_id, "reason": body.reason}
+    return await _settle(request, bearer, parse_body(SkipInput, fields))
+
+
+async def _settle(request: Request, bearer: Bearer, command: RetryInput | SkipInput) -> Response:
+    gateway = gateway_of(request)
     return accepted_response(
         await send_command(
             request,

@@ -33,6 +33,7 @@ from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"])
+enrolments = APIRouter(prefix="/v1/enrolments", tags=["nodes"])
 Node = Annotated[Name, Path(description="name of the node")]
 WRITES = problem_responses(400, 409, 413, 415, 422)
 
@@ -90,7 +91,7 @@ async def create_node_token(request: Request) -> Response:
     )
 
 
-@router.get("/enrolled", responses=problem_responses(422))
+@enrolments.get("", responses=problem_responses(422))
 async def list_enrolled_nodes(
     request: Request, after: PageToken = None, limit: Limit = 1000
 ) -> Response:
@@ -102,7 +103,7 @@ async def list_enrolled_nodes(
     return json_response(page_of(rows, limit, "node_id"))
 
 
-@router.get("/enrolled/{node_id}", responses=problem_responses(404, 422))
+@enrolments.get("/{node_id}", responses=problem_responses(404, 422))
 async def show_enrolled_node(request: Request, node_id: Node) -> Response:
     """Show the identity of a node."""
     await authorize(request, "operator")

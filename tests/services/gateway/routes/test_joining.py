@@ -62,7 +62,7 @@ class Site(NamedTuple):
         headers = {"Authorization": f"Bearer {KEYS['op']}"}
         async with (
             aiohttp.ClientSession(self.url, headers=headers) as client,
-            client.get(f"/v1/nodes/enrolled/{node_id}") as answer,
+            client.get(f"/v1/enrolments/{node_id}") as answer,
         ):
             return dict(await answer.json())
 
