@@ -25,6 +25,10 @@ class Load:
     mean_s: float
     seed: int = 1
     lane: int = LANE
+    pool: str = ""
+    """Pool of the jobs; empty: the one of the lane."""
+    command: tuple[str, ...] = ()
+    """Command of the jobs, for nodes that run it; empty: they are simulated."""
     sent: dict[str, float] = field(default_factory=dict)
     placed_s: list[tuple[float, float]] = field(default_factory=list)
     """Time at which each JobPlaced was read, and seconds since its submit."""
@@ -56,16 +60,19 @@ class Load:
         assert self._producer is not None
         self.number += 1
         job_id = f"bench-{self.lane}-{self.seed}-{self.number}"
-        duration_s = self._random.expovariate(1 / self.mean_s)
-        spec = JobSpec(
-            name="bench", gang=Gang(workers=1), simulated=Simulated(duration_s=duration_s)
-        )
+        pool = self.pool or pool_of(self.lane)
         command = SubmitJob(
-            job_id=job_id, tenant=TENANT, pool=pool_of(self.lane), idempotency_key=job_id, spec=spec
+            job_id=job_id, tenant=TENANT, pool=pool, idempotency_key=job_id, spec=self._spec()
         )
         self.sent[job_id] = time.perf_counter()
         value = as_record(command, traceparent=new_traceparent())
         await self._producer.send("commands", value, partition=self.lane)
+
+    def _spec(self) -> JobSpec:
+        if self.command:
+            return JobSpec(name="bench", gang=Gang(workers=1), command=self.command)
+        simulated = Simulated(duration_s=self._random.expovariate(1 / self.mean_s))
+        return JobSpec(name="bench", gang=Gang(workers=1), simulated=simulated)
 
     async def keep_outstanding(self, jobs: int) -> None:
         """Run a closed loop until cancelled: a job that ends is replaced at once."""

@@ -1,0 +1,198 @@
+"""CPU and memory per agent, reconnection and start latency with many simulated agents.
+
+One stack serves them all; they enrol by a join token, and their sessions are real. The executor is
+killed and comes back, all agents open a new session at once, and jobs start on their nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
+from benchmarks.parts.agents.fleet import Fleet, running_fleet
+from benchmarks.parts.agents.happening import Happening, wall_ms
+from benchmarks.parts.agents.node_pool import EXECUTOR, POOL, agents_stack, prepare_pool
+from benchmarks.parts.command import Json, Say, serve
+from benchmarks.parts.load import Load
+from benchmarks.parts.stack import Bench, until_joined
+from benchmarks.spine import used
+from infra.supervisor import supervise, usage
+from infra.supervisor.running import Broker
+from shared.bus.tail import LedgerTail
+
+NAME = "agents"
+JOIN_S = 600.0
+CONNECT_S = 300.0
+LAST_GO_S = 30.0
+MEASURED = (EXECUTOR, "placement", "broker")
+"""Processes that handle heartbeats and orders."""
+RUN_S = 0.5
+PLACED = "job.placed.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsOptions:
+    """The defaults are those of the published figures."""
+
+    agents: int = 1000
+    broker: Broker = "embedded"
+    clients: int = 4
+    idle_s: float = 10.0
+    seconds: float = 60.0
+    jobs_per_s: float = 10.0
+    jobs_s: float = 30.0
+    out: str = ""
+
+
+async def run(options: AgentsOptions, say: Say) -> Json:
+    """Return the figures and their aims; with `out`, write JSON and a page there as well."""
+    async with agents_stack(options.broker, say) as bench:
+        token, lane = await prepare_pool(bench)
+        idle = await spend(bench, options.idle_s)
+        say(f"{options.agents} agents join")
+        async with running_fleet(
+            bench.stack.gateway, token, options.agents, options.clients, RUN_S
+        ) as fleet:
+            figures = await measure(bench, fleet, lane, options, say)
+    figures = {**settings(options), **figures}
+    figures["idle_cpu_ms_per_s"] = {
+        name: round(1000 * value / options.idle_s, 1) for name, value in sorted(idle.items())
+    }
+    rows = judge(figures)
+    result: Json = {"bench": NAME, **figures, "aims": rows}
+    if options.out:
+        folder = Path(options.out)
+        (folder / f"{NAME}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (folder / f"{NAME}.md").write_text(render_page(result, rows))
+    return result
+
+
+def settings(options: AgentsOptions) -> Json:
+    return {
+        "agents": options.agents,
+        "broker": options.broker,
+        "clients": options.clients,
+        "cores": os.cpu_count() or 0,
+        "seconds": options.seconds,
+        "jobs_per_s": options.jobs_per_s,
+        "tls": False,
+    }
+
+
+async def measure(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions, say: Say) -> Json:
+    """Measure each part after the other; the order is that of the result."""
+    begun_ms = wall_ms()
+    await until_joined(bench, options.agents, lane, JOIN_S)
+    await fleet.all_connected(0.0, JOIN_S)
+    figures: Json = {"join_s": round((wall_ms() - begun_ms) / 1000, 1)}
+    say(f"heartbeats for {options.seconds:.0f} s")
+    figures |= await steady(bench, fleet, options)
+    say(f"{options.jobs_per_s:g} jobs/s for {options.jobs_s:.0f} s")
+    figures |= await starts(bench, fleet, lane, options)
+    say("the executor is killed")
+    figures["reconnect_s"] = await reconnect_after_kill(bench, fleet)
+    say("all agents open a new session at once")
+    figures |= await reconnect_at_once(fleet)
+    return {**figures, "faults": dict(fleet.faults.most_common(8))}
+
+
+async def steady(bench: Bench, fleet: Fleet, options: AgentsOptions) -> Json:
+    """Measure heartbeats and waiting polls alone."""
+    fleet.beats.clear()
+    fleet.loop_lags.clear()
+    spent = await spend(bench, options.seconds)
+    by_process = per_agent_ms(
+        {name: spent.get(name, 0.0) for name in MEASURED}, options.agents, options.seconds
+    )
+    memory = usage.memory(bench.stack.data_dir)
+    control = {n: m for n, m in memory.items() if n not in ("broker", "postgres", "supervisor")}
+    return {
+        "cpu_per_agent_ms_per_s": round(sum(by_process.values()), 4),
+        "cpu_per_agent_ms_per_s_by_process": by_process,
+        "control_rss_mib": round(sum(process.rss_mib for process in control.values()), 1),
+        "control_pss_mib": round(sum(process.pss_mib for process in control.values()), 1),
+        "executor_rss_mib": round(memory[EXECUTOR].rss_mib, 1),
+        "heartbeats": len(fleet.beats),
+        **quantiles("acknowledged", map(took_ms, fleet.beats)),
+        **quantiles("client_lag", map(took_ms, fleet.loop_lags)),
+    }
+
+
+async def spend(bench: Bench, seconds: float) -> dict[str, float]:
+    """Return CPU seconds by process over that time."""
+    before = bench.cpu_s()
+    await asyncio.sleep(seconds)
+    return used(before, bench.cpu_s())
+
+
+def took_ms(happening: Happening) -> float:
+    return happening.ended_ms - happening.begun_ms
+
+
+@dataclass(slots=True)
+class Placements:
+    """Times of JobPlaced, as the ledger has them."""
+
+    placed_ms: dict[str, int] = field(default_factory=dict)
+    """Time of the record by the allocation of rank 0."""
+
+    async def watch(self, tail: LedgerTail) -> None:
+        """Read until cancelled."""
+        while True:
+            for accepted in await tail.poll(0.5):
+                for raw in accepted.raw():
+                    self.note(raw.type, accepted.partition, raw.seq, raw.index, raw.at)
+
+    def note(self, type_: str, partition: int, seq: int, index: int, at_ms: int) -> None:
+        if type_ == PLACED:
+            self.placed_ms[f"{partition}/{seq}/{index}/0"] = at_ms
+
+
+async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) -> Json:
+    """Measure from the time of each JobPlaced to the arrival of `go` at the agent.
+
+    In between are two orders and one report: the worker is prepared, reports ready, and is started.
+    """
+    placements, tail = Placements(), LedgerTail(bench.log("bench-reader"), {"placement": [lane]})
+    load = Load(bench, 0.0, lane=lane, pool=POOL, command=("true",))
+    await tail.start()
+    watching = asyncio.ensure_future(placements.watch(tail))
+    await load.start()
+    try:
+        await load.at_rate(options.jobs_per_s, options.jobs_s)
+        with suppress(TimeoutError):
+            await fleet.wait_until(lambda: len(fleet.go_ms) >= load.number, LAST_GO_S)
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+        await load.stop()
+        await tail.stop()
+    placed = placements.placed_ms
+    times = [at - placed[name] for name, at in fleet.go_ms.items() if name in placed]
+    return {"submitted": load.number, "started": len(times), **quantiles("start", times)}
+
+
+async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:
+    """Kill the executor, which the supervisor starts again; return s until all are back."""
+    pid = await asyncio.to_thread(supervise.pid_of, bench.stack.data_dir, EXECUTOR)
+    since_ms = wall_ms()
+    os.kill(pid, signal.SIGKILL)
+    return round(await fleet.all_connected(since_ms, CONNECT_S), 2)
+
+
+async def reconnect_at_once(fleet: Fleet) -> Json:
+    """Return s until all agents, whose sessions end at the same time, are back."""
+    since_ms = wall_ms()
+    fleet.reconnect()
+    took_s = await fleet.all_connected(since_ms, CONNECT_S)
+    return {"reconnect_at_once_s": round(took_s, 2)}
+
+
+if __name__ == "__main__":
+    serve(run, AgentsOptions, __doc__ or "")

@@ -1,0 +1,1 @@
+"""Simulated agents: real HTTP sessions from processes of their own, without steps."""

@@ -1,0 +1,78 @@
+"""A stack for agents alone: its services, one pool of nodes with an agent, and a join token."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from benchmarks.parts.stack import PARTITIONS, TENANT, Bench, Say, as_record, started
+from infra.supervisor import supervise
+from infra.supervisor.running import Broker
+from infra.supervisor.stack import SERVICES
+from shared.bus.tail import LedgerTail
+from shared.contracts.access import ConfigurePool, PoolConfigured, RegisterTenant
+from shared.contracts.enrolment import CreateNodeToken, NodeTokenCreated
+from shared.contracts.keys import format_key, hash_secret
+from shared.ledger.partition import TP
+
+POOL = "nodes"
+EXECUTOR = "executor-agents"
+TOKEN_ID = "bench"
+TOKEN_S = 86_400
+CONFIGURED_S = 60.0
+
+
+@asynccontextmanager
+async def agents_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
+    """Run every service but the executors with an inventory on an empty log."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        services = tuple(service for service in SERVICES if not service.inventory)
+        options = supervise.StackOptions(
+            data_dir=folder, broker=broker, partitions=PARTITIONS, services=services
+        )
+        async with started(options, say) as bench:
+            yield bench
+
+
+async def prepare_pool(bench: Bench) -> tuple[str, int]:
+    """Configure the pool and the tenant; return a join token, and the lane of the pool."""
+    secret = secrets.token_hex(32)
+    commands = (
+        ConfigurePool(pool=POOL, base_policy="fair_share", backends=("agent",)),
+        RegisterTenant(tenant=TENANT, default_pool=POOL),
+        CreateNodeToken(
+            token_id=TOKEN_ID, sha256=hash_secret(secret), pool=POOL, ttl_s=TOKEN_S, approve=True
+        ),
+    )
+    log = bench.log()
+    await log.start()
+    try:
+        for command in commands:
+            await log.append(TP("access.commands", 0), as_record(command))
+    finally:
+        await log.stop()
+    return format_key(TOKEN_ID, secret), await _lane_with_token(bench)
+
+
+async def _lane_with_token(bench: Bench) -> int:
+    """Return the lane of the pool once the token exists."""
+    tail = LedgerTail(bench.log(), {"access": [0]})
+    await tail.start()
+    lane = 0
+    try:
+        async with asyncio.timeout(CONFIGURED_S):
+            async for batch in tail:
+                for fact in (fact for accepted in batch for fact in accepted.facts()):
+                    if isinstance(fact.event, PoolConfigured):
+                        lane = fact.event.partition
+                    if isinstance(fact.event, NodeTokenCreated):
+                        return lane
+    finally:
+        await tail.stop()
+    raise RuntimeError("a tail does not end")

@@ -1,0 +1,34 @@
+"""Aims are judged, and the page shows the verdicts."""
+
+from __future__ import annotations
+
+from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
+
+FIGURES: dict[str, object] = {"reconnect_s": 10.0, "start_p50_ms": 100.1, "start_p99_ms": None}
+
+
+def test_an_aim_is_met_up_to_its_limit_and_never_by_a_missing_figure() -> None:
+    assert [(row["figure"], row["met"]) for row in judge(FIGURES)] == [
+        ("reconnect_s", True),
+        ("start_p50_ms", False),
+        ("start_p99_ms", False),
+    ]
+
+
+def test_quantiles_of_no_time_are_absent() -> None:
+    assert quantiles("start", []) == {"start_p50_ms": None, "start_p99_ms": None}
+    assert quantiles("start", map(float, range(100))) == {
+        "start_p50_ms": 50.0,
+        "start_p99_ms": 99.0,
+    }
+
+
+def test_cpu_is_per_second_and_agent() -> None:
+    assert per_agent_ms({"b": 2.0, "a": 1.0}, 100, 10.0) == {"a": 1.0, "b": 2.0}
+
+
+def test_the_page_says_what_is_met() -> None:
+    result = {"agents": 1000, "cores": 2, "broker": "embedded", "clients": 4}
+    page = render_page(result, judge(FIGURES))
+    assert "| `reconnect_s` | 10.0 s | at most 10 s | met |" in page
+    assert "| `start_p50_ms` | 100.1 ms | at most 100 ms | not met |" in page
