@@ -60,6 +60,8 @@ class NodeBench:
         }
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "agent.log"
+        self.code = AGENT
+        """Folder of the agent's package."""
         self.join(*executors)
 
     def join(self, *executors: str) -> None:
@@ -84,7 +86,7 @@ class NodeBench:
         return [sys.executable, "-m", "berth_agent", *config, *arguments, *flags]
 
     def environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "PYTHONPATH": str(AGENT)}
+        return {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.code)}
 
     def start(self) -> None:
         with self.log.open("ab") as log:

@@ -192,7 +192,7 @@ class AllocationFolder:
         return " ".join(text.split())[-STEP_LOG_CHARS:]
 
     def retire(self, ended: str) -> None:
-        """Move the folder, without its secrets, to those that are kept for inspection."""
+        """Move the folder, without its secrets, to the ended ones; its output stays in it."""
         cgroups.remove(self.cgroups())
         for name in SECRET_FILES:
             if os.path.exists(self.path(name)):
@@ -200,6 +200,7 @@ class AllocationFolder:
         target = f"{ended}/{os.path.basename(self.folder)}"
         shutil.rmtree(target, ignore_errors=True)
         os.rename(self.folder, target)
+        self.folder = target
 
 
 def read_folder(folder: str) -> AllocationFolder | None:

@@ -18,8 +18,9 @@ class OutputFollower:
     """Reads lines once; a position is kept only after its lines were sent."""
 
     def __init__(self, allocation_id: str, folder: str) -> None:
+        self.folder = folder
+        """Folder of the output; it moves when the allocation is dropped."""
         self._allocation_id = allocation_id
-        self._folder = folder
         self._line = 0
         self._segment = 0
         self._offset = 0
@@ -92,7 +93,7 @@ class OutputFollower:
 
     def _segments(self) -> list[int]:
         try:
-            names = os.listdir(self._folder)
+            names = os.listdir(self.folder)
         except OSError:
             return []
         numbers = (name.removeprefix(NAME) for name in names if name.startswith(NAME))
@@ -100,13 +101,13 @@ class OutputFollower:
 
     def _size(self, segment: int) -> int:
         try:
-            return os.stat(f"{self._folder}/{NAME}{segment}").st_size
+            return os.stat(f"{self.folder}/{NAME}{segment}").st_size
         except OSError:
             return 0
 
     def _chunk(self, segment: int, offset: int, size: int) -> bytes:
         try:
-            descriptor = os.open(f"{self._folder}/{NAME}{segment}", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(f"{self.folder}/{NAME}{segment}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return b""
         try:

@@ -40,6 +40,8 @@ class Streaming:
         self._agent = agent
         self._sessions = sessions
         self._followers: dict[str, OutputFollower] = {}
+        self._dropped: set[str] = set()
+        """Followed workers whose end the ledger has already."""
         self._doors: dict[str, TelemetryDoor] = {}
         self._unsent: list[Iterations] = []
         self._path = f"{config.run}/streamed.json"
@@ -98,26 +100,39 @@ class Streaming:
         most = min(MAX_LINES, max(1, round(self._config.lines_per_s * EVERY_S)))
         with self._agent.lock:
             dead = {a.allocation_id for a in self._agent.workers if a.is_dead}
-        for allocation_id, follower in list(self._followers.items())[:MAX_WORKERS]:
-            printed = follower.read(most, ended=allocation_id in dead)
+        read = 0
+        for allocation_id, follower in list(self._followers.items()):
+            is_dropped = allocation_id in self._dropped
+            printed = follower.read(most, ended=is_dropped or allocation_id in dead)
             if printed is not None:
                 yield follower, printed
+                read += 1
+            elif is_dropped:
+                del self._followers[allocation_id]
+                self._dropped.discard(allocation_id)
+            if read == MAX_WORKERS:
+                return
 
     def _sync(self) -> None:
-        """Follow the workers that are held now."""
+        """Follow the workers that are held now, and dropped ones to the end of their output."""
         with self._agent.lock:
+            dropped = self._agent.workers.take_dropped()
             held = {a.allocation_id: a for a in self._agent.workers}
-        for allocation_id in self._followers.keys() - held.keys():
-            del self._followers[allocation_id]
+        for allocation in dropped:
+            self._follow(allocation)
+            self._dropped.add(allocation.allocation_id)
         for allocation_id in self._doors.keys() - held.keys():
             self._doors.pop(allocation_id).close()
         for allocation_id, allocation in held.items():
-            if allocation_id not in self._followers:
-                self._follow(allocation)
+            self._follow(allocation)
             if allocation_id not in self._doors and allocation.phase in OPEN_PHASES:
                 self._open_door(allocation)
 
     def _follow(self, allocation: AllocationFolder) -> None:
+        """Read the output where it lies now, from where it was read to."""
+        if (known := self._followers.get(allocation.allocation_id)) is not None:
+            known.folder = allocation.folder
+            return
         follower = OutputFollower(allocation.allocation_id, allocation.folder)
         line, segment, offset = self._positions.get(allocation.allocation_id, (0, 0, 0))
         follower.resume((line, segment, offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from berth_agent.core.environment import master_port_variables
@@ -17,6 +18,8 @@ from berth_agent.node.launcher import free_port
 SPARE_MS = 5_000
 """After a deadline or a grace, until the agent does what the step should have done."""
 FENCE_GRACE_S = 30.0
+MAX_DROPPED = 256
+"""Dropped workers that wait until their output is read to its end."""
 LOST_EXIT_CODE = 137
 SHOWN_PHASES = ("prepared", "starting", "running", "stopping", "dead", "stuck")
 
@@ -36,6 +39,7 @@ class Workers:
         self._folders = folders
         self._launch = launch
         self._held: dict[str, AllocationFolder] = {}
+        self._dropped: deque[AllocationFolder] = deque(maxlen=MAX_DROPPED)
         for allocation in folders.read_all():
             self._held[allocation.allocation_id] = allocation
 
@@ -169,6 +173,12 @@ class Workers:
             if allocation.is_dead:
                 self._drop(allocation)
 
+    def take_dropped(self) -> list[AllocationFolder]:
+        """Return the workers that were dropped since the last call, whose output may be unread."""
+        dropped = list(self._dropped)
+        self._dropped.clear()
+        return dropped
+
     def have_noted(self, terms_id: str) -> bool:
         """Whether each living step has read a deadline of these terms."""
         living = (a for a in self if not a.is_dead and a.state)
@@ -226,6 +236,7 @@ class Workers:
     def _drop(self, allocation: AllocationFolder) -> None:
         self._folders.retire(allocation)
         del self._held[allocation.allocation_id]
+        self._dropped.append(allocation)
 
     def _port(self, order: Order) -> int | None:
         """Return a port for the gang if this is its rank 0."""

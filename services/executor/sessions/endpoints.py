@@ -11,7 +11,7 @@ from uuid import uuid4
 from services.executor.core.agents.hello import action_for, last_generation
 from services.executor.core.agents.orders import OrderList, confirmations, orders
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
-from services.executor.core.agents.state import AgentWorker, Place
+from services.executor.core.agents.state import OutputSource, Place
 from services.executor.sessions.lane import AgentLane, Beat
 from services.executor.sessions.limits import NodeLimits
 from services.executor.sessions.refusal import Refused, unavailable
@@ -144,15 +144,18 @@ class Endpoints:
             return Acknowledged(n=session.next_report - 1)
 
     async def stream(self, node: EnrolledNode, message: Stream) -> None:
-        """Pass on output and telemetry of the node's own workers; what is late is dropped."""
+        """Pass on output and telemetry of the node's own workers.
+
+        The end of a worker overtakes its last lines, so those of released ones count too.
+        """
         self._sessions.get(node.node_id, message.session_id)
         lane = self._lane(node)
         count = sum(len(printed.lines) for printed in message.printed)
         self.limits.take_lines(node.node_id, count, monotonic_ns())
         for printed in message.printed:
-            worker = _own_worker(lane, node, printed.allocation_id)
-            if worker is not None:
-                self._soft.post(lane.partition, _log_lines(worker, printed), worker.launch.tenant)
+            source = _own_source(lane, node, printed.allocation_id)
+            if source is not None:
+                self._soft.post(lane.partition, _log_lines(source, printed), source.tenant)
         times = tuple(_times(lane, node, message))
         if times:
             report = TelemetryReported(executor_id=self._executor_id, at=now_ms(), times=times)
@@ -199,22 +202,21 @@ def _check_numbers(session: Session, message: ReportsRequest) -> None:
         raise Refused(400, "malformed", detail)
 
 
-def _own_worker(lane: AgentLane, node: EnrolledNode, allocation_id: str) -> AgentWorker | None:
-    """Return the worker; None for one that is unknown or released. Raises a 403 for another's."""
+def _own_source(lane: AgentLane, node: EnrolledNode, allocation_id: str) -> OutputSource | None:
+    """Return the source; None for an unknown worker. Raises a 403 for another node's."""
     worker = lane.state.workers.get(allocation_id)
     if worker is not None and worker.node_id != node.node_id:
         detail = f"allocation_id: {allocation_id!r}; a worker of this node is allowed"
         raise Refused(403, "other_node", detail)
-    return worker
+    return lane.state.source_of(node.node_id, allocation_id)
 
 
-def _log_lines(worker: AgentWorker, printed: PrintedLines) -> LogLines:
-    launch = worker.launch
+def _log_lines(source: OutputSource, printed: PrintedLines) -> LogLines:
     return LogLines(
-        job_id=launch.job_id,
-        tenant=launch.tenant,
-        rank=launch.rank,
-        attempt=launch.attempt,
+        job_id=source.job_id,
+        tenant=source.tenant,
+        rank=source.rank,
+        attempt=source.attempt,
         first_line=printed.first_line,
         lines=printed.lines,
     )
@@ -223,12 +225,12 @@ def _log_lines(worker: AgentWorker, printed: PrintedLines) -> LogLines:
 def _times(lane: AgentLane, node: EnrolledNode, message: Stream) -> list[IterationTimes]:
     return [
         IterationTimes(
-            job_id=worker.launch.job_id,
+            job_id=source.job_id,
             allocation_id=sample.allocation_id,
             node_id=node.node_id,
-            rank=worker.launch.rank,
+            rank=source.rank,
             iteration_s=sample.iteration_s,
         )
         for sample in message.iterations
-        if (worker := _own_worker(lane, node, sample.allocation_id)) is not None
+        if (source := _own_source(lane, node, sample.allocation_id)) is not None
     ]

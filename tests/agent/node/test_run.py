@@ -58,6 +58,13 @@ def test_a_worker_is_prepared_started_and_its_end_reported(
     assert ended.exists() and not (ended / "spec.json").exists()
 
 
+def test_the_last_lines_of_a_worker_follow_its_end(double: ExecutorDouble, node: NodeBench) -> None:
+    run(double, "echo first; printf last")
+    double.wait_for("exited", W)
+    double.order("forget", W)
+    double.wait(lambda: double.lines(W) == {0: "first", 1: "last"})
+
+
 def test_the_registration_tells_what_the_node_has(double: ExecutorDouble, node: NodeBench) -> None:
     registration = double.wait_for("registration")
     assert (registration.gpus, registration.terms_id) == (2, "t1")

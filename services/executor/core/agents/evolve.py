@@ -140,7 +140,7 @@ def _on_released(state: AgentPool, fact: Fact, e: AllocationReleased) -> frozens
     node = state.nodes[worker.node_id]
     node.workers.pop(e.allocation_id, None)
     at = Place.of_event(fact.seq, fact.index)
-    node.released.append(Released(at, e.allocation_id, worker.incarnation))
+    node.released.append(Released(at, e.allocation_id, worker.incarnation, worker.source))
     return frozenset((worker.node_id,))
 
 

@@ -64,8 +64,8 @@ def _orders(state: AgentPool, node: AgentNode, after: Place) -> Iterator[Order]:
         yield _order("terms", state.terms_at, node.incarnation).model_copy(update={"terms": terms})
     for worker in node.workers.values():
         yield from _worker_orders(worker, after)
-    for at, allocation_id, incarnation in node.released:
-        yield _order("forget", at, incarnation, allocation_id)
+    for released in node.released:
+        yield _order("forget", released.at, released.incarnation, released.allocation_id)
 
 
 def _worker_orders(worker: AgentWorker, after: Place) -> Iterator[Order]:

@@ -11,7 +11,8 @@ from shared.contracts.jobs import JobSpec
 from shared.contracts.terms import PoolTerms
 
 RELEASED_KEPT = 256
-"""Releases per node that are remembered for `forget`; an agent that missed more forgets later."""
+"""Releases per node that are remembered for `forget` and for the last output; an agent that missed
+more forgets later."""
 ORDERS_PER_EVENT = 4096
 """Places reserved for each event, so that orders of one gang on one node differ in theirs."""
 
@@ -59,13 +60,28 @@ class AgentWorker:
     stopped: Place | None = None
     master_port: int | None = None
 
+    @property
+    def source(self) -> OutputSource:
+        launch = self.launch
+        return OutputSource(launch.job_id, launch.tenant, launch.attempt, launch.rank)
+
+
+class OutputSource(NamedTuple):
+    """The worker that output and telemetry come from, as readers of them know it."""
+
+    job_id: str
+    tenant: str
+    attempt: int
+    rank: int
+
 
 class Released(NamedTuple):
-    """An allocation that the ledger released."""
+    """An allocation that the ledger released; its last output may still come."""
 
     at: Place
     allocation_id: str
     incarnation: str
+    source: OutputSource
 
 
 @dataclass(slots=True)
@@ -88,7 +104,7 @@ class AgentNode:
 class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "agents-1"
+    SCHEMA: ClassVar[str] = "agents-2"
 
     partition: int
     through: Place = Place()
@@ -105,6 +121,15 @@ class AgentPool:
     def workers_of(self, job_id: str, attempt: int) -> list[AgentWorker]:
         workers = (self.workers[name] for name in self.of_job.get(job_id, ()))
         return [worker for worker in workers if worker.launch.attempt == attempt]
+
+    def source_of(self, node_id: str, allocation_id: str) -> OutputSource | None:
+        """Return the source of a worker of the node, also of one that was released lately."""
+        node = self.nodes.get(node_id)
+        if node is None:
+            return None
+        if (worker := node.workers.get(allocation_id)) is not None:
+            return worker.source
+        return next((r.source for r in node.released if r.allocation_id == allocation_id), None)
 
     def agent_terms(self) -> Terms | None:
         """Return the present terms of nodes with an agent; None before the pool is configured."""

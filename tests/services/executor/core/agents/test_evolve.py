@@ -58,6 +58,16 @@ def test_a_released_worker_is_gone_and_remembered_for_its_forget() -> None:
     assert history.add(released(1)) == set()
 
 
+def test_the_source_of_output_is_known_beyond_the_release() -> None:
+    history = running()
+    source = history.state.source_of("n1", allocation(1))
+    assert source == ("j", "ada", 1, 1)
+    history.add(released(1))
+    assert history.state.source_of("n1", allocation(1)) == source
+    assert history.state.source_of("n2", allocation(1)) is None
+    assert history.state.source_of("n9", allocation(1)) is None
+
+
 def test_a_new_incarnation_takes_over_what_is_not_released_yet() -> None:
     history = running()
     history.add(joined("n1", OTHER_UUID, generation=2))
