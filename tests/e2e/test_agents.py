@@ -1,0 +1,272 @@
+"""Nodes with an agent in a whole stack: jobs run there, and survive whoever is killed but them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth_agent.linux import processes
+from infra.supervisor import supervise
+from tests.agent.node_bench import NodeBench
+from tests.agent.step_bench import AGENT
+from tests.e2e.joined import AGENTS, JoinedNode, a_joined_node
+from tests.e2e.stand import Json, Stand, a_stand, eventually
+
+pytestmark = pytest.mark.stack
+POOL, SHORT = "gpu", "short"
+SHORT_TERMS = {
+    "stop_after_s": 5,
+    "heartbeat_s": 0.5,
+    "request_timeout_s": 2,
+    "reconnect_s": 0.5,
+    "suspect_after_s": 2,
+    "kill_s": 2,
+    "clock_rate_bound": 1,
+    "slack_s": 0,
+}
+WAITS = "echo started; read word < {fifo}; echo got $word; exit 5"
+"""Runs until the test writes to the FIFO."""
+TICKS = """
+import os, sys, time
+path, end = sys.argv[1:]
+while not os.path.exists(end):
+    line = f"{os.environ['BERTH_ATTEMPT']} {time.clock_gettime_ns(time.CLOCK_BOOTTIME)}\\n"
+    with open(path, "a") as log:
+        log.write(line)
+    time.sleep(0.05)
+"""
+"""Notes its attempt and the boot time twenty times a second, until a file is there."""
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    with a_stand("executor-local", "failslow", "throttle", tls=True) as stand:
+        configure(stand, pool=POOL)
+        configure(stand, pool=SHORT, **SHORT_TERMS)
+        yield stand
+
+
+@pytest.fixture(scope="module")
+def node(stand: Stand) -> Iterator[JoinedNode]:
+    with a_joined_node(stand, POOL, "agent-1") as node:
+        yield node
+
+
+def configure(stand: Stand, **settings: object) -> None:
+    status, ticket = stand.call("POST", "/v1/pools", {"backends": ["agent"], **settings})
+    assert status == 202 and stand.answer(ticket["command_id"])["accepted"], ticket
+
+
+def submit(stand: Stand, command: list[str] | str, pool: str = POOL, **spec: object) -> str:
+    words = ["sh", "-c", command] if isinstance(command, str) else command
+    body = {"pool": pool, "spec": {"name": "job", "gang": {"workers": 1}, "command": words, **spec}}
+
+    def taken() -> Json | None:
+        status, ticket = stand.call("POST", "/v1/jobs", body, caller="ada")
+        return ticket if status == 202 else None
+
+    return str(eventually(taken)["job_id"])
+
+
+def berth(stand: Stand, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *words, "--data", str(stand.stack.data_dir)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def output(stand: Stand, job_id: str) -> list[str]:
+    document = stand.get(f"/v1/jobs/{job_id}/logs?tail=1000")
+    return [f"{line['rank']}: {line['text']}" for line in document["lines"]] if document else []
+
+
+class Waiting:
+    """A running job that ends with exit code 5 when it is told to."""
+
+    def __init__(self, stand: Stand, node: JoinedNode, tmp: Path) -> None:
+        self.fifo = tmp / "fifo"
+        os.mkfifo(self.fifo)
+        self._stand, self._node = stand, node
+        self.job_id = submit(stand, WAITS.format(fifo=self.fifo))
+        eventually(lambda: "0: started" in output(stand, self.job_id))
+        [allocation_id] = node.workers_of(self.job_id)
+        self.step = node.step(allocation_id)
+
+    def is_alive(self) -> bool:
+        return processes.is_alive(self.step["pid"], self.step["ticks"])
+
+    def ends(self) -> None:
+        """Tell it to end; it ran once, under the step that started it."""
+        assert self.is_alive()
+        self.fifo.write_text("enough\n")
+        row = self._stand.ended(self.job_id)
+        assert (row["phase"], row["exit_code"], row["attempt"]) == ("failed", 5, 1)
+        eventually(lambda: "0: got enough" in output(self._stand, self.job_id))
+
+
+@pytest.fixture
+def waiting(stand: Stand, node: JoinedNode, tmp_path: Path) -> Waiting:
+    return Waiting(stand, node, tmp_path)
+
+
+def test_a_job_runs_with_its_output_and_exit_code(stand: Stand, node: JoinedNode) -> None:
+    job_id = submit(stand, "echo hello; echo there >&2; exit 3")
+    row = stand.ended(job_id)
+    assert (row["phase"], row["exit_code"], row["nodes"]) == ("failed", 3, ["agent-1"])
+    eventually(lambda: len(output(stand, job_id)) == 2)
+    assert sorted(berth(stand, "logs", job_id).splitlines()) == ["[1/0] hello", "[1/0] there"]
+    shown = next(line for line in berth(stand, "nodes").splitlines() if "agent-1" in line)
+    assert "agent" in shown and POOL in shown
+
+
+def test_a_missing_program_is_explained_and_not_tried_again(stand: Stand, node: JoinedNode) -> None:
+    job_id = submit(stand, ["no-such-program"], retry={"max_attempts": 5})
+    row = stand.ended(job_id)
+    assert (row["phase"], row["attempt"]) == ("failed", 1)
+    why = berth(stand, "why", job_id)
+    assert "no-such-program: not in PATH" in why and "it was not tried again" in why
+
+
+def test_the_workers_of_a_gang_find_each_other(stand: Stand, node: JoinedNode) -> None:
+    shown = "echo $RANK/$WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT gpu $CUDA_VISIBLE_DEVICES"
+    job_id = submit(stand, shown, gang={"workers": 2})
+    assert stand.ended(job_id)["phase"] == "succeeded"
+    lines = eventually(lambda: both if len(both := output(stand, job_id)) == 2 else None)
+    first, second = sorted(lines)
+    address = first.split()[3]
+    host, _, port = address.partition(":")
+    assert host == "127.0.0.1" and int(port) > 0
+    assert first.startswith(f"0: 0/2 at {address} gpu ")
+    assert second.startswith(f"1: 1/2 at {address} gpu ")
+    assert {line.split()[-1] for line in lines} == {"0", "1"}
+
+
+def test_a_cancelled_job_is_stopped_on_its_node(
+    stand: Stand, node: JoinedNode, waiting: Waiting
+) -> None:
+    berth(stand, "cancel", waiting.job_id)
+    assert stand.ended(waiting.job_id)["phase"] == "cancelled"
+    eventually(lambda: not waiting.is_alive())
+
+
+def test_a_killed_executor_stops_no_worker(stand: Stand, waiting: Waiting) -> None:
+    before = supervise.pid_of(stand.stack.data_dir, AGENTS)
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: supervise.pid_of(stand.stack.data_dir, AGENTS) not in (0, before))
+    waiting.ends()
+
+
+def test_a_killed_agent_stops_no_worker_and_the_next_one_takes_it_up(
+    stand: Stand, node: JoinedNode, waiting: Waiting
+) -> None:
+    incarnation = node.status()["incarnation"]
+    node.kill(signal.SIGKILL)
+    assert waiting.is_alive()
+    node.start()
+    eventually(lambda: node.status().get("executor"))
+    waiting.ends()
+    assert node.status()["incarnation"] == incarnation
+
+
+def test_a_worker_that_ends_without_an_agent_is_reported_by_the_next(
+    stand: Stand, node: JoinedNode, waiting: Waiting
+) -> None:
+    node.kill(signal.SIGKILL)
+    waiting.fifo.write_text("enough\n")
+    eventually(lambda: not waiting.is_alive())
+    assert stand.job(waiting.job_id)["phase"] == "running"  # type: ignore[index]
+    node.start()
+    row = stand.ended(waiting.job_id)
+    assert (row["exit_code"], row["attempt"]) == (5, 1)
+
+
+def test_an_agent_is_upgraded_while_a_job_runs(
+    stand: Stand, node: JoinedNode, waiting: Waiting, tmp_path: Path
+) -> None:
+    shutil.copytree(AGENT / "berth_agent", tmp_path / "berth_agent")
+    head = tmp_path / "berth_agent" / "__init__.py"
+    before = node.status()["version"]
+    head.write_text(head.read_text().replace(before, "99.0"))
+    node.kill(signal.SIGTERM)
+    node.code = tmp_path
+    try:
+        node.start()
+        eventually(lambda: node.status()["version"] == "99.0" and node.status()["executor"])
+        waiting.ends()
+    finally:
+        node.code = AGENT
+    assert node.status()["version"] == "99.0"
+
+
+def test_a_worker_that_is_cut_off_dies_at_its_deadline_before_its_job_runs_again(
+    stand: Stand, tmp_path: Path
+) -> None:
+    log, end = tmp_path / "log", tmp_path / "end"
+    with a_joined_node(stand, SHORT, "short-1") as cut:
+        job_id = submit(
+            stand,
+            [sys.executable, "-c", TICKS, str(log), str(end)],
+            SHORT,
+            retry={"max_attempts": 3},
+            grace_s=1,
+        )
+        eventually(log.exists)
+        [allocation_id] = cut.workers_of(job_id)
+        step = cut.step(allocation_id)
+        with frozen(cut), a_joined_node(stand, SHORT, "short-2"):
+            eventually(lambda: not processes.is_alive(step["pid"], step["ticks"]))
+            assert cut.step(allocation_id)["failure"]["reason"] == "fenced"
+            eventually(lambda: "2" in ticks(log))
+            end.touch()
+            row = stand.ended(job_id)
+        assert (row["phase"], row["nodes"]) == ("succeeded", ["short-2"])
+        eventually(lambda: (row := cut.row()) and row["alive"])
+        assert cut.status()["generation"] == 2
+    noted = ticks(log)
+    assert max(noted["1"]) < min(noted["2"])
+
+
+def ticks(log: Path) -> dict[str, list[int]]:
+    """Return the boot times, ns, that each attempt has noted."""
+    noted: dict[str, list[int]] = {}
+    for line in log.read_text().splitlines():
+        attempt, _, boot_ns = line.partition(" ")
+        noted.setdefault(attempt, []).append(int(boot_ns))
+    return noted
+
+
+class frozen:
+    """The agent of a node stands still inside the block."""
+
+    def __init__(self, node: NodeBench) -> None:
+        assert node.process is not None
+        self._process = node.process
+
+    def __enter__(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+
+def test_a_revoked_node_is_refused(stand: Stand) -> None:
+    with a_joined_node(stand, SHORT, "short-3") as node:
+        eventually(lambda: node.status().get("executor"))
+        berth(stand, "nodes", "revoke", "short-3", "--reason", "sold")
+        eventually(lambda: "revoked" in node.status()["problem"])
+
+
+def test_the_ledgers_are_sound(stand: Stand) -> None:
+    assert stand.verify().violations == []
