@@ -68,7 +68,10 @@ def read_bytes(path: str) -> bytes | None:
 def read_json(path: str) -> Any:
     """Return a JSON document, None if there is none. Raises OSError, ValueError."""
     content = read_bytes(path)
-    return None if content is None else json.loads(content)
+    try:
+        return None if content is None else json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: damaged: {error}") from None
 
 
 def lock(path: str, *, wait: bool) -> int | None:

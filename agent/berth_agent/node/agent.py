@@ -121,6 +121,10 @@ class Agent:
         """Return the number of the first report to send, and the reports."""
         with self.lock:
             first_n, reports = self.outbox.batch()
+            lease = self.life.lease
+            if lease.is_over(boot_ms()) and not lease.joined:
+                # A registration that comes after the deadline would begin what is over.
+                return first_n, ()
             if any(isinstance(report, RegistrationReport) for report in reports):
                 self.life.begin_lease(boot_ms())
             return first_n, reports
@@ -224,7 +228,8 @@ class Agent:
         """Begin a new incarnation when nothing lives and the ends are reported."""
         if self.has_left or self._session_ms is None or not self._is_clear(""):
             return
-        if self.outbox.is_empty or now_ms - self._session_ms > DRAIN_MS:
+        drained = self.outbox.is_empty or not self.life.lease.joined
+        if drained or now_ms - self._session_ms > DRAIN_MS:
             self._begin_incarnation()
 
     def _begin_incarnation(self) -> None:

@@ -43,11 +43,12 @@ class Folders:
         return allocations
 
     def make_work(self, allocation: AllocationFolder, name: str, owner: tuple[int, int]) -> str:
-        """Make the private directory of a worker, empty. Raises OSError."""
+        """Make the private directory of a worker, empty unless it was begun. Raises OSError."""
         folder = f"{self._work}/{name}"
+        if files.read_bytes(allocation.path(WORK_FILE)) is None:
+            shutil.rmtree(folder, ignore_errors=True)
         files.write_atomic(allocation.path(WORK_FILE), name.encode())
-        shutil.rmtree(folder, ignore_errors=True)
-        os.mkdir(folder, mode=0o700)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         if owner != (os.geteuid(), os.getegid()):
             os.chown(folder, *owner)
         return folder

@@ -42,8 +42,11 @@ class Address:
 
 def parse_address(url: str) -> Address:
     """Parse a base URL. Raises ValueError: only loopback may do without TLS."""
-    parts = urlsplit(url)
-    host, port = parts.hostname, parts.port
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"URL: {url[:200]}; {error}") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError(f"URL: {url[:200]}; https://HOST[:PORT] is allowed")
     if parts.scheme == "http" and not is_loopback(host):

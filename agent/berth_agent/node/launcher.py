@@ -130,9 +130,22 @@ def _check_command(launch: Launch) -> None:
         raise StartRefused("no_container_runtime", detail, False)
     if not launch.command or not launch.command[0]:
         raise StartRefused("no_command", "command: empty; a program is allowed", True)
-    values = [*launch.command, *launch.env, *launch.env.values()]
-    if any("\0" in value for value in values) or any("=" in name for name in launch.env):
-        raise StartRefused("command_unusable", "a NUL in it, or = in a variable's name", True)
+    names = launch.env
+    values = [*launch.command, *names, *names.values(), launch.workdir]
+    if not all(map(_is_passable, values)) or any("=" in n or not n for n in names):
+        detail = "command or env: a NUL, half a character, or = in a variable's name"
+        raise StartRefused("command_unusable", detail, True)
+    if launch.workdir and not launch.workdir.startswith("/"):
+        detail = f"workdir: {launch.workdir[:200]}; an absolute path is allowed"
+        raise StartRefused("workdir_missing", detail, True)
+
+
+def _is_passable(value: str) -> bool:
+    """Whether the kernel takes the string; JSON may hold halves of surrogate pairs."""
+    try:
+        return b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def free_port(first: int, count: int, taken: Container[int]) -> int | None:

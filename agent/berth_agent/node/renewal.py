@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 
+from berth_agent.linux.clocks import wall_ms
 from berth_agent.node.http import RequestFailed
 from berth_agent.node.identity import Identity, prepare_renewal, renew, tls_of, write_identity
 from berth_agent.node.session import Access
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 class Credentials:
     """The present identity, renewed by itself."""
 
-    def __init__(self, state: str, identity: Identity) -> None:
+    def __init__(self, state: str, identity: Identity, now_ms: int) -> None:
         self._state = state
         self._identity = identity
         self._tls = tls_of(identity)
-        self._read_ms = _now_ms()
+        self._read_ms = now_ms
 
     def access(self) -> Access:
         return Access(self._identity.executors, self._identity.credential, self._tls)
@@ -32,7 +32,7 @@ class Credentials:
     def start(self, stopping: threading.Event) -> None:
         def run() -> None:
             while not stopping.wait(CHECK_S):
-                self.renew_if_due(_now_ms())
+                self.renew_if_due(wall_ms())
 
         threading.Thread(target=run, daemon=True, name="renewal").start()
 
@@ -51,9 +51,5 @@ class Credentials:
         except (RequestFailed, OSError) as error:
             log.warning("the credential is not renewed: %s", error)
             return False
-        self._read_ms = _now_ms()
+        self._read_ms = now_ms
         return True
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

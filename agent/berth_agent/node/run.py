@@ -9,6 +9,7 @@ import sys
 import threading
 
 from berth_agent.linux import files
+from berth_agent.linux.clocks import wall_ms
 from berth_agent.linux.hierarchies import Hierarchies, open_hierarchies
 from berth_agent.messages import Failure, RegistrationReport
 from berth_agent.node import machine, status
@@ -48,7 +49,7 @@ class Runtime:
             raise AlreadyRunning(f"{config.state}: in use by another agent")
         self._config = config
         self._identity = read_identity(config.state)
-        self._credentials = Credentials(config.state, self._identity)
+        self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
         node_id = self._identity.node_id
         self._hierarchies = _hierarchies(config, node_id)

@@ -1,0 +1,49 @@
+"""Settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from berth_agent.node.config import Config, ConfigError, load, make
+
+
+def test_flags_replace_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('gpus = 4\ncpus = 8\nrack = "r1"\n[users]\nvision = "alice"\n')
+    config = load(file, {"gpus": 2, "rack": None})
+    assert (config.gpus, config.cpus, config.rack) == (2, 8.0, "r1")
+    assert config.users == {"vision": "alice"}
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"gpu": 1}, "gpu: unknown setting"),
+        ({"gpus": "4"}, "gpus: '4'; int is allowed"),
+        ({"gpus": True}, "gpus: True"),
+        ({"cpus": -1}, "cpus: -1"),
+        ({"cgroups": 1}, "cgroups: 1; bool is allowed"),
+        ({"labels": {"a": 1}}, "labels"),
+        ({"unusable_gpus": ["0"]}, "unusable_gpus"),
+        ({"umask": "8"}, "umask: '8'; an octal number"),
+    ],
+)
+def test_a_wrong_setting_is_named(values: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        make(values)
+
+
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("gpus = ")
+    with pytest.raises(ConfigError, match=str(file)):
+        load(file, {})
+    with pytest.raises(OSError, match="missing"):
+        load(tmp_path / "missing.toml", {})
+
+
+def test_the_defaults_need_no_file() -> None:
+    assert make({}) == Config()
+    assert Config().work_folder == "/var/lib/berth-agent/work"

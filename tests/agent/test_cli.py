@@ -1,0 +1,179 @@
+"""The command `berth-agent`, and joining a pool."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth_agent.cli import main
+from berth_agent.node.identity import Identity, read_identity, write_identity
+from berth_agent.node.renewal import Credentials
+from shared.contracts import agents as wire
+
+DAY_MS = 24 * 3600 * 1000
+
+
+class GatewayDouble:
+    """The gateway's two requests of nodes; it validates them by the contract's models."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.requests: list[tuple[str, str, Any]] = []
+        self.expires_at = 2**52
+        double = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                endpoint = self.path.rsplit("/", 1)[1]
+                model = wire.JoinRequest if endpoint == "join" else wire.RenewRequest
+                credential = self.headers.get("Authorization", "")
+                message = model.model_validate_json(body)
+                double.requests.append((endpoint, credential, message))
+                self._send(double.answer(message))
+
+            def _send(self, document: dict[str, Any]) -> None:
+                self.send_response(double.status)
+                self.end_headers()
+                self.wfile.write(json.dumps(document).encode())
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is logged."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, message: Any) -> dict[str, Any]:
+        if self.status != 200:
+            return {"reason": "token_expired", "detail": "token: expired; make another"}
+        return {
+            "node_id": getattr(message, "node_id", "n1"),
+            "pool": "gpu",
+            "approved": False,
+            "executors": ["https://executor.example:8443"],
+            "expires_at": self.expires_at,
+        }
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def gateway() -> Iterator[GatewayDouble]:
+    gateway = GatewayDouble()
+    yield gateway
+    gateway.close()
+
+
+def join(gateway: GatewayDouble, state: Path, *more: str) -> int:
+    flags = ("--token", "t.secret", "--node-id", "n1", "--state", str(state))
+    return main(["join", gateway.url, *flags, *more])
+
+
+def test_a_node_joins_with_a_secret_of_its_own(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(gateway, tmp_path / "state") == 0
+    identity = read_identity(str(tmp_path / "state"))
+    [(_, _, request)] = gateway.requests
+    assert request.token == "t.secret"
+    assert request.credential_sha256 == hashlib.sha256(identity.secret.encode()).hexdigest()
+    assert identity.credential == f"n1.{identity.secret}" and len(identity.secret) == 64
+    assert identity.executors == ("https://executor.example:8443",)
+    assert identity.secret not in repr(identity)
+    mode = os.stat(tmp_path / "state" / "identity.json").st_mode
+    assert stat.S_IMODE(mode) == 0o600
+    printed = capsys.readouterr().out
+    assert printed == "Joined pool gpu as n1; an operator has to run `berth nodes approve`.\n"
+
+
+def test_an_identity_is_replaced_only_on_request(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert join(gateway, tmp_path) == 0
+    first = read_identity(str(tmp_path))
+    assert join(gateway, tmp_path) == 1
+    assert "--again replaces it" in capsys.readouterr().err
+    assert join(gateway, tmp_path, "--again", "--executor", "https://other:1") == 0
+    second = read_identity(str(tmp_path))
+    assert second.secret != first.secret and second.executors == ("https://other:1",)
+
+
+def test_a_refusal_is_one_line(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateway.status = 403
+    assert join(gateway, tmp_path) == 1
+    printed = capsys.readouterr().err
+    assert printed == "berth-agent: token_expired: token: expired; make another\n"
+    assert not (tmp_path / "identity.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run"], "identity.json: missing; run `berth-agent join` first"),
+        (["join", "http://example.org", "--token", "t"], "without TLS only a loopback"),
+        (["--config", "/no/such/file", "run"], "No such file"),
+    ],
+)
+def test_a_problem_is_one_line(
+    arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = ["--state", str(tmp_path / "state"), "--run", str(tmp_path / "run")]
+    assert main([*arguments, *folders]) == 1
+    printed = capsys.readouterr().err
+    assert complaint in printed and printed.count("\n") == 1
+
+
+def test_a_damaged_identity_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "identity.json").write_text('{"node_id": "n1"}')
+    folders = ["--state", str(tmp_path), "--run", str(tmp_path / "run")]
+    assert main(["run", *folders]) == 1
+    assert "run `berth-agent join` again" in capsys.readouterr().err
+
+
+def an_identity(gateway: GatewayDouble, expires_at: int) -> Identity:
+    return Identity("n1", "gpu", "old", gateway.url, ("https://e:1",), expires_at, True, "")
+
+
+def test_a_credential_is_renewed_ahead_of_its_end(gateway: GatewayDouble, tmp_path: Path) -> None:
+    now_ms = 1_000 * DAY_MS
+    identity = an_identity(gateway, now_ms + 6 * DAY_MS)
+    credentials = Credentials(str(tmp_path), identity, now_ms - 84 * DAY_MS)
+    assert not credentials.renew_if_due(now_ms - 2 * DAY_MS)
+    assert credentials.renew_if_due(now_ms)
+    [(endpoint, credential, request)] = gateway.requests
+    renewed = read_identity(str(tmp_path))
+    assert (endpoint, credential) == ("renew", "Bearer n1.old")
+    assert request.credential_sha256 == hashlib.sha256(renewed.secret.encode()).hexdigest()
+    assert credentials.access().credential == renewed.credential != "n1.old"
+
+
+def test_a_renewal_without_an_answer_goes_on_with_the_same_secret(
+    gateway: GatewayDouble, tmp_path: Path
+) -> None:
+    write_identity(str(tmp_path), an_identity(gateway, 0))
+    credentials = Credentials(str(tmp_path), read_identity(str(tmp_path)), 0)
+    gateway.status = 503
+    assert not credentials.renew_if_due(DAY_MS)
+    pending = read_identity(str(tmp_path))
+    assert pending.secret == "old" and pending.next_secret
+    gateway.status = 200
+    restarted = Credentials(str(tmp_path), pending, 0)
+    assert restarted.renew_if_due(DAY_MS)
+    assert read_identity(str(tmp_path)).secret == pending.next_secret
+    assert len({request.credential_sha256 for _, _, request in gateway.requests}) == 1
