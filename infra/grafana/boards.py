@@ -243,7 +243,10 @@ FAILSLOW = Board(
         ),
         Panel(
             "suspected nodes",
-            (q(f"sum by (pool) (berth_nodes_suspected{{{POOL}}})", "{{pool}}"),),
+            (
+                q(f"sum by (pool) (berth_nodes_suspected{{{POOL}}})", "{{pool}}"),
+                q(f"sum by (pool) (berth_workers_stuck{{{POOL}}})", "{{pool}} stuck workers"),
+            ),
             warn=1,
         ),
         Panel(
@@ -337,7 +340,13 @@ BUS = Board(
             "inputs that wait inside",
             (q(f"sum by (service) (berth_inbox_inputs{{{OF}}})", "{{service}}"),),
         ),
-        Panel("lanes held", (q(f"sum by (service) (berth_lanes_held{{{OF}}})", "{{service}}"),)),
+        Panel(
+            "lanes held and halted",
+            (
+                q(f"sum by (service) (berth_lanes_held{{{OF}}})", "{{service}} held"),
+                q(f"sum by (service) (berth_lanes_halted{{{OF}}})", "{{service}} halted"),
+            ),
+        ),
         Panel(
             "lost appends",
             (q(rate("berth_lost_appends_total", "service", OF), "{{service}}"),),
@@ -357,6 +366,16 @@ BUS = Board(
         Panel(
             "dead letters",
             (q(rate("berth_dead_letters_total", "topic", 'service!="publisher"'), "{{topic}}"),),
+            "ops",
+        ),
+        Panel(
+            "inputs set aside",
+            (
+                q(
+                    rate("berth_inputs_quarantined_total", "service, topic", OF),
+                    "{{service}} {{topic}}",
+                ),
+            ),
             "ops",
         ),
         Panel(

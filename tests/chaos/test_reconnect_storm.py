@@ -27,6 +27,7 @@ from shared.contracts.reports import (
     NodeRegistered,
     NodesSilent,
     Report,
+    SilentNode,
     WorkerReady,
 )
 from shared.contracts.topics import INPUTS
@@ -41,6 +42,8 @@ from shared.verify.run import verify
 NOT_RUN = {"events hold what the ledgers say", "dead letters equal what was rejected"}
 """Rules about the publisher, which does not run here."""
 START_MS = 1_700_000_000_000
+SILENT_MS = 86_400_000
+"""Longer than any lease."""
 GPUS = 8
 
 
@@ -224,12 +227,18 @@ async def test_a_decider_killed_between_two_records_of_an_answer_goes_on_where_i
 
 async def test_128_nodes_that_fall_silent_at_once_are_lost_in_bounded_records() -> None:
     site = await full_site(128, 8)
-    silent = {name: host.incarnation for name, host in site.pool.board.nodes.items()}
-    lost = site.lanes["placement"].offer(NodesSilent(nodes=silent, silent_s=31.0))
+    silent = tuple(
+        SilentNode(
+            node_id=name,
+            incarnation=node.incarnation,
+            silent_ms=SILENT_MS,
+            terms_id=node.oldest_terms,
+        )
+        for name, node in site.pool.board.nodes.items()
+    )
+    lost = site.lanes["placement"].offer(NodesSilent(nodes=silent))
     await site.settle()
     assert len([fact for fact in await lost if fact.event.TYPE == "node.lost.v1"]) == 128
-    site.clock.at += site.pool.lease_ms
-    await site.settle()
     assert site.pool.board.nodes == {} and len(site.pool.waiting) == 128 * 8
     await site.check()
 
