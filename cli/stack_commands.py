@@ -15,11 +15,11 @@ from cli.arguments import AsJson, Data, Tls
 from cli.demo_command import broker_of, tracing_of
 from cli.errors import BadInput, Refused, Unreachable
 from cli.output import emit, say, table
+from cli.stack_options import external_kafka, external_postgres, listen_of
 from cli.target import DATA, DATA_VARIABLE, data_dir, key_of, store_key
 from cli.times import span
 
 if TYPE_CHECKING:
-    from infra.supervisor.listening import Listen
     from infra.supervisor.running import RunningStack
 
 READY_S = 120.0
@@ -27,7 +27,20 @@ access = typer.Typer(no_args_is_help=True, help="Bootstrap access.")
 
 
 def up(
-    broker: Annotated[str, typer.Option(help="embedded or kafka (needs Java).")] = "embedded",
+    broker: Annotated[
+        str,
+        typer.Option(
+            help="embedded, kafka (needs Java), or HOST:PORT,... of a Kafka that runs already."
+        ),
+    ] = "embedded",
+    postgres: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS|FILE",
+            help="A Postgres that runs already: postgresql://USER@HOST/DATABASE?passfile=..., or a "
+            "file with the address; the stack's own if not given.",
+        ),
+    ] = "",
     data: Annotated[
         Path | None, typer.Option(help="Data directory; defaults to BERTH_HOME, else .berth.")
     ] = None,
@@ -56,7 +69,9 @@ def up(
     as_json: AsJson = False,
 ) -> None:
     """Start a stack: broker, Postgres, services, a virtual and a local pool."""
-    chosen = broker_of(broker)
+    kafka = external_kafka(broker)
+    chosen = broker_of(broker) if kafka is None else "external"
+    database = external_postgres(postgres, chosen)
     address = listen_of(listen, port, tls)
     from infra.supervisor import supervise
 
@@ -66,6 +81,8 @@ def up(
     options = supervise.StackOptions(
         data_dir=folder,
         broker=chosen,
+        kafka=kafka,
+        postgres=database,
         http_port=port,
         listen=address,
         foreground=not detach,
@@ -85,20 +102,6 @@ def up(
     except BaseException:
         supervise.down(folder)
         raise
-
-
-def listen_of(text: str, port: int, tls: bool) -> Listen | None:
-    """Return the address of `--listen`, None if it was not given. Raises BadInput."""
-    if not text:
-        return None
-    if port:
-        raise BadInput(f"--port {port}: given beside --listen; name it there, as HOST:PORT")
-    from infra.supervisor.listening import BadAddress, parse_listen
-
-    try:
-        return parse_listen(text, tls)
-    except BadAddress as error:
-        raise BadInput(str(error)) from None
 
 
 def _started(options: object, speed: float) -> RunningStack:

@@ -47,7 +47,7 @@ def client_settings(stack: RunningStack, tenant: str) -> ClientSettings:
         mechanism=MECHANISM,
         user=user_of(tenant),
         password=password,
-        ca=str(stack.ca),
+        ca=str(admin.ca),
         writes=submissions(tenant).name,
         reads=tenant_events(tenant).name,
         groups=f"{tenant}/*",

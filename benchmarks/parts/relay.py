@@ -11,7 +11,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from infra.broker.topics import create
-from infra.supervisor.launch import root
+from infra.supervisor.parts import root
 from infra.supervisor.running import RunningStack, load
 from shared.connection import Connection
 from shared.contracts.topics import TopicSpec

@@ -12,13 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.broker import kafka, tansu
-from infra.machine.folders import make_own, socket_dir
-from infra.machine.process import DidNotStart, is_open, tied
+from infra.machine.folders import make_own
+from infra.machine.process import DidNotStart, tied
 from infra.postgres import server as postgres
-from infra.security import certificates, kafka_users, rights
-from infra.supervisor import control
+from infra.supervisor import control, parts
 from infra.supervisor.configuration import Program, render
+from infra.supervisor.external import ExternalKafka, ExternalPostgres
 from infra.supervisor.listening import Listen
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
 from infra.supervisor.stack import (
@@ -26,7 +25,6 @@ from infra.supervisor.stack import (
     EXECUTOR,
     SERVICES,
     STEPS,
-    Guarded,
     Service,
     Site,
     Step,
@@ -35,7 +33,6 @@ from infra.supervisor.stack import (
     step_environment,
 )
 from infra.supervisor.supervisord import STOPPED
-from shared.connection import Connection
 
 POLL_S = 0.1
 PART_S = 60.0
@@ -76,6 +73,10 @@ class StackOptions:
     partitions: int = 4
     window_ms: int = 20
     http_port: int = 0
+    kafka: ExternalKafka | None = None
+    """The Kafka of the broker `external`."""
+    postgres: ExternalPostgres | None = None
+    """A Postgres that runs elsewhere; None for the stack's own."""
     listen: Listen | None = None
     """Address of the API and of executors of agents; None for free ports of the loopback."""
     foreground: bool = False
@@ -93,11 +94,12 @@ class StackOptions:
 def launch(options: StackOptions, stack: RunningStack) -> None:
     """Start the parts, run the steps and start the services without waiting for them."""
     prepare(stack)
+    parts.prepare(stack, options.postgres)
     _supervise(options, stack)
     site = _site(options, stack)
     with ThreadPoolExecutor() as pool:
         done = {
-            "broker": pool.submit(_wait, stack, "broker", lambda: is_open(_port(stack))),
+            "broker": pool.submit(_wait, stack, "broker", lambda: parts.is_broker_open(stack)),
             "postgres": pool.submit(_wait_for_postgres, stack),
         }
         for step in options.steps:
@@ -110,7 +112,7 @@ def launch(options: StackOptions, stack: RunningStack) -> None:
 
 
 def prepare(stack: RunningStack) -> None:
-    """Create the directories of the parts; clear those of an embedded broker."""
+    """Create the directories of the stack; clear those of an embedded broker."""
     folder = stack.state.parent
     if stack.broker == "embedded":
         shutil.rmtree(folder, ignore_errors=True)
@@ -120,31 +122,11 @@ def prepare(stack: RunningStack) -> None:
         make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
-    postgres.prepare(_postgres(stack))
-    if stack.ca is not None:
-        hosts = Listen(stack.host).names if stack.host else ()
-        certificates.make(stack.ca.parent, certificates.CertificateOptions(hosts))
-    if stack.durable:
-        _prepare_kafka(stack)
-
-
-def _prepare_kafka(stack: RunningStack) -> None:
-    """Create the passwords of its users, then its configuration."""
-    pems = None
-    if stack.ca is not None and stack.secrets is not None:
-        pems = stack.ca.parent
-        kafka_users.make(stack.secrets, rights.users())
-    kafka.prepare(_kafka(stack), _port(stack), pems)
-
-
-def root(stack: RunningStack) -> Connection:
-    """Return the connection with the broker's own certificate, for measurements and tests."""
-    return kafka.root(_kafka(stack)) if stack.durable else stack.connection("")
 
 
 def tidy(stack: RunningStack) -> None:
     """Remove files outside the data directory that the next start recreates."""
-    folders = [control.socket_path(stack.data_dir).parent, socket_dir(_postgres(stack))]
+    folders = [control.socket_path(stack.data_dir).parent, parts.socket_folder(stack)]
     if stack.broker == "embedded":
         folders.append(stack.work)
     for folder in folders:
@@ -169,13 +151,8 @@ def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
 
 def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
     site = _site(options, stack)
-    broker = kafka.command(_kafka(stack)) if stack.durable else tansu.command(_port(stack))
-    database = postgres.command(_postgres(stack))
     return [
-        Program(
-            "broker", [*tied("TERM"), *broker], is_part=True, restarts=stack.durable, stop_wait_s=20
-        ),
-        Program("postgres", database, is_part=True, stop_signal="INT"),
+        *parts.programs(stack),
         *([_tracing(stack)] if stack.traces else []),
         *(_program(options, stack, site, service) for service in options.services),
     ]
@@ -260,8 +237,8 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
     return Site(
         kafka=stack.kafka,
         postgres=stack.postgres,
-        postgres_projector=postgres.dsn(_postgres(stack), user=postgres.PROJECTOR),
-        postgres_gateway=postgres.dsn(_postgres(stack), user=postgres.GATEWAY),
+        postgres_projector=parts.address_of(stack, postgres.PROJECTOR),
+        postgres_gateway=parts.address_of(stack, postgres.GATEWAY),
         otlp=stack.otlp,
         data=stack.state,
         work=stack.work,
@@ -269,7 +246,7 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         idempotent=stack.durable,
         durable=stack.durable,
         window_ms=options.window_ms,
-        guarded=_guarded(stack),
+        guarded=parts.guarded(stack),
         tls=_tls(stack),
         host=stack.host,
     )
@@ -282,18 +259,9 @@ def _tls(stack: RunningStack) -> Tls | None:
     return Tls(stack.ca, pems / "api.crt", pems / "api.key")
 
 
-def _guarded(stack: RunningStack) -> Guarded | None:
-    if stack.ca is None or stack.secrets is None:
-        return None
-    broker = root(stack)
-    assert broker.certificate is not None
-    return Guarded(stack.ca, stack.secrets, broker.certificate, broker.servers)
-
-
 def _wait_for_postgres(stack: RunningStack) -> None:
-    folder = _postgres(stack)
-    _wait(stack, "postgres", lambda: postgres.is_ready(folder))
-    postgres.create_database(folder)
+    _wait(stack, "postgres", lambda: parts.is_postgres_ready(stack))
+    parts.create_database(stack)
 
 
 def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
@@ -319,15 +287,3 @@ def _run(stack: RunningStack, step: Step, site: Site, needs: list[Future[None]])
     )
     if done.returncode:
         raise DidNotStart(f"{step.name}: {(done.stdout + done.stderr).strip()}")
-
-
-def _port(stack: RunningStack) -> int:
-    return int(stack.kafka.rpartition(":")[2])
-
-
-def _kafka(stack: RunningStack) -> Path:
-    return stack.state.parent / "kafka"
-
-
-def _postgres(stack: RunningStack) -> Path:
-    return stack.state.parent / "postgres"

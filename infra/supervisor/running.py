@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict
 from infra.security import kafka_users
 from shared.connection import Connection
 
-Broker = Literal["embedded", "kafka", "kafka-plain"]
-"""`kafka-plain` has no TLS, users or ACLs, to measure their cost."""
+Broker = Literal["embedded", "kafka", "external", "kafka-plain"]
+"""`external` is a Kafka that runs elsewhere; `kafka-plain` has no TLS, users or ACLs, to measure
+their cost."""
 FILE = "stack.json"
 OPERATOR_KEY = "operator.key"
 """File of the operator key, written by the command line."""
@@ -47,6 +48,9 @@ class RunningStack(BaseModel):
     recorded: str = ""
     """Directory of the recorded simulation that is shown, empty for a live stack."""
     ca: Path | None = None
+    kafka_ca: Path | None = None
+    """CA file of an external Kafka; that of the stack's own is `ca`."""
+    is_postgres_external: bool = False
     secrets: Path | None = None
     """Directory of the Kafka users' passwords; None without users."""
 
@@ -55,12 +59,17 @@ class RunningStack(BaseModel):
         """Whether the broker keeps its data over a restart, and has idempotent producers."""
         return self.broker != "embedded"
 
+    @property
+    def is_broker_external(self) -> bool:
+        """Whether the broker runs elsewhere, so that nothing of it is started or set up here."""
+        return self.broker == "external"
+
     def connection(self, user: str) -> Connection:
         """Return a connection as one of `infra.security.rights.users()`."""
         if self.secrets is None:
             return Connection(self.kafka, self.durable)
         password = kafka_users.password(self.secrets, user)
-        return Connection(self.kafka, user=user, password=password, ca=self.ca)
+        return Connection(self.kafka, user=user, password=password, ca=self.kafka_ca or self.ca)
 
 
 def save(stack: RunningStack) -> None:

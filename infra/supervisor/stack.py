@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.security import kafka_users
+from infra.security.rights import ADMIN
 
 COMMON = (
     "kafka",
@@ -45,7 +46,7 @@ class Step:
     takes: tuple[str, ...]
     needs: tuple[str, ...]
     is_root: bool = False
-    """Whether it connects with the broker's own certificate."""
+    """Whether it sets up the broker: with the own broker's certificate, else as `admin`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,10 @@ class Guarded:
 
     ca: Path
     secrets: Path
-    certificate: Path
-    internal: str
+    certificate: Path | None = None
+    """The broker's own, with which users and rights are set up; None for an external Kafka, where
+    its operators do that."""
+    internal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +216,9 @@ def step_environment(step: Step, site: Site) -> dict[str, str]:
     variables = {f"BERTH_{name.upper()}": values[name] for name in step.takes}
     if site.guarded is None or not step.is_root:
         return variables
-    return variables | _as_root(site.guarded)
+    if site.guarded.certificate is None:
+        return variables | _credentials(ADMIN, site.guarded)
+    return variables | _as_root(site.guarded, site.guarded.certificate)
 
 
 def _credentials(user: str, guarded: Guarded) -> dict[str, str]:
@@ -224,11 +229,11 @@ def _credentials(user: str, guarded: Guarded) -> dict[str, str]:
     }
 
 
-def _as_root(guarded: Guarded) -> dict[str, str]:
+def _as_root(guarded: Guarded, certificate: Path) -> dict[str, str]:
     return {
         "BERTH_KAFKA": guarded.internal,
         "BERTH_KAFKA_CA": str(guarded.ca),
-        "BERTH_KAFKA_CERTIFICATE": str(guarded.certificate),
+        "BERTH_KAFKA_CERTIFICATE": str(certificate),
         "BERTH_KAFKA_SECRETS": str(guarded.secrets),
     }
 

@@ -24,6 +24,7 @@ from infra.supervisor.launch import (
     tidy,
 )
 from infra.supervisor.listening import Listen
+from infra.supervisor.parts import passwords_of
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.supervisord import STOPPED
 
@@ -76,7 +77,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
             raise NoStack(f"a stack is already running in {data_dir}; stop it with `berth down`")
         stack = _plan(options, data_dir)
         try:
-            say(f"starting the {stack.broker} broker, Postgres and the services")
+            say(_what_starts(stack))
             save(stack)
             launch(options, stack)
             names = options.awaited or tuple(state.name for state in options.services)
@@ -86,6 +87,12 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
             down(data_dir)
             raise
     return stack
+
+
+def _what_starts(stack: RunningStack) -> str:
+    broker = "" if stack.is_broker_external else f"the {stack.broker} broker, "
+    database = "" if stack.is_postgres_external else "Postgres and "
+    return f"starting {broker}{database}the services"
 
 
 def down(data_dir: Path) -> bool:
@@ -197,6 +204,8 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
     _settle_ports(options, ports)
     root = data_dir / options.broker
     guarded = options.broker == "kafka"
+    external = options.kafka
+    own_secrets = data_dir / "secrets" if guarded else None
     scheme = "https" if options.tls else "http"
     gateway = _url(ports, "gateway", "http", scheme)
     if options.listen is not None and gateway:
@@ -205,8 +214,8 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         data_dir=data_dir,
         broker=options.broker,
         partitions=options.partitions,
-        kafka=f"127.0.0.1:{broker}",
-        postgres=postgres.dsn(root / "postgres"),
+        kafka=f"127.0.0.1:{broker}" if external is None else external.servers,
+        postgres=_postgres_address(options, root),
         host=options.listen.host if options.listen is not None else "",
         gateway=gateway,
         llm=_url(ports, "throttle", "http", scheme),
@@ -217,8 +226,16 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         traces=_url(ports, TRACING, "ui"),
         tls=options.tls,
         ca=data_dir / "certificates" / "ca.crt" if guarded or options.tls else None,
-        secrets=data_dir / "secrets" if guarded else None,
+        kafka_ca=external.ca if external is not None else None,
+        is_postgres_external=options.postgres is not None,
+        secrets=external.secrets if external is not None else own_secrets,
     )
+
+
+def _postgres_address(options: StackOptions, root: Path) -> str:
+    if options.postgres is not None:
+        return options.postgres.owner(passwords_of(root))
+    return postgres.dsn(root / "postgres")
 
 
 def _settle_ports(options: StackOptions, ports: Mapping[str, dict[str, int]]) -> None:

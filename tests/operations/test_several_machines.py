@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +15,10 @@ import pytest
 from infra.broker import kafka
 from tests.operations import hosts
 from tests.operations.hosts import Host, Network
+from tests.operations.machines_page import environment, run_blocks
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations" / "several-machines.md"
-BLOCK = re.compile(r"(<!-- on the node -->\n)?^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONTROL, NODES = "control", ("one", "two")
 SECRET = "s" * 43
-PAGE_S = 600
 API, AGENTS = 8443, 8444
 UNTRUSTED, NO_NAME = 60, 60
 """Exit codes of curl for a certificate that it does not accept."""
@@ -79,7 +74,7 @@ def site() -> Iterator[Site]:
         home = Path(root) / "data"
         control = network.hosts[CONTROL]
         try:
-            text = run_blocks(control, home, control.address, on_node=False)
+            text = run_blocks("", home, {"CONTROL": control.address}, control)
             ca = Path(root) / "ca.crt"
             ca.write_bytes((home / "certificates" / "ca.crt").read_bytes())
             yield Site(network, home, ca, text.splitlines()[-1])
@@ -87,34 +82,10 @@ def site() -> Iterator[Site]:
             control.run(["berth", "down", "--data", str(home)], environment(home))
 
 
-def run_blocks(host: Host, home: Path, control: str, on_node: bool) -> str:
-    """Run the page's commands of one kind of host, in order; return what they print."""
-    blocks = [text for mark, text in BLOCK.findall(PAGE.read_text()) if bool(mark) is on_node]
-    script = "\n".join(blocks)
-    done = subprocess.run(
-        host.command(["bash", "-eu", "-o", "pipefail", "-c", script]),
-        env=environment(home) | {"CONTROL": control},
-        cwd=home.parent,
-        capture_output=True,
-        text=True,
-        timeout=PAGE_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return the environment of an operator's shell in the virtual environment."""
-    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "BERTH_HOME": str(home)}
-
-
 @pytest.mark.parametrize("node", NODES)
 def test_the_checks_of_the_page_succeed_on_a_node(site: Site, node: str) -> None:
     host = site.network.hosts[node]
-    printed = run_blocks(host, site.home, site.control.address, on_node=True)
+    printed = run_blocks("on the node", site.home, {"CONTROL": site.control.address}, host)
     assert printed.endswith("401\n")
 
 

@@ -51,7 +51,7 @@ def test_a_topic_has_one_partition_per_lane_and_access_has_one(broker: Connectio
 
 def test_the_number_of_lanes_cannot_be_changed_later(broker: Connection) -> None:
     topics.create(broker, 4, broker.idempotent)
-    with pytest.raises(topics.WrongPartitions, match="has 4 partitions, not 8"):
+    with pytest.raises(topics.WrongTopic, match="has 4 partitions, not 8"):
         topics.create(broker, 8, broker.idempotent)
 
 
