@@ -158,6 +158,11 @@ class ExecutorDouble:
                     self.join(message.incarnation)
         return {"n": message.first_n + len(message.reports) - 1}
 
+    def drop_session(self) -> None:
+        """Forget the session: the agent has to say hello again."""
+        self._session = ""
+        self.changed.notify_all()
+
     def join(self, incarnation: wire.Incarnation) -> None:
         """Take a registration as placement would: the orders of an older incarnation go."""
         if self.joined is None or incarnation.generation > self.joined.generation:

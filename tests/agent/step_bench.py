@@ -34,6 +34,8 @@ class StepBench:
     """Runs `command` by a step; files are written as the agent would."""
 
     def __init__(self, tmp: Path, **changes: Any) -> None:
+        self.launch_as: tuple[int, str, Path] | None = None
+        """User, Python and package of the step; None: those of the test."""
         self.folder = tmp / "allocation"
         self.folder.mkdir()
         self.work = tmp / "work"
@@ -77,18 +79,27 @@ class StepBench:
 
     def launch(self) -> None:
         """Start the step process."""
-        files.write_json(str(self.folder / "spec.json"), Spec(self.values).to_json())
-        code = f"import sys; sys.path.insert(0, {str(AGENT)!r})\n"
+        spec = self.folder / "spec.json"
+        files.write_json(str(spec), Spec(self.values).to_json())
+        uid, python, package = self.launch_as or (None, sys.executable, AGENT)
+        if uid is not None:
+            for path in (spec, self.lease_path):
+                os.chown(path, uid, uid)
+        code = f"import sys; sys.path.insert(0, {str(package)!r})\n"
         code += "from berth_agent.step.main import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-I", "-S", "-c", code, str(self.folder)]
-        subprocess.run(command, check=True, timeout=WITHIN_S)
+        command = [python, "-I", "-S", "-c", code, str(self.folder)]
+        subprocess.run(command, check=True, timeout=WITHIN_S, user=uid, group=uid)
 
     def prepare(self) -> None:
         self.launch()
         until(lambda: self.phase in ("prepared", "dead"))
 
     def go(self, **env: str) -> None:
-        files.write_json(str(self.folder / "go.json"), {"env": env})
+        path = self.folder / "go.json"
+        files.write_json(f"{path}.test", {"env": env})
+        if self.launch_as is not None:
+            os.chown(f"{path}.test", self.launch_as[0], self.launch_as[0])
+        os.rename(f"{path}.test", path)
         self.wake()
 
     def start(self, script: str) -> None:

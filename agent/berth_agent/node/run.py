@@ -67,6 +67,8 @@ class Runtime:
         """Tick until SIGTERM; return the exit status."""
         signal.signal(signal.SIGTERM, lambda *_: self.sessions.stopping.set())
         signal.signal(signal.SIGINT, lambda *_: self.sessions.stopping.set())
+        # A node that has left says nothing to an executor.
+        self._tick()
         self.sessions.start()
         self._streaming.start()
         self._credentials.start(self.sessions.stopping)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -406,3 +407,73 @@ def test_new_terms_are_reported_when_every_deadline_lies_under_them(
     double.order("terms", terms=double.terms)
     double.wait(lambda: [r.terms_id for r in double.of_kind("terms_applied")] == ["t2", "t3"])
     assert (node.folder(W) / "terms").read_text() == "t3"
+
+
+def test_a_full_disk_is_a_state_and_work_goes_on_when_there_is_room(double: ExecutorDouble) -> None:
+    """Orders that cannot be noted are neither carried out nor lost."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    with a_node(double, start=False) as node:
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=256k,mode=711", "tmpfs", node.state], check=True
+        )
+        try:
+            node.join(double.url)
+            node.start()
+            double.wait(lambda: double.joined is not None)
+            filler = node.state / "filler"
+            with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(b"x" * 4096)
+            double.order("prepare", W, launch=launch("exit 5"))
+            until(lambda: "No space" in node.status()["problem"])
+            assert node.process is not None and node.process.poll() is None
+            filler.unlink()
+            double.wait_for("ready", W)
+            double.order("go", W)
+            assert double.wait_for("exited", W).exit_code == 5
+        finally:
+            node.close()
+            subprocess.run(["umount", "-l", node.state], check=True)
+
+
+def test_a_hostile_executor_ends_no_worker_and_no_agent(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    before = node.step(W)
+    good = dict(double.terms)
+    bad_answers = [
+        {**good, "stop_after_s": 0.0},
+        {**good, "stop_after_s": "x"},
+        {**good, "heartbeat_s": -1},
+        {},
+    ]
+    for terms in bad_answers:
+        hellos = len(double.hellos)
+        with double.changed:
+            double.terms = terms
+            double.drop_session()
+        double.wait(lambda seen=hellos: len(double.hellos) > seen)  # type: ignore[misc]
+        until(lambda: node.status()["problem"] != "")
+    with double.changed:
+        double.terms = good
+    until(lambda: node.status()["problem"] == "")
+    assert node.step(W) == before and node.process is not None and node.process.poll() is None
+    assert "Traceback" not in node.log.read_text()
+
+
+def test_the_agent_and_its_step_need_little_memory(double: ExecutorDouble, node: NodeBench) -> None:
+    run(double, "echo up; exec sleep 600")
+    line(node, "up")
+    double.wait(lambda: double.lines(W) == {0: "up"})
+    assert node.process is not None
+    assert resident_mib(node.process.pid) < 60
+    assert resident_mib(node.step(W)["pid"]) < 14
+
+
+def resident_mib(pid: int) -> float:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    [kib] = [line.split()[1] for line in text.splitlines() if line.startswith("Rss:")]
+    return int(kib) / 1024

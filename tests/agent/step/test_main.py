@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,11 +16,12 @@ import pytest
 
 from berth_agent.linux import cgroups, files, processes
 from berth_agent.linux.hierarchies import open_hierarchies
-from tests.agent.step_bench import StepBench, until
+from tests.agent.step_bench import AGENT, StepBench, until
 
 pytestmark = pytest.mark.process
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the user of a worker")
+OTHER_UID = 65534
 NAMESPACES = pytest.mark.parametrize("pid_namespace", [True, False])
 
 
@@ -300,6 +303,28 @@ def test_a_worker_has_its_user_and_dies_with_its_step(
     assert bench.line("65534") == "65534 65534 65534"
     bench.kill_step()
     until(lambda: bench.living() == [])
+
+
+@as_root
+def test_without_root_a_user_namespace_lets_the_kernel_fence(bench: StepBench) -> None:
+    """As an agent without rights would start it, by the system's Python, which all may read."""
+    python = "/usr/bin/python3"
+    if not may_unshare(python):
+        pytest.skip("this kernel gives users no namespaces, or its Python is too old")
+    shutil.copytree(AGENT / "berth_agent", bench.folder.parent / "package" / "berth_agent")
+    for path in [bench.folder, bench.work]:
+        os.chown(path, OTHER_UID, OTHER_UID)
+    bench.launch_as = (OTHER_UID, python, bench.folder.parent / "package")
+    bench.start("setsid sh -c 'echo escaped $(id -u); exec sleep 600' & exec sleep 600")
+    assert bench.line("escaped") == f"escaped {OTHER_UID}"
+    bench.kill_step()
+    until(lambda: bench.living() == [])
+
+
+def may_unshare(python: str) -> bool:
+    code = "import sys; sys.exit(sys.version_info < (3, 11))"
+    command = ["unshare", "--user", "--pid", "--fork", python, "-c", code]
+    return subprocess.run(command, user=OTHER_UID, group=OTHER_UID, check=False).returncode == 0
 
 
 def test_a_program_in_a_namespace_sees_its_own_processes_alone(bench: StepBench) -> None:
