@@ -47,8 +47,12 @@ while not os.path.exists(end):
 
 
 @pytest.fixture(scope="module")
-def stand() -> Iterator[Stand]:
-    with a_stand("executor-local", "failslow", "throttle", tls=True) as stand:
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    secrets = tmp_path_factory.mktemp("secrets")
+    (secrets / "ada").mkdir()
+    (secrets / "ada" / "db").write_text("sesame\n")
+    env = {AGENTS: {"BERTH_SECRETS": str(secrets)}}
+    with a_stand("executor-local", "failslow", "throttle", tls=True, env=env) as stand:
         configure(stand, pool=POOL)
         configure(stand, pool=SHORT, **SHORT_TERMS)
         yield stand
@@ -137,6 +141,24 @@ def test_a_missing_program_is_explained_and_not_tried_again(stand: Stand, node: 
     assert (row["phase"], row["attempt"]) == ("failed", 1)
     why = berth(stand, "why", job_id)
     assert "no-such-program: not in PATH" in why and "it was not tried again" in why
+
+
+def test_a_job_gets_its_secrets_and_does_not_run_without_them(
+    stand: Stand, node: JoinedNode, tmp_path: Path
+) -> None:
+    there, absent = (
+        submit(
+            stand,
+            f'touch {tmp_path}/{name}; test "$PASS" = sesame',
+            env={"PASS": f"secret://{name}"},
+        )
+        for name in ("db", "absent")
+    )
+    assert stand.ended(there)["phase"] == "succeeded"
+    eventually(lambda: "secret_missing" in str(stand.get(f"/v1/jobs/{absent}/why")))
+    assert stand.call("DELETE", f"/v1/jobs/{absent}")[0] == 202
+    assert stand.ended(absent)["phase"] == "cancelled"
+    assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 
 def test_the_workers_of_a_gang_find_each_other(stand: Stand, node: JoinedNode) -> None:

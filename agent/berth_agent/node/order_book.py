@@ -94,6 +94,8 @@ class OrderBook:
         name = order.allocation_id
         if order.launch is None:
             failure = Failure(reason="malformed_order", detail="prepare: without a launch")
+        elif order.launch.failure is not None:
+            failure = order.launch.failure
         elif self.drain_reason:
             detail = f"the node takes no more work: {self.drain_reason}"[:1024]
             failure = Failure(reason="node_draining", detail=detail)

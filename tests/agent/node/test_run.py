@@ -66,6 +66,16 @@ def test_the_last_lines_of_a_worker_follow_its_end(double: ExecutorDouble, node:
     double.wait(lambda: double.lines(W) == {0: "first", 1: "last"})
 
 
+def test_a_worker_that_the_executor_knows_cannot_run_is_refused(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    failure = {"reason": "secret_missing", "detail": "db: no such secret", "permanent": True}
+    double.order("prepare", W, launch=launch("touch ran", failure=failure))
+    refused = double.wait_for("refused", W).failure
+    assert (refused.reason, refused.detail, refused.permanent) == (*failure.values(),)
+    assert not node.folder(W).exists()
+
+
 def test_the_registration_tells_what_the_node_has(double: ExecutorDouble, node: NodeBench) -> None:
     registration = double.wait_for("registration")
     assert (registration.gpus, registration.terms_id) == (2, "t1")
