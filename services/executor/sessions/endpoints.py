@@ -9,7 +9,7 @@ from time import monotonic_ns
 from uuid import uuid4
 
 from services.executor.core.agents.hello import action_for, last_generation
-from services.executor.core.agents.orders import OrderList, confirmations, orders
+from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OutputSource, Place
 from services.executor.sessions.lane import AgentLane, Beat
@@ -99,7 +99,7 @@ class Endpoints:
         session = self._sessions.get(node.node_id, message.session_id)
         lane, after = self._lane(node), Place.of(message.after)
         loop = asyncio.get_running_loop()
-        ends_s = loop.time() + message.wait_s
+        ends_s = loop.time() + poll_wait_s(message.wait_s, session.session_id)
         while True:
             session.wake.clear()
             session.check()

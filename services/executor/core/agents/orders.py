@@ -16,6 +16,15 @@ class OrderList(NamedTuple):
     through: Place
 
 
+def poll_wait_s(asked_s: float, session_id: str) -> float:
+    """Return how long a poll waits: half of what the agent asks for up to all of it, by session.
+
+    Polls of agents that connected together would otherwise end together, again and again.
+    """
+    share = int(session_id[:8], 16) / 0xFFFFFFFF
+    return asked_s * (1 + share) / 2
+
+
 def orders(state: AgentPool, node_id: str, after: Place) -> OrderList:
     """Return the orders of a node after that place, the oldest `MAX_ORDERS` of them."""
     node = state.nodes.get(node_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.executor.core.agents import orders as module
-from services.executor.core.agents.orders import confirmations, orders
+from services.executor.core.agents.orders import confirmations, orders, poll_wait_s
 from services.executor.core.agents.state import Place
 from shared.contracts.agents import Order, StepState
 from shared.contracts.nodes import NodeLost
@@ -135,3 +135,10 @@ def test_an_ended_worker_is_forgotten_also_long_after_its_release() -> None:
     state = running().state
     assert kinds(confirmations(state, "n1", Place(3, 0), held)) == [("forget", "1/2/0/0")]
     assert confirmations(state, "ghost", Place(3, 0), held) == []
+
+
+def test_polls_of_sessions_wait_differently_and_never_longer_than_asked() -> None:
+    assert poll_wait_s(20.0, "0" * 32) == 10.0
+    assert poll_wait_s(20.0, "80000000" + "0" * 24) == pytest.approx(15.0)
+    assert poll_wait_s(20.0, "f" * 32) == 20.0
+    assert poll_wait_s(0.0, "f" * 32) == 0.0
