@@ -1,7 +1,8 @@
 """CPU and memory per agent, reconnection and start latency with many simulated agents.
 
 One stack serves them all; they enrol by a join token, and their sessions are real. The executor is
-killed and comes back, all agents open a new session at once, and jobs start on their nodes.
+killed and comes back, all agents open a new session at once, and jobs start on their nodes. At last
+one real agent joins and starts a step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, rend
 from benchmarks.parts.agents.fleet import Fleet, running_fleet
 from benchmarks.parts.agents.happening import Happening, wall_ms
 from benchmarks.parts.agents.node_pool import EXECUTOR, POOL, agents_stack, prepare_pool
+from benchmarks.parts.agents.real_agent import measure_agent
 from benchmarks.parts.command import Json, Say, serve
 from benchmarks.parts.load import Load
 from benchmarks.parts.stack import Bench, until_joined
@@ -33,7 +35,7 @@ LAST_GO_S = 30.0
 MEASURED = (EXECUTOR, "placement", "broker")
 """Processes that handle heartbeats and orders."""
 RUN_S = 0.5
-PLACED = "job.placed.v1"
+PLACED, STARTED = "job.placed.v1", "job.started.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,16 @@ async def run(options: AgentsOptions, say: Say) -> Json:
     async with agents_stack(options.broker, say) as bench:
         token, lane = await prepare_pool(bench)
         idle = await spend(bench, options.idle_s)
+        idle_ms = {name: 1000 * idle.get(name, 0.0) / options.idle_s for name in MEASURED}
         say(f"{options.agents} agents join")
         async with running_fleet(
             bench.stack.gateway, token, options.agents, options.clients, RUN_S
         ) as fleet:
             figures = await measure(bench, fleet, lane, options, say)
-    figures = {**settings(options), **figures}
-    figures["idle_cpu_ms_per_s"] = {
-        name: round(1000 * value / options.idle_s, 1) for name, value in sorted(idle.items())
-    }
+        say("one real agent")
+        agent = await measure_agent(bench, token, lane, options.agents, options.idle_s)
+    figures = {**settings(options), **figures, "agent": agent}
+    figures["idle_cpu_ms_per_s"] = {name: round(value, 1) for name, value in idle_ms.items()}
     rows = judge(figures)
     result: Json = {"bench": NAME, **figures, "aims": rows}
     if options.out:
@@ -141,17 +144,24 @@ class Placements:
 
     placed_ms: dict[str, int] = field(default_factory=dict)
     """Time of the record by the allocation of rank 0."""
+    ready_ms: list[int] = field(default_factory=list)
+    """From JobPlaced to JobStarted, which follows the report that the worker is prepared."""
+    _open: dict[str, int] = field(default_factory=dict)
+    """Time of the record by the job that has not started."""
 
     async def watch(self, tail: LedgerTail) -> None:
         """Read until cancelled."""
         while True:
             for accepted in await tail.poll(0.5):
                 for raw in accepted.raw():
-                    self.note(raw.type, accepted.partition, raw.seq, raw.index, raw.at)
+                    place = f"{accepted.partition}/{raw.seq}/{raw.index}"
+                    self.note(raw.type, raw.subject, place, raw.at)
 
-    def note(self, type_: str, partition: int, seq: int, index: int, at_ms: int) -> None:
+    def note(self, type_: str, job_id: str, place: str, at_ms: int) -> None:
         if type_ == PLACED:
-            self.placed_ms[f"{partition}/{seq}/{index}/0"] = at_ms
+            self.placed_ms[f"{place}/0"] = self._open[job_id] = at_ms
+        elif type_ == STARTED and job_id in self._open:
+            self.ready_ms.append(at_ms - self._open.pop(job_id))
 
 
 async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) -> Json:
@@ -159,6 +169,7 @@ async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) 
 
     In between are two orders and one report: the worker is prepared, reports ready, and is started.
     """
+    fleet.loop_lags.clear()
     placements, tail = Placements(), LedgerTail(bench.log("bench-reader"), {"placement": [lane]})
     load = Load(bench, 0.0, lane=lane, pool=POOL, command=("true",))
     await tail.start()
@@ -175,7 +186,13 @@ async def starts(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions) 
         await tail.stop()
     placed = placements.placed_ms
     times = [at - placed[name] for name, at in fleet.go_ms.items() if name in placed]
-    return {"submitted": load.number, "started": len(times), **quantiles("start", times)}
+    return {
+        "submitted": load.number,
+        "started": len(times),
+        **quantiles("start", times),
+        **quantiles("ready", map(float, placements.ready_ms)),
+        **quantiles("client_lag_at_starts", map(took_ms, fleet.loop_lags)),
+    }
 
 
 async def reconnect_after_kill(bench: Bench, fleet: Fleet) -> float:

@@ -29,6 +29,7 @@ class Load:
     """Pool of the jobs; empty: the one of the lane."""
     command: tuple[str, ...] = ()
     """Command of the jobs, for nodes that run it; empty: they are simulated."""
+    gpu_types: tuple[str, ...] = ()
     sent: dict[str, float] = field(default_factory=dict)
     placed_s: list[tuple[float, float]] = field(default_factory=list)
     """Time at which each JobPlaced was read, and seconds since its submit."""
@@ -70,7 +71,9 @@ class Load:
 
     def _spec(self) -> JobSpec:
         if self.command:
-            return JobSpec(name="bench", gang=Gang(workers=1), command=self.command)
+            return JobSpec(
+                name="bench", gang=Gang(workers=1), command=self.command, gpu_types=self.gpu_types
+            )
         simulated = Simulated(duration_s=self._random.expovariate(1 / self.mean_s))
         return JobSpec(name="bench", gang=Gang(workers=1), simulated=simulated)
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from benchmarks.parts.agents.figures import judge, per_agent_ms, quantiles, render_page
 
-FIGURES: dict[str, object] = {"reconnect_s": 10.0, "start_p50_ms": 100.1, "start_p99_ms": None}
+FIGURES: dict[str, object] = {
+    "reconnect_s": 10.0,
+    "start_p50_ms": 100.1,
+    "start_p99_ms": None,
+    "agent": {"rss_mib": 30.0},
+}
 
 
 def test_an_aim_is_met_up_to_its_limit_and_never_by_a_missing_figure() -> None:
@@ -12,6 +17,8 @@ def test_an_aim_is_met_up_to_its_limit_and_never_by_a_missing_figure() -> None:
         ("reconnect_s", True),
         ("start_p50_ms", False),
         ("start_p99_ms", False),
+        ("agent.rss_mib", True),
+        ("agent.step_rss_mib", False),
     ]
 
 

@@ -1,0 +1,104 @@
+"""Memory and idle CPU of one real `berth-agent run`, and memory of a step that it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.parts.agents.node_pool import POOL
+from benchmarks.parts.command import Json
+from benchmarks.parts.load import Load
+from benchmarks.parts.stack import Bench, until_joined
+from infra.machine.process import Running, spawn
+
+PACKAGE = Path(__file__).parents[3] / "agent"
+NODE, GPU_TYPE = "real-agent", "bench"
+COMMAND = ("sleep", "600")
+STEP_S = 90.0
+POLL_S = 0.1
+MIB = 2**20
+
+
+async def measure_agent(
+    bench: Bench, token: str, lane: int, joined_before: int, seconds: float
+) -> Json:
+    """Let a real node join, measure its idle agent for so long, then one step."""
+    state = bench.stack.data_dir / "agent"
+    async with running_agent(bench, token, state) as agent:
+        await until_joined(bench, joined_before + 1, lane)
+        process = psutil.Process(agent.pid)
+        before = process.cpu_times()
+        await asyncio.sleep(seconds)
+        after = process.cpu_times()
+        spent_s = after.user + after.system - before.user - before.system
+        rss_mib = process.memory_info().rss / MIB
+        steps = await start_step(bench, lane, state)
+        return {
+            "rss_mib": round(rss_mib, 1),
+            "step_rss_mib": round(sum(step.memory_info().rss for step in steps) / MIB, 1),
+            "step_processes": len(steps),
+            "idle_cpu_percent": round(100 * spent_s / seconds, 2),
+        }
+
+
+@asynccontextmanager
+async def running_agent(bench: Bench, token: str, state: Path) -> AsyncIterator[Running]:
+    """Join and run an agent; afterwards end it and its steps, which would outlive it."""
+    config = state.with_suffix(".toml")
+    # Cgroups would stay behind on the machine; they are no part of a process's memory.
+    config.write_text(
+        f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\n'
+        f'gpu_type = "{GPU_TYPE}"\ngpus = 1\ncpus = 1.0\nmem_gib = 1.0\n'
+    )
+    command = [sys.executable, "-P", "-m", "berth_agent", "--config", str(config)]
+    join = [*command, "join", bench.stack.gateway, "--node-id", NODE]
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    await asyncio.to_thread(
+        subprocess.run, join, check=True, env=env, input=f"{token}\n".encode(), stdout=sys.stderr
+    )
+    log = bench.stack.data_dir / "logs" / "agent.log"
+    agent = spawn("berth-agent", [*command, "run"], log, env)
+    try:
+        yield agent
+    finally:
+        await asyncio.to_thread(agent.stop)
+        for step in steps_of(state):
+            with suppress(psutil.NoSuchProcess):
+                step.kill()
+
+
+async def start_step(bench: Bench, lane: int, state: Path) -> list[psutil.Process]:
+    """Submit a job for the node, and return the processes of its step once its worker runs."""
+    load = Load(bench, 0.0, seed=0, lane=lane, pool=POOL, command=COMMAND, gpu_types=(GPU_TYPE,))
+    await load.start()
+    try:
+        await load.submit()
+    finally:
+        await load.stop()
+    async with asyncio.timeout(STEP_S):
+        while not any(has_worker(step) for step in steps_of(state)):
+            await asyncio.sleep(POLL_S)
+    return steps_of(state)
+
+
+def has_worker(step: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return any(child.name() == COMMAND[0] for child in step.children(recursive=True))
+    return False
+
+
+def steps_of(state: Path) -> list[psutil.Process]:
+    """Return the processes whose last argument is a folder of an allocation of this agent."""
+    folders = f"{state}/allocations/"
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if (process.info["cmdline"] or [""])[-1].startswith(folders)
+    ]
