@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cli.job_commands import ENDS
 from infra.broker import kafka
 from tests.operations import hosts
 from tests.operations.hosts import Host, Network
@@ -20,8 +25,10 @@ from tests.operations.machines_page import environment, run_blocks
 CONTROL, NODES = "control", ("one", "two")
 SECRET = "s" * 43
 API, AGENTS = 8443, 8444
-UNTRUSTED, NO_NAME = 60, 60
-"""Exit codes of curl for a certificate that it does not accept."""
+AGENT = Path(__file__).parents[2] / "agent"
+QUICK = {"heartbeat_s": 1, "request_timeout_s": 2, "reconnect_s": 2, "suspect_after_s": 6}
+UNTRUSTED = 60
+"""Exit code of curl for a certificate that it does not accept."""
 
 pytestmark = [
     pytest.mark.parts,
@@ -56,6 +63,35 @@ class Site:
         return self.network.hosts[node].run(
             ["curl", "-sS", "--cacert", str(self.ca), *json_body, *options]
         )
+
+    def berth(self, *words: str) -> Any:
+        """Run the command line on the control plane; return its JSON."""
+        done = self.control.run(["berth", *words], environment(self.home))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def configure(self, settings: Mapping[str, object]) -> None:
+        """Replace the settings of a pool, as the operator."""
+        key = (self.home / "operator.key").read_text().strip()
+        header = ("-H", f"Authorization: Bearer {key}")
+        status, answer = self.post("one", self.url("/v1/pools"), settings, *header)
+        assert status == 202, answer
+
+    def state(self, node: str) -> str:
+        """Return the state of the agent of a node, empty before it has joined."""
+        rows = self.berth("nodes", "--pool", "gpu", "--json")
+        return next((row["state"] for row in rows if row["node_id"] == f"agent-{node}"), "")
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Return a job as the API shows it."""
+        shown: dict[str, Any] = self.berth("show", job_id, "--json")
+        return shown
+
+    def wait_until(self, is_reached: Callable[[], bool], within_s: float = 120) -> None:
+        ends = time.monotonic() + within_s
+        while not is_reached():
+            assert time.monotonic() < ends, self.berth("nodes", "--pool", "gpu", "--json")
+            time.sleep(0.5)
 
     def url(self, path: str, port: int = API) -> str:
         return f"https://{self.control.address}:{port}{path}"
@@ -98,7 +134,7 @@ def test_without_the_ca_a_node_does_not_trust_the_control_plane(site: Site, port
 def test_another_name_than_that_of_listen_is_not_trusted(site: Site) -> None:
     resolve = f"other.example:{API}:{site.control.address}"
     done = site.curl("one", "--resolve", resolve, f"https://other.example:{API}/health")
-    assert done.returncode == NO_NAME and "no alternative" in done.stderr
+    assert done.returncode == UNTRUSTED and "no alternative" in done.stderr
 
 
 def test_plain_http_is_not_answered(site: Site) -> None:
@@ -148,3 +184,53 @@ def joining(node: str, token: str) -> dict[str, str]:
     """Return the body of a join of this node."""
     secret = hashlib.sha256(SECRET.encode()).hexdigest()
     return {"node_id": node, "token": token, "credential_sha256": secret}
+
+
+@pytest.fixture(scope="module")
+def agents(site: Site) -> Iterator[Site]:
+    """Run an agent on each node; the pool notices a silent one soon."""
+    site.configure({"pool": "gpu", "backends": ["agent"], **QUICK})
+    site.berth("tenants", "add", "ada", "--pool", "gpu", "--json")
+    with ExitStack() as running:
+        for node in NODES:
+            running.enter_context(agent(site, node))
+        site.wait_until(lambda: {site.state(node) for node in NODES} == {"joined"})
+        yield site
+
+
+@contextmanager
+def agent(site: Site, node: str) -> Iterator[None]:
+    """Join the node by the command of the page, and run its agent until the block ends."""
+    host, folder = site.network.hosts[node], site.home.parent / f"agent-{node}"
+    command = [sys.executable, "-m", "berth_agent"]
+    env = environment(site.home) | {"PYTHONPATH": str(AGENT)}
+    state = ("--state", str(folder / "state"))
+    words = ("join", site.url(""), "--token", site.token, "--ca", str(site.ca))
+    done = host.run([*command, *words, "--node-id", f"agent-{node}", *state], env)
+    assert done.returncode == 0, done.stderr
+    settings = ("--run", str(folder / "run"), "--gpus", "1", "--gpu-type", "a100")
+    with (folder / "agent.log").open("wb") as log:
+        running = subprocess.Popen(
+            host.command([*command, "run", *state, *settings]), env=env, stdout=log, stderr=log
+        )
+        try:
+            yield
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def test_a_job_on_two_nodes_outlives_a_cut_that_is_shorter_than_its_lease(agents: Site) -> None:
+    go = agents.home.parent / "go"
+    script = f"until [ -e {go} ]; do sleep 0.1; done; echo rank $BERTH_RANK of $BERTH_WORLD_SIZE"
+    words = ("--tenant", "ada", "--pool", "gpu", "--workers", "2", "--gpus", "1", "--json")
+    job = str(agents.berth("submit", *words, "--", "sh", "-c", script)["job_id"])
+    agents.wait_until(lambda: agents.job(job)["phase"] == "running")
+    agents.network.cut("two")
+    agents.wait_until(lambda: agents.state("two") == "suspected")
+    agents.network.restore("two")
+    agents.wait_until(lambda: agents.state("two") == "joined")
+    go.touch()
+    agents.wait_until(lambda: agents.job(job)["phase"] in ENDS)
+    ended = agents.job(job)
+    assert (ended["phase"], ended["attempt"]) == ("succeeded", 1), ended
