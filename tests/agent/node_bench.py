@@ -57,6 +57,7 @@ class NodeBench:
             "cgroups": False,
             "login_shell": False,
             "hook_s": 30.0,
+            "uid_first": 0,
         }
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "agent.log"

@@ -53,8 +53,9 @@ class Config:
     umask: str = "022"
     users: dict[str, str] = field(default_factory=dict)
     """Tenant -> user whose jobs run as that user; needs root."""
-    uid_first: int = 0
-    """First uid of tenants without a user, one each, never used for another; 0: the agent's."""
+    uid_first: int = 70_000
+    """First uid of tenants without a user, one each, never used for another; needs root. 0: workers
+    run as the agent does, also as root."""
     uid_count: int = 10_000
     port_first: int = 20_000
     """First port that rank 0 of a gang may listen on."""

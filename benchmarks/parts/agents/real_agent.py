@@ -55,7 +55,7 @@ async def running_agent(bench: Bench, token: str, state: Path) -> AsyncIterator[
     # Cgroups would stay behind on the machine; they are no part of a process's memory.
     config.write_text(
         f'state = "{state}"\nrun = "{state}-run"\ncgroups = false\n'
-        f'gpu_type = "{GPU_TYPE}"\ngpus = 1\ncpus = 1.0\nmem_gib = 1.0\n'
+        f'uid_first = 0\ngpu_type = "{GPU_TYPE}"\ngpus = 1\ncpus = 1.0\nmem_gib = 1.0\n'
     )
     command = [sys.executable, "-P", "-m", "berth_agent", "--config", str(config)]
     join = [*command, "join", bench.stack.gateway, "--node-id", NODE]
