@@ -30,6 +30,7 @@ from shared.verify.reading import (
     read_published,
 )
 from shared.verify.readmodels import ReadModelRule, StoredRows, read_stored_rows
+from shared.verify.releases import ReleaseProofRule
 from shared.verify.rules import Bounds, Rule, Violation
 from shared.verify.workers import ReadyWorkerRule
 
@@ -166,6 +167,7 @@ async def rules_for(
         DeadLetterRule(inputs.undecodable, await read_dead_letters(installation), bounds),
         JobLifecycleRule(admission_seqs, bounds),
         GpuCapacityRule(),
+        ReleaseProofRule(),
         ReadyWorkerRule(inputs.ready),
     ]
     if conn is not None:
