@@ -14,6 +14,7 @@ THEMES = (
     "tests/contracts",
     "tests/docs",
     "tests/e2e",
+    "tests/fencing",
     "tests/fuzz",
     "tests/infra/security/on_kafka",
     "tests/operations",
