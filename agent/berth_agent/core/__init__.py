@@ -1,1 +1,1 @@
-"""Rules of the agent without clock, file or network: `docs/agent.md` names each."""
+"""Rules of the agent without clock, file or network."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -87,6 +89,16 @@ def test_a_job_replaces_the_login_and_not_berth() -> None:
 
 def test_indices_mean_what_nvidia_smi_shows() -> None:
     assert variables(launches([1])[0])["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
+def test_the_page_of_nodes_names_every_variable() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operations" / "nodes.md").read_text()
+    table = page.partition("## What a worker sees")[2].partition("\n\n`NODE_RANK")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    launch = Launch.from_json({**launches([1])[0].to_json(), "array_index": 3})
+    own = {**variables(launch), **master_port_variables(1)}
+    assert named == own.keys() - {"PATH", "LANG"}
 
 
 def test_an_unknown_port_is_left_out() -> None:

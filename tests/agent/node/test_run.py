@@ -150,6 +150,44 @@ def test_a_stop_ends_a_worker_and_repeats_are_harmless(
     assert double.of_kind("stopped", W)[-1].exit_code is None
 
 
+def test_a_stop_that_races_with_the_start_ends_every_worker(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    names = [f"0/{20 + number}/0/0" for number in range(8)]
+    for number, name in enumerate(names):
+        double.order("prepare", name, launch=launch("exec sleep 600", job_id=f"j{number}"))
+    for name in names:
+        double.wait_for("ready", name)
+        double.order("go", name)
+        double.order("stop", name, grace_s=0.0)
+    for name in names:
+        assert double.wait_for("stopped", name).exit_code in (None, 128 + signal.SIGKILL)
+    assert not double.of_kind("exited")
+    until(lambda: node.living() == [])
+
+
+def test_an_agent_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    run(double, "echo up; exec sleep 600", "0/50/0/0", job_id="long")
+    line(node, "up", "0/50/0/0")
+    long = node.step("0/50/0/0")
+    names = [f"0/{60 + number}/0/0" for number in range(6)]
+    for number, name in enumerate(names):
+        work = launch(f"echo once >> {node.state}/{number}; exit {number}", job_id=f"j{number}")
+        double.order("prepare", name, launch=work)
+        node.kill()
+        node.start()
+        double.wait_for("ready", name)
+        double.order("go", name)
+        node.kill()
+        node.start()
+        assert double.wait_for("exited", name).exit_code == number
+        assert (node.state / str(number)).read_text() == "once\n"
+    assert node.step("0/50/0/0") == long and processes.is_alive(long["pid"], long["ticks"])
+    assert len(double.of_kind("registration")) == 1
+
+
 def test_orders_of_another_incarnation_and_old_ones_are_ignored(
     double: ExecutorDouble, node: NodeBench
 ) -> None:
