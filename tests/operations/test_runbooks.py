@@ -16,7 +16,15 @@ from infra.broker import kafka
 from infra.supervisor import supervise
 
 PAGES = Path(__file__).parents[2] / "docs" / "operations"
-ORDER = ("deploy", "poison-record", "stuck-consumer", "lost-postgres", "backup", "lost-broker-disk")
+ORDER = (
+    "deploy",
+    "poison-record",
+    "stuck-consumer",
+    "lost-node",
+    "lost-postgres",
+    "backup",
+    "lost-broker-disk",
+)
 """The first starts the stack that the others work on."""
 ELSEWHERE = {
     "README": "has no block",
