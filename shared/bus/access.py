@@ -14,6 +14,7 @@ from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.contracts.registry import AccessView, Bearer
 from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 
 RETRY_S = 1.0
@@ -72,6 +73,11 @@ class AccessFollower:
                 while self.next < end:
                     self._moved.clear()
                     await self._moved.wait()
+
+    async def behind(self) -> dict[TP, int]:
+        """Return how many records were not read yet; empty while there is no connection."""
+        async with self._tail_lock:
+            return {} if self._tail is None else await self._tail.behind()
 
     async def _follow(self) -> None:
         """Read the ledger from the beginning each time, as it is short, and fold what is new."""

@@ -90,7 +90,7 @@ class AgentServer:
 
     async def behind(self) -> dict[TP, int]:
         """Request from the broker how many records of each ledger are not read yet."""
-        lag: dict[TP, int] = {}
+        lag = await self._directory.behind()
         for lane in list(self._lanes.values()):
             if lane.caught_up.is_set():
                 lag |= await lane.behind()

@@ -9,6 +9,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from shared.bus.access import AccessFollower
+from shared.bus.inbox import ACCESS
 from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.bus.tail import LedgerTail
 from shared.contracts.access import KeyCreated, KeyRevoked
@@ -124,3 +125,11 @@ async def test_a_ledger_that_cannot_be_read_is_read_again(
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert not lost
+
+
+async def test_the_records_that_were_not_read_yet_are_counted(
+    access: AccessFollower, writer: LedgerWriter
+) -> None:
+    assert await access.behind() == {ACCESS: 0}
+    writer.write([NEW])
+    assert await access.behind() == {ACCESS: 1}
