@@ -107,6 +107,7 @@ class Lease:
             "deadline_boot_ms": self.deadline_ms,
             "sent_boot_ms": self.sent_ms,
             "terms_id": self.terms.terms_id,
+            "stop_after_s": self.terms.stop_after_s,
             "terms": self.terms.to_json(),
             "handed_boot_ms": self.handed_ms,
             "reported_terms": self.reported_terms,

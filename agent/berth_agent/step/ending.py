@@ -40,12 +40,22 @@ class Ending:
 class LeaseWatch:
     """The fencing deadline of one worker, as the step sees it."""
 
-    __slots__ = ("_jump_ms", "_jumped_at_ms", "_last", "_over", "deadline_ms", "incarnation")
+    __slots__ = (
+        "_jump_ms",
+        "_jumped_at_ms",
+        "_last",
+        "_over",
+        "deadline_ms",
+        "incarnation",
+        "length_ms",
+    )
 
     def __init__(self, incarnation: str) -> None:
         self.incarnation = incarnation
         self.deadline_ms: int | None = 0
         """Absent: the worker is kept whatever happens."""
+        self.length_ms: int | None = None
+        """Length of the lease, if it is known."""
         self._over = False
         self._jump_ms = 0
         self._jumped_at_ms = 0
@@ -89,7 +99,11 @@ class LeaseWatch:
         return not self.is_over(now_ms) and not self.is_doubtful(now_ms)
 
     def terminate_at_ms(self, grace_s: float) -> int | None:
-        """Return when SIGTERM is due so that the grace lies before the deadline."""
+        """Return when SIGTERM is due so that the grace lies before the deadline.
+
+        A lease shorter than a minute leaves half of itself: else no worker could ever run.
+        """
         if self.deadline_ms is None:
             return None
-        return self.deadline_ms - min(round(grace_s * 1000), GRACE_MS)
+        half_ms = GRACE_MS if self.length_ms is None else self.length_ms // 2
+        return self.deadline_ms - min(round(grace_s * 1000), GRACE_MS, half_ms)

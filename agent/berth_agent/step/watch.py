@@ -53,6 +53,8 @@ class FolderWatch:
         else:
             self.lease.begin(incarnation, deadline_ms)
         self._read_lease = True
+        length_s = lease.get("stop_after_s")
+        self.lease.length_ms = None if length_s is None else round(float(length_s) * 1000)
         self._note_terms(str(lease["terms_id"]))
 
     def _note_terms(self, terms_id: str) -> None:

@@ -364,6 +364,24 @@ def test_a_frozen_step_is_killed_by_the_agent(double: ExecutorDouble) -> None:
         assert node.living() == []
 
 
+def test_a_frozen_step_does_not_outlive_the_lease(double: ExecutorDouble) -> None:
+    """The step cannot act at its deadline; the agent does some seconds later."""
+    double.terms["stop_after_s"] = 3.0
+    with a_node(double) as node:
+        run(double, "echo up; exec sleep 600")
+        line(node, "up")
+
+        def cut(endpoint: str, message: object) -> None:
+            raise Refuse(503)
+
+        os.kill(node.step(W)["pid"], signal.SIGSTOP)
+        double.before = cut
+        until(lambda: node.step(W)["phase"] == "dead")
+        assert node.living() == []
+        double.before = lambda endpoint, message: None
+        assert double.wait_for("exited", W).failure.reason == "fenced"
+
+
 def test_a_node_stays_away_until_its_leave_is_cancelled(
     double: ExecutorDouble, node: NodeBench
 ) -> None:

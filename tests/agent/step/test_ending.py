@@ -68,6 +68,15 @@ def test_the_grace_lies_before_the_deadline(grace_s: float, deadline_ms: int) ->
     assert deadline_ms - at_ms == GRACE_MS or abs(deadline_ms - at_ms - grace_s * 1000) <= 1
 
 
+@given(st.floats(0, 1000), st.integers(1_000, 10**6))
+def test_a_short_lease_leaves_time_to_run(grace_s: float, length_ms: int) -> None:
+    watch = LeaseWatch(OWN)
+    watch.begin(OWN, 10**9)
+    watch.length_ms = length_ms
+    at_ms = watch.terminate_at_ms(grace_s)
+    assert at_ms is not None and 10**9 - at_ms <= length_ms // 2
+
+
 def test_a_jump_of_the_wall_clock_leaves_doubt_until_a_later_heartbeat_is_acknowledged() -> None:
     watch = LeaseWatch(OWN)
     watch.begin(OWN, 600_000)

@@ -424,6 +424,27 @@ def test_a_worker_is_born_in_its_groups(limited: StepBench) -> None:
     assert limited.living() == []
 
 
+@as_root
+def test_a_worker_that_does_not_die_is_stuck_until_it_does(bench: StepBench) -> None:
+    """A frozen group stands for a process in an uninterruptible wait: SIGKILL has to wait."""
+    freezer = Path(f"/sys/fs/cgroup/freezer/berth-test-{os.getpid()}")
+    if not freezer.parent.is_dir():
+        pytest.skip("no freezer of version 1 here")
+    freezer.mkdir()
+    bench.values |= {"cgroups": [str(freezer)], "kill_s": 0.2}
+    bench.start("echo up; exec sleep 600")
+    bench.line("up")
+    (freezer / "freezer.state").write_text("FROZEN")
+    try:
+        bench.stop(0.0)
+        until(lambda: bench.phase == "stuck")
+        assert bench.living() != []
+    finally:
+        (freezer / "freezer.state").write_text("THAWED")
+    assert bench.end()["exit_code"] == 128 + signal.SIGKILL
+    assert bench.living() == [] and not freezer.exists()
+
+
 def test_a_step_needs_little_memory(bench: StepBench) -> None:
     bench.start("echo up; exec sleep 600")
     bench.line("up")
