@@ -33,6 +33,7 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("POST", "/v1/nodes/tokens"): "operator",
     ("POST", "/v1/nodes/{node_id}/approve"): "operator",
     ("POST", "/v1/nodes/{node_id}/revoke"): "operator",
+    ("POST", "/v1/nodes/{node_id}/lost"): "operator",
     ("POST", "/v1/nodes/{node_id}/{verb}"): "operator",
     ("POST", "/agent/v1/join"): OPEN,  # its token is the right: see test_joining.py
     ("POST", "/agent/v1/renew"): NODE,  # a node's own credential is the right: ibidem
