@@ -107,6 +107,7 @@ def site() -> Iterator[Site]:
         tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as root,
         hosts.network((CONTROL, *NODES)) as network,
     ):
+        Path(root).chmod(0o755)  # Workers have users of their own.
         home = Path(root) / "data"
         control = network.hosts[CONTROL]
         try:

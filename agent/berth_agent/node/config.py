@@ -53,7 +53,7 @@ class Config:
     umask: str = "022"
     users: dict[str, str] = field(default_factory=dict)
     """Tenant -> user whose jobs run as that user; needs root."""
-    uid_first: int = 70_000
+    uid_first: int = 0
     """First uid of tenants without a user, one each, never used for another; needs root. 0: workers
     run as the agent does, also as root."""
     uid_count: int = 10_000

@@ -15,8 +15,8 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workers 
 
 
 @as_root
-def test_each_tenant_has_a_uid_of_its_own_by_default(tmp_path: Path) -> None:
-    config = Config(state=str(tmp_path))
+def test_each_tenant_has_a_uid_of_its_own(tmp_path: Path) -> None:
+    config = Config(state=str(tmp_path), uid_first=70_000)
     first = Users(config).user_of("red").uid
     assert first == config.uid_first != 0
     assert Users(config).user_of("blue").uid == config.uid_first + 1
@@ -25,7 +25,7 @@ def test_each_tenant_has_a_uid_of_its_own_by_default(tmp_path: Path) -> None:
 
 @as_root
 def test_without_a_free_uid_the_start_is_refused(tmp_path: Path) -> None:
-    users = Users(Config(state=str(tmp_path), uid_count=1))
+    users = Users(Config(state=str(tmp_path), uid_first=70_000, uid_count=1))
     users.user_of("red")
     with pytest.raises(StartRefused):
         users.user_of("blue")
