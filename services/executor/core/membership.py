@@ -127,7 +127,8 @@ def on_joined(state: ExecutorState, e: NodeJoined) -> list[Effect]:
     known = state.generations.get(e.node_id, 0)
     state.generations[e.node_id] = max(known, e.generation)
     if state.mine.get(e.node_id) == e.incarnation:
-        is_current = state.terms is None or e.terms_id == state.terms.in_executor.terms_id
+        # A placement that knows no terms would reject the record that reports them.
+        is_current = state.terms is None or e.terms_id in ("", state.terms.in_executor.terms_id)
         return [] if is_current else [_terms_applied(state, e.node_id)]
     is_overtaken = e.node_id in state.mine and e.generation >= known
     return _register(state, [e.node_id]) if is_overtaken else []

@@ -161,8 +161,15 @@ def test_new_terms_of_the_ledger_are_applied_and_reported_at_once() -> None:
 def test_a_node_that_joined_under_older_terms_reports_the_present_ones() -> None:
     script = Script(a_lane()).given(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
     take_over(script.lane, "boot", {})
-    (report,) = sent_reports(script.when(joined(a_node(), "boot.0")))
+    older = joined(a_node(), "boot.0").model_copy(update={"terms_id": "0.0"})
+    (report,) = sent_reports(script.when(older))
     assert isinstance(report, NodeTermsReported)
+
+
+def test_a_placement_that_knows_no_terms_gets_no_report_of_them() -> None:
+    script = Script(a_lane()).given(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
+    take_over(script.lane, "boot", {})
+    assert script.when(joined(a_node(), "boot.0")) == []
 
 
 def test_leaving_is_reported_for_a_node_that_joins_anew_too() -> None:
