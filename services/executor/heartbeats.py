@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from uuid import uuid4
 
 from services.executor.agent import Agent
+from services.executor.envelope import wrap_message
 from services.executor.lease import HeartbeatLease
-from shared.bus.clock import boot_ms, now_ms
+from shared.bus.clock import boot_ms
 from shared.bus.log import Log
-from shared.contracts.codec import encode
 from shared.contracts.reports import Alive, Heartbeats
-from shared.ledger import cloudevents
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
@@ -93,13 +91,8 @@ class HeartbeatSender:
         return self._lease.has_passed(boot_s(), self._lease_s)
 
     def _record(self, alive: dict[str, Alive]) -> bytes:
-        return cloudevents.encode(
-            id=uuid4().hex,
-            source=f"/berth/executor/{self._executor_id}",
-            type=Heartbeats.TYPE,
-            data=encode(Heartbeats(executor_id=self._executor_id, nodes=alive)),
-            at_ms=now_ms(),
-        )
+        message = Heartbeats(executor_id=self._executor_id, nodes=alive)
+        return wrap_message(self._executor_id, message)
 
 
 def boot_s() -> float:

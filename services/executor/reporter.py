@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from uuid import uuid4
 
-from shared.bus.clock import now_ms
+from services.executor.envelope import wrap_message
 from shared.bus.failpoints import FAILPOINTS
 from shared.bus.log import Log
-from shared.contracts.codec import encode
 from shared.contracts.reports import ExecutorReported, Report
-from shared.ledger import cloudevents
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
@@ -60,14 +57,7 @@ class Reporter:
         count = min(len(self._waiting), MAX_REPORTS)
         reports = tuple(self._waiting.popleft() for _ in range(count))
         message = ExecutorReported(executor_id=self._executor_id, reports=reports)
-        return cloudevents.encode(
-            id=uuid4().hex,
-            source=f"/berth/executor/{self._executor_id}",
-            type=ExecutorReported.TYPE,
-            data=encode(message),
-            at_ms=now_ms(),
-            pool=self._pool,
-        )
+        return wrap_message(self._executor_id, message, pool=self._pool)
 
     async def _send(self, record: bytes) -> None:
         failures = 0

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from uuid import uuid4
 
-from shared.bus.clock import now_ms
+from services.executor.envelope import wrap_message
 from shared.bus.log import Log
-from shared.contracts.codec import encode
 from shared.contracts.reports import LogLines, TelemetryReported
-from shared.ledger import cloudevents
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 
@@ -27,7 +24,7 @@ class SoftOutbox:
 
     def __init__(self, log: Log, executor_id: str) -> None:
         self._log = log
-        self._source = f"/berth/executor/{executor_id}"
+        self._executor_id = executor_id
         self._waiting: deque[tuple[TP, bytes]] = deque(maxlen=WAITING)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -35,14 +32,7 @@ class SoftOutbox:
         self.lost = 0
 
     def post(self, partition: int, message: LogLines | TelemetryReported, tenant: str = "") -> None:
-        record = cloudevents.encode(
-            id=uuid4().hex,
-            source=self._source,
-            type=message.TYPE,
-            data=encode(message),
-            at_ms=now_ms(),
-            tenant=tenant,
-        )
+        record = wrap_message(self._executor_id, message, tenant=tenant)
         self.lost += len(self._waiting) == WAITING
         self._waiting.append((TP(TOPIC_OF[type(message)], partition), record))
         self._idle.clear()
