@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -15,23 +15,15 @@ from services.executor.agent import Agent
 from services.executor.core.effects import WorkerEnded
 from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import resume
-from services.executor.core.react import acts_on
 from services.executor.core.state import ExecutorState
 from services.executor.lease import ReadLease
+from services.executor.pool_ledger import LEDGER, PoolLedger
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
-from shared.contracts.base import UnknownType
-from shared.contracts.codec import decode_event
-from shared.ledger.decider import Fact
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.telemetry.metrics import Metrics
-
-LEDGER = "placement"
-SNAPSHOT_EVERY_S = 30.0
-SNAPSHOT_RECORDS = 1_000
 
 log = logging.getLogger(__name__)
 
@@ -50,15 +42,10 @@ class LaneReader:
     def __init__(
         self, log: Log, agent: Agent, snapshots: Snapshots[ExecutorState], metrics: Metrics
     ) -> None:
-        self._log = log
         self._agent = agent
-        self._snapshots = snapshots
         self._partition = agent.state.partition
-        self._tail = LedgerTail(log, {LEDGER: [self._partition]})
+        self._ledger = PoolLedger(log, self._partition, snapshots, metrics)
         self._lease = ReadLease(monotonic())
-        self._stored_seq = 0
-        self._metrics = metrics
-        self._ignored = 0
         self.acting = False
 
     @property
@@ -68,9 +55,9 @@ class LaneReader:
     async def catch_up(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
         """Fold up to the present end, then begin to act."""
         self._restore()
-        await self._tail.start()
-        while not self._tail.caught_up:
-            self._fold(await self._tail.poll())
+        await self._ledger.start()
+        while not self._ledger.caught_up:
+            self._fold(await self._ledger.poll())
         self._lease = ReadLease(monotonic())
         self._agent.take_over(incarnation, ends)
         self.acting = True
@@ -78,10 +65,10 @@ class LaneReader:
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
-            batch = await self._tail.poll()
+            batch = await self._ledger.poll()
             self.check_lease()
             self._fold(batch)
-            self._lease.read_to(self._next)
+            self._lease.read_to(self._ledger.next)
 
     def check_lease(self) -> None:
         """Stop all workers after a lost lease: placement may reassign their GPUs."""
@@ -96,64 +83,35 @@ class LaneReader:
             requested_s = monotonic()
             try:
                 async with asyncio.timeout(every_s):
-                    self._lease.set_end(requested_s, await self._tail.end(LEDGER, self._partition))
-                self._lease.read_to(self._next)
+                    self._lease.set_end(requested_s, await self._ledger.end())
+                self._lease.read_to(self._ledger.next)
             except (TimeoutError, KafkaError, OutcomeUnknown, OSError) as error:
                 log.warning("broker does not respond", extra={"error": repr(error)})
             self.check_lease()
             await asyncio.sleep(max(0.0, every_s - (monotonic() - requested_s)))
 
     async def keep_snapshots(self) -> None:
-        """Store a snapshot at once, so that repeated kills do not make each fold longer."""
-        while True:
-            await self.store_snapshot()
-            await asyncio.sleep(SNAPSHOT_EVERY_S)
+        """Store snapshots now and then, until cancelled."""
+        await self._ledger.keep_snapshots(lambda: self._agent.state)
 
     async def store_snapshot(self) -> None:
         """Store a snapshot for the next start, unless it would save only a few records."""
-        cursor = self._tail.cursor(LEDGER, self._partition)
-        if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
-            packed = self._snapshots.pack(cursor, self._agent.state)
-            await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
-            self._stored_seq = cursor.seq
+        await self._ledger.store_snapshot(self._agent.state)
 
     async def behind(self) -> dict[TP, int]:
         """Return the number of records that are not folded yet."""
-        return await self._tail.behind()
+        return await self._ledger.behind()
 
     async def stop(self) -> None:
-        await self._tail.stop()
-
-    @property
-    def _next(self) -> int:
-        return self._tail.cursor(LEDGER, self._partition).next
+        await self._ledger.stop()
 
     def _restore(self) -> None:
-        snapshot = self._snapshots.load()
-        if snapshot is None:
-            return
-        resume(snapshot.state, self._agent.state)
-        self._agent.state = snapshot.state
-        self._stored_seq = snapshot.cursor.seq
-        cursors = {TP(LEDGER, self._partition): snapshot.cursor}
-        self._tail = LedgerTail(self._log, {LEDGER: [self._partition]}, cursors)
+        state = self._ledger.restore()
+        if state is not None:
+            resume(state, self._agent.state)
+            self._agent.state = state
 
     def _fold(self, batch: list[Accepted]) -> None:
         for accepted in batch:
-            self._agent.on_facts(self._facts(accepted))
-        self._metrics.inputs.labels(LEDGER).inc(len(batch))
-        ignored, self._ignored = self._tail.ignored - self._ignored, self._tail.ignored
-        self._metrics.ignored_records.labels("reader_rule").inc(ignored)
-
-    def _facts(self, accepted: Accepted) -> Iterator[Fact]:
-        """Decode the relevant events; a type newer than this code is counted and skipped."""
-        record = accepted.record
-        for index, stored in enumerate(record.events()):
-            if not acts_on(stored.type):
-                continue
-            try:
-                event = decode_event(stored.type, bytes(stored.data))
-            except UnknownType:
-                self._metrics.ignored_records.labels("unknown_type").inc()
-                continue
-            yield Fact(event, LEDGER, self._partition, record.seq, index, record.at)
+            record = accepted.record
+            self._agent.on_facts(self._ledger.facts(record, record.events()))

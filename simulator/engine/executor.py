@@ -52,7 +52,7 @@ class VirtualExecutor:
         self._perform([*configure(self._lane, pool), *take_over(self._lane, "first", {})], 0.0)
 
     def give(self, fact: Fact) -> None:
-        """Add a fact of the placement ledger that `acts_on` selects."""
+        """Add a fact of the placement ledger that `is_consumed` selects."""
         self._facts.append(fact)
 
     def due(self) -> int | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from services.admission.core.decide import Admission
+from services.executor.core.consumed import is_consumed
 from services.executor.core.inventory import InventoryNode
-from services.executor.core.react import acts_on
 from services.placement.core.decide import Placement
 from services.placement.core.pool.state import Pool
 from services.placement.core.solver.contended import solve_now
@@ -267,7 +267,7 @@ class World:
             for lane in self._readers[ledger]
             if lane.decider.consumed_events is None or kind.TYPE in lane.decider.consumed_events
         ]
-        return Recipients(lanes, ledger == "placement" and acts_on(kind.TYPE))
+        return Recipients(lanes, ledger == "placement" and is_consumed(kind.TYPE))
 
 
 def to_input(fact: Fact) -> Input:

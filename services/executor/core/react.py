@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from services.executor.core.effects import (
     Effect,
     ForgetWorker,
@@ -37,33 +35,6 @@ from shared.contracts.placement import (
 )
 from shared.contracts.reports import WorkerRefused, WorkerStopped
 from shared.ledger.decider import Fact
-
-ACTED_ON = frozenset(
-    cls.TYPE.rpartition(".")[0]
-    for cls in (
-        AllocationReleased,
-        JobCancelled,
-        JobEnqueued,
-        JobFailed,
-        JobMigrated,
-        JobPlaced,
-        JobPreempted,
-        JobResized,
-        JobStarted,
-        JobStartFailed,
-        JobStopRequested,
-        JobSucceeded,
-        NodeJoined,
-        NodeLost,
-        PoolConfigured,
-    )
-)
-
-
-@cache
-def acts_on(wire_type: str) -> bool:
-    """Return whether a type matters here, in any version; others are not decoded."""
-    return wire_type.rpartition(".")[0] in ACTED_ON
 
 
 def react(state: ExecutorState, fact: Fact) -> list[Effect]:

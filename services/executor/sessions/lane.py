@@ -7,35 +7,27 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import NamedTuple
-from uuid import uuid4
 
 from aiokafka.errors import KafkaError
 
-from services.executor.core.agents.evolve import end_record, evolve, is_folded
+from services.executor.core.agents.evolve import end_record, evolve
 from services.executor.core.agents.state import AgentPool
+from services.executor.envelope import wrap_message
+from services.executor.pool_ledger import LEDGER, PoolLedger
 from services.executor.sessions.relay import Relay
 from services.executor.settings import ExecutorSettings
-from shared.bus.clock import now_ms
 from shared.bus.log import Log
 from shared.bus.snapshots import Snapshots
-from shared.bus.tail import LedgerTail
 from shared.contracts.access import PoolConfigured
-from shared.contracts.base import UnknownType
-from shared.contracts.codec import decode_event, encode
 from shared.contracts.reports import Alive, ExecutorReported, Heartbeats, Report
-from shared.ledger import cloudevents
-from shared.ledger.decider import Fact
 from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.partition import TP
 from shared.ledger.reader import Accepted
 from shared.telemetry.metrics import Metrics
 
-LEDGER = "placement"
 BEHIND_AFTER_S = 10.0
 """A lane that has not read its ledger to the end for so long gives no orders."""
 FRESH_EVERY_S = 2.0
-SNAPSHOT_EVERY_S = 30.0
-SNAPSHOT_RECORDS = 1_000
 HEARTBEAT_WINDOW_S = 0.1
 MAX_HEARTBEATS = 4096
 MAX_REPORT_REQUESTS = 512
@@ -68,15 +60,13 @@ class AgentLane:
         self.state = AgentPool(pool.partition)
         self.caught_up = asyncio.Event()
         self._executor_id = settings.executor_id
-        self._metrics = metrics
         self._wake = wake
         self._logs = [connect() for _ in range(3)]
         partition = pool.partition
-        self._tail = LedgerTail(self._logs[0], {LEDGER: [partition]})
-        self._snapshots: Snapshots[AgentPool] = Snapshots(
+        snapshots: Snapshots[AgentPool] = Snapshots(
             settings.folder, LEDGER, partition, AgentPool.SCHEMA
         )
-        self._stored_seq = 0
+        self._ledger = PoolLedger(self._logs[0], partition, snapshots, metrics)
         self._fresh_s = monotonic()
         self._reports: Relay[tuple[Report, ...]] = Relay(
             self._logs[1],
@@ -114,29 +104,30 @@ class AgentLane:
     async def run(self) -> None:
         """Fold to the present end, then read, relay and store snapshots until cancelled."""
         try:
-            self._restore()
-            await self._tail.start()
-            while not self._tail.caught_up:
-                self._fold(await self._tail.poll())
+            self.state = self._ledger.restore() or self.state
+            await self._ledger.start()
+            while not self._ledger.caught_up:
+                self._fold(await self._ledger.poll())
             self._fresh_s = monotonic()
             self.caught_up.set()
             async with asyncio.TaskGroup() as group:
-                for work in (self._read, self._keep_fresh, self._keep_snapshots):
-                    group.create_task(work())
+                group.create_task(self._read())
+                group.create_task(self._keep_fresh())
+                group.create_task(self._ledger.keep_snapshots(lambda: self.state))
                 group.create_task(self._reports.run())
                 group.create_task(self._heartbeats.run())
         finally:
-            await self._tail.stop()
+            await self._ledger.stop()
             for client in self._logs[1:]:
                 await client.stop()
 
     async def behind(self) -> dict[TP, int]:
         """Return the number of records that are not folded yet."""
-        return await self._tail.behind()
+        return await self._ledger.behind()
 
     async def _read(self) -> None:
         while True:
-            self._fold(await self._tail.poll())
+            self._fold(await self._ledger.poll())
 
     async def _keep_fresh(self) -> None:
         """Ask the broker for the ledger's end; the fold is fresh once it has reached it."""
@@ -144,53 +135,27 @@ class AgentLane:
             asked_s = monotonic()
             try:
                 async with asyncio.timeout(BEHIND_AFTER_S):
-                    end = await self._tail.end(LEDGER, self.partition)
-                    while self._tail.cursor(LEDGER, self.partition).next < end:
+                    end = await self._ledger.end()
+                    while self._ledger.next < end:
                         await asyncio.sleep(0.01)
                 self._fresh_s = asked_s
             except (TimeoutError, KafkaError, OutcomeUnknown, OSError) as error:
                 log.warning("ledger not read to its end", extra={"error": repr(error)})
             await asyncio.sleep(FRESH_EVERY_S)
 
-    async def _keep_snapshots(self) -> None:
-        while True:
-            cursor = self._tail.cursor(LEDGER, self.partition)
-            if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
-                packed = self._snapshots.pack(cursor, self.state)
-                await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
-                self._stored_seq = cursor.seq
-            await asyncio.sleep(SNAPSHOT_EVERY_S)
-
-    def _restore(self) -> None:
-        snapshot = self._snapshots.load()
-        if snapshot is not None:
-            self.state, self._stored_seq = snapshot.state, snapshot.cursor.seq
-            cursors = {TP(LEDGER, self.partition): snapshot.cursor}
-            self._tail = LedgerTail(self._logs[0], {LEDGER: [self.partition]}, cursors)
-
     def _fold(self, batch: list[Accepted]) -> None:
         nodes = set[str]()
         for accepted in batch:
             nodes |= self._fold_record(accepted)
-        self._metrics.inputs.labels(LEDGER).inc(len(batch))
         if nodes:
             self._wake(nodes)
 
     def _fold_record(self, accepted: Accepted) -> set[str]:
-        """Fold a record; a type newer than this code is counted and skipped."""
         record, nodes = accepted.record, set[str]()
-        stored = record.events()
-        for index, raw in enumerate(stored):
-            if not is_folded(raw.type):
-                continue
-            try:
-                event = decode_event(raw.type, bytes(raw.data))
-            except UnknownType:
-                self._metrics.ignored_records.labels("unknown_type").inc()
-                continue
-            fact = Fact(event, LEDGER, self.partition, record.seq, index, record.at)
+        events = record.events()
+        for fact in self._ledger.facts(record, events):
             nodes |= evolve(self.state, fact)
-        end_record(self.state, record.seq, len(stored))
+        end_record(self.state, record.seq, len(events))
         return nodes
 
     def _encode_reports(self, requests: Sequence[tuple[Report, ...]]) -> bytes:
@@ -205,11 +170,4 @@ class AgentLane:
         return self._record(Heartbeats(executor_id=self._executor_id, nodes=nodes))
 
     def _record(self, message: ExecutorReported | Heartbeats) -> bytes:
-        return cloudevents.encode(
-            id=uuid4().hex,
-            source=f"/berth/executor/{self._executor_id}",
-            type=message.TYPE,
-            data=encode(message),
-            at_ms=now_ms(),
-            pool=self.pool,
-        )
+        return wrap_message(self._executor_id, message, pool=self.pool)

@@ -238,8 +238,8 @@ async def test_after_a_crash_the_next_executor_reports_the_workers_that_were_lef
 async def test_a_restart_goes_on_from_its_snapshot_and_an_older_ledger_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.executor.lane.SNAPSHOT_EVERY_S", 0.05)
-    monkeypatch.setattr("services.executor.lane.SNAPSHOT_RECORDS", 3)
+    monkeypatch.setattr("services.executor.pool_ledger.SNAPSHOT_EVERY_S", 0.05)
+    monkeypatch.setattr("services.executor.pool_ledger.SNAPSHOT_RECORDS", 3)
     twin = Twin(tmp_path, VIRTUAL)
     await twin.serving()
     prefix = await run_job(twin, "j1", a_spec(0), ("n1", 0))

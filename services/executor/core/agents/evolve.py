@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from services.executor.core.agents.launch import launches
 from services.executor.core.agents.state import (
     AgentJob,
@@ -34,32 +32,6 @@ from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 
 Stop = JobPreempted | JobMigrated | JobResized | JobStopRequested | JobStartFailed
-FOLDED = frozenset(
-    cls.TYPE.rpartition(".")[0]
-    for cls in (
-        AllocationReleased,
-        JobCancelled,
-        JobEnqueued,
-        JobFailed,
-        JobMigrated,
-        JobPlaced,
-        JobPreempted,
-        JobResized,
-        JobStarted,
-        JobStartFailed,
-        JobStopRequested,
-        JobSucceeded,
-        NodeJoined,
-        NodeLost,
-        PoolConfigured,
-    )
-)
-
-
-@cache
-def is_folded(wire_type: str) -> bool:
-    """Return whether a type matters here, in any version; others are not decoded."""
-    return wire_type.rpartition(".")[0] in FOLDED
 
 
 def evolve(state: AgentPool, fact: Fact) -> frozenset[str]:

@@ -16,7 +16,6 @@ from services.executor.core.effects import (
     StopWorker,
     WorkerEnded,
 )
-from services.executor.core.react import acts_on
 from services.executor.core.state import WorkerPhase
 from shared.contracts.jobs import Elastic, Gang, Simulated
 from shared.contracts.placement import (
@@ -288,11 +287,6 @@ def test_the_state_survives_a_snapshot() -> None:
     again = pickle.loads(pickle.dumps(script.lane))
     assert again == script.lane
     assert [w.phase for w in again.living_workers()] == [WorkerPhase.RUNNING]
-
-
-def test_events_without_effect_need_not_be_decoded() -> None:
-    assert acts_on("job.placed.v1") and acts_on("job.placed.v2")
-    assert not acts_on("workers.ready.v1") and not acts_on("job.held.v1")
 
 
 def test_a_start_after_a_preemption_pays_the_restart_and_its_work_begins_after_it() -> None:

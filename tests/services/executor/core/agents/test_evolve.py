@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.evolve import is_folded
 from services.executor.core.agents.state import Place
 from shared.contracts.nodes import NodeLost
 from shared.contracts.placement import AllocationReleased, JobStopRequested, JobSucceeded
@@ -95,8 +94,3 @@ def test_a_record_is_folded_as_a_whole() -> None:
     history = running()
     assert history.state.through > Place.of_event(6, 0, 4095)
     assert history.state.through < Place.of_event(7, 0)
-
-
-def test_types_that_do_not_matter_are_not_decoded() -> None:
-    assert is_folded("job.placed.v1") and is_folded("job.placed.v2")
-    assert not is_folded("job.held.v1")

@@ -1,0 +1,50 @@
+"""The event types of the placement ledger that an executor folds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from shared.contracts.access import PoolConfigured
+from shared.contracts.nodes import NodeJoined, NodeLost
+from shared.contracts.placement import (
+    AllocationReleased,
+    JobCancelled,
+    JobEnqueued,
+    JobFailed,
+    JobMigrated,
+    JobPlaced,
+    JobPreempted,
+    JobResized,
+    JobStarted,
+    JobStartFailed,
+    JobStopRequested,
+    JobSucceeded,
+)
+
+CONSUMED = frozenset(
+    cls.TYPE.rpartition(".")[0]
+    for cls in (
+        AllocationReleased,
+        JobCancelled,
+        JobEnqueued,
+        JobFailed,
+        JobMigrated,
+        JobPlaced,
+        JobPreempted,
+        JobResized,
+        JobStarted,
+        JobStartFailed,
+        JobStopRequested,
+        JobSucceeded,
+        NodeJoined,
+        NodeLost,
+        PoolConfigured,
+    )
+)
+"""Wire types without their version."""
+
+
+@cache
+def is_consumed(wire_type: str) -> bool:
+    """Return whether an executor folds a type, in any version; others are not decoded."""
+    return wire_type.rpartition(".")[0] in CONSUMED

@@ -1,0 +1,107 @@
+"""The placement ledger of one pool, read from the newest snapshot of its fold on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from services.executor.core.consumed import is_consumed
+from shared.bus.log import Log
+from shared.bus.snapshots import Snapshots
+from shared.bus.tail import LedgerTail
+from shared.contracts.base import UnknownType
+from shared.contracts.codec import decode_event
+from shared.ledger.decider import Fact
+from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
+from shared.ledger.record import Record, StoredEvent
+from shared.telemetry.metrics import Metrics
+
+LEDGER = "placement"
+SNAPSHOT_EVERY_S = 30.0
+SNAPSHOT_RECORDS = 1_000
+
+S = TypeVar("S")
+
+
+class PoolLedger(Generic[S]):
+    """Reads accepted records and stores snapshots of their fold `S`, which the caller keeps."""
+
+    def __init__(self, log: Log, partition: int, snapshots: Snapshots[S], metrics: Metrics) -> None:
+        self._log = log
+        self._tp = TP(LEDGER, partition)
+        self._snapshots = snapshots
+        self._metrics = metrics
+        self._tail = LedgerTail(log, {LEDGER: [partition]})
+        self._stored_seq = 0
+        self._ignored = 0
+
+    def restore(self) -> S | None:
+        """Return the state of the newest snapshot and go on behind it. Call it before `start`."""
+        snapshot = self._snapshots.load()
+        if snapshot is None:
+            return None
+        self._stored_seq = snapshot.cursor.seq
+        cursors = {self._tp: snapshot.cursor}
+        self._tail = LedgerTail(self._log, {LEDGER: [self._tp.partition]}, cursors)
+        return snapshot.state
+
+    async def start(self) -> None:
+        """Open the feed. Raises TailLost for a ledger that ends before its snapshot."""
+        await self._tail.start()
+
+    async def stop(self) -> None:
+        await self._tail.stop()
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that was there at `start` has been returned."""
+        return self._tail.caught_up
+
+    @property
+    def next(self) -> int:
+        """The offset behind the last record that was returned."""
+        return self._tail.cursor(*self._tp).next
+
+    async def end(self) -> int:
+        """Return the offset behind the ledger's last record, as the broker says."""
+        return await self._tail.end(*self._tp)
+
+    async def behind(self) -> dict[TP, int]:
+        """Return the number of records that were not returned yet."""
+        return await self._tail.behind()
+
+    async def poll(self) -> list[Accepted]:
+        """Return the next records; fold them before the next await, or a snapshot lacks them."""
+        batch = await self._tail.poll()
+        self._metrics.inputs.labels(LEDGER).inc(len(batch))
+        ignored, self._ignored = self._tail.ignored - self._ignored, self._tail.ignored
+        self._metrics.ignored_records.labels("reader_rule").inc(ignored)
+        return batch
+
+    def facts(self, record: Record, events: Iterable[StoredEvent]) -> Iterator[Fact]:
+        """Decode the consumed events of a record; a newer type is counted and skipped."""
+        for index, stored in enumerate(events):
+            if not is_consumed(stored.type):
+                continue
+            try:
+                event = decode_event(stored.type, bytes(stored.data))
+            except UnknownType:
+                self._metrics.ignored_records.labels("unknown_type").inc()
+                continue
+            yield Fact(event, LEDGER, self._tp.partition, record.seq, index, record.at)
+
+    async def keep_snapshots(self, state: Callable[[], S]) -> None:
+        """Store a snapshot at once, so that repeated kills do not make each fold longer."""
+        while True:
+            await self.store_snapshot(state())
+            await asyncio.sleep(SNAPSHOT_EVERY_S)
+
+    async def store_snapshot(self, state: S) -> None:
+        """Store a snapshot for the next start, unless it would save only a few records."""
+        cursor = self._tail.cursor(*self._tp)
+        if cursor.seq - self._stored_seq >= SNAPSHOT_RECORDS:
+            packed = self._snapshots.pack(cursor, state)
+            await asyncio.to_thread(self._snapshots.store, cursor.seq, packed)
+            self._stored_seq = cursor.seq
