@@ -193,7 +193,8 @@ class NodeCordoned(Event):
     SUBJECT: ClassVar[str] = "node_id"
     node_id: Name = Field(description="the node")
     draining: bool = Field(False, description="its jobs are evicted too")
-    reason: str = Field("", description="reason as given in the command")
+    reason: str = Field("", description="reason as given in the command, or by the node itself")
+    until_joined: bool = Field(False, description="lifted when the node joins anew")
 
 
 @event

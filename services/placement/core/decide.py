@@ -192,9 +192,12 @@ def on_worker_gone(
     job = pool.jobs.get(report.job_id)
     if job is not None and report.allocation_id in job.allocations:
         failure = failure_of(report)
+        node_id = job.allocations[report.allocation_id].slot.node_id
         yield from gangs.release_worker(
             job, report.allocation_id, reason, code, now, cause, failure
         )
+        if isinstance(report, WorkerRefused) and failure is not None:
+            yield from nodes.cordon_refusing(pool, node_id, failure, cause)
 
 
 def failure_of(report: WorkerExited | WorkerStopped | WorkerRefused) -> Failure | None:

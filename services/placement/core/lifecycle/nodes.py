@@ -9,6 +9,7 @@ from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.board import Machine, Node
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.state import Pool
+from shared.contracts.failures import Failure
 from shared.contracts.nodes import (
     CordonNode,
     DrainNode,
@@ -24,6 +25,9 @@ from shared.contracts.terms import IN_EXECUTOR
 from shared.ledger.decider import Decision, Input, UnitStart, as_unit
 
 Loss = Literal["silent", "left", "replaced", "declared"]
+LEAVING = "node_draining"
+REFUSES_ALL = frozenset({LEAVING, "prolog_failed"})
+"""Reasons of a refusal that say that the node takes no work at all."""
 
 
 def register(
@@ -83,9 +87,11 @@ def hold_back(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Deci
 
 
 def join(pool: Pool, registration: NodeJoined, cause: str) -> Iterator[Decision]:
-    """Add the node; a cordon outlives its incarnations."""
+    """Add the node; a cordon outlives its incarnations unless it ends with them."""
     yield UnitStart(registration, cause)
-    if registration.node_id in pool.cordons:
+    if registration.node_id in pool.leaving:
+        yield Decision(NodeUncordoned(node_id=registration.node_id), cause)
+    elif registration.node_id in pool.cordons:
         draining = pool.cordons[registration.node_id]
         again = NodeCordoned(
             node_id=registration.node_id, draining=draining, reason="still cordoned"
@@ -149,6 +155,21 @@ def release_all(pool: Pool, node: Node, now: int, cause: str) -> Iterator[Decisi
                 *gangs.release_allocation(job, allocation_id, "lease_over", None, cause)
             )
         yield from gangs.conclude(job, now, cause)
+
+
+def cordon_refusing(pool: Pool, node_id: str, failure: Failure, cause: str) -> Iterator[Decision]:
+    """Cordon a node that refuses all work, or it would attract and refuse job after job.
+
+    A node that leaves is schedulable again when it joins anew; one whose prolog fails stays
+    cordoned until an operator has looked at it.
+    """
+    if failure.reason in REFUSES_ALL and node_id not in pool.cordons:
+        event = NodeCordoned(
+            node_id=node_id,
+            reason=f"{failure.reason}: {failure.detail}",
+            until_joined=failure.reason == LEAVING,
+        )
+        yield UnitStart(event, cause)
 
 
 def change_cordon(

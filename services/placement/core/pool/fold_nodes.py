@@ -111,11 +111,16 @@ def forget_if_gone(pool: Pool, node: Node) -> None:
 
 def cordon(pool: Pool, event: NodeCordoned, fact: Fact) -> None:
     pool.cordons[event.node_id] = event.draining
+    if event.until_joined:
+        pool.leaving.add(event.node_id)
+    else:
+        pool.leaving.discard(event.node_id)
     reindex(pool, event.node_id, fact.at)
 
 
 def uncordon(pool: Pool, event: NodeUncordoned, fact: Fact) -> None:
     pool.cordons.pop(event.node_id, None)
+    pool.leaving.discard(event.node_id)
     reindex(pool, event.node_id, fact.at)
 
 

@@ -52,12 +52,14 @@ class OpenRound(NamedTuple):
 class Pool:
     """All jobs and nodes of one pool: one lane of the ledger."""
 
-    SCHEMA: ClassVar[str] = "placement-9"
+    SCHEMA: ClassVar[str] = "placement-10"
     partition: int
     settings: PoolConfigured | None = None
     board: Board = field(default_factory=Board)
     cordons: dict[str, bool] = field(default_factory=dict)
     """Node id -> is draining; a cordon outlives the node's agent."""
+    leaving: set[str] = field(default_factory=set)
+    """Cordoned nodes whose agents refuse work until they leave; the next join lifts the cordon."""
     lost: dict[str, int] = field(default_factory=dict)
     """Lost nodes that still have allocations -> ms when lost, oldest first."""
     terms: list[PoolTerms] = field(default_factory=list)

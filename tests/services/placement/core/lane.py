@@ -191,8 +191,8 @@ def stopped(allocation_id: str, job_id: str) -> WorkerStopped:
     return WorkerStopped(allocation_id=allocation_id, job_id=job_id)
 
 
-def refused(allocation_id: str, job_id: str) -> WorkerRefused:
-    return WorkerRefused(allocation_id=allocation_id, job_id=job_id, reason="gpu_busy")
+def refused(allocation_id: str, job_id: str, reason: str = "gpu_busy") -> WorkerRefused:
+    return WorkerRefused(allocation_id=allocation_id, job_id=job_id, reason=reason)
 
 
 def left(node_id: str, incarnation: str = "i1") -> NodeLeaving:

@@ -12,7 +12,7 @@ from shared.bus.inbox import PendingRecord
 from shared.bus.local_inputs import LocalInput
 from shared.contracts.base import Event
 from shared.contracts.jobs import CommandAccepted, CommandRefused
-from shared.contracts.nodes import CordonNode, DrainNode, NodeLost, UncordonNode
+from shared.contracts.nodes import CordonNode, DrainNode, NodeCordoned, NodeLost, UncordonNode
 from shared.contracts.placement import AllocationReleased, JobPlaced, JobPreempted
 from shared.contracts.reports import ExecutorReported, NodesSilent, Report
 from shared.ledger.decider import Fact, Input
@@ -25,6 +25,7 @@ from tests.services.placement.core.lane import (
     lane,
     left,
     only,
+    refused,
     registered,
 )
 
@@ -239,3 +240,40 @@ def test_an_unknown_node_and_a_lane_without_pool_are_refused() -> None:
     assert isinstance(no, CommandRefused) and no.reason == "unknown_node"
     (no,) = Lane().command(DrainNode(node_id="n9"))
     assert isinstance(no, CommandRefused) and no.reason == "unknown_pool"
+
+
+def test_a_node_that_refuses_all_work_gets_none_until_it_joins_anew() -> None:
+    pool = lane("n1")
+    pool.submit(job("a"))
+    (cordoned,) = only(NodeCordoned, pool.report(refused(*pool.ids_of("a"), "a", "node_draining")))
+    assert isinstance(cordoned, NodeCordoned) and cordoned.until_joined
+    assert "JobPlaced" not in kinds(pool.submit(job("b")))
+    pool.report(left("n1"))
+    assert kinds(pool.report(registered("n1", incarnation="i2")))[:2] == [
+        "NodeJoined",
+        "NodeUncordoned",
+    ]
+    pool.feed(after_ms=60_000)
+    assert pool.job("b").phase == "placed"
+
+
+def test_a_failed_prolog_cordons_the_node_until_an_operator_lifts_it() -> None:
+    pool = lane("n1")
+    pool.submit(job("a", workers=2))
+    first, second = pool.ids_of("a")
+    reason = "prolog_failed: exit code 3"
+    events = pool.report(refused(first, "a", reason), refused(second, "a", reason))
+    (cordoned,) = only(NodeCordoned, events)
+    assert isinstance(cordoned, NodeCordoned) and cordoned.reason == reason
+    pool.report(left("n1"))
+    assert "NodeUncordoned" not in kinds(pool.report(registered("n1", incarnation="i2")))
+    assert pool.job("a").phase == "waiting"
+    pool.command(UncordonNode(node_id="n1"))
+    pool.feed(after_ms=60_000)
+    assert pool.job("a").phase == "placed"
+
+
+def test_a_busy_gpu_cordons_no_node() -> None:
+    pool = lane("n1")
+    pool.submit(job("a"))
+    assert only(NodeCordoned, pool.report(refused(*pool.ids_of("a"), "a"))) == []
