@@ -12,7 +12,7 @@ from pydantic import Field
 
 from services.gateway.outbox import OutgoingCommand
 from services.gateway.problem import ApiError, unavailable
-from services.gateway.wiring import Gateway
+from services.gateway.wiring import Gateway, gateway_of
 from shared.contracts.base import Command, Model
 from shared.contracts.jobs import CommandRefused
 from shared.contracts.registry import Bearer
@@ -97,6 +97,21 @@ async def send_command(
     )
     attributes: dict[AttributeKey, str] = {"messaging.destination.name": topic}
     return await append_command(request, gateway, span, topic, lane, outgoing, attributes)
+
+
+async def send_access_command(
+    request: Request, bearer: Bearer, command: Command, subject: str
+) -> CommandReceipt:
+    """Append a command to access on behalf of the bearer; access decides later."""
+    return await send_command(
+        request,
+        gateway_of(request),
+        bearer,
+        command,
+        topic=ACCESS_COMMANDS,
+        subject=subject,
+        span="access",
+    )
 
 
 async def decide_by_access(

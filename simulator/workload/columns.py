@@ -28,7 +28,7 @@ class Columns:
     Times in seconds from the trace's zero, GPUs in devices, CPUs and GiB of one worker; a walltime
     or a real wait that the trace does not say is NaN. `tenant`, `user`, `name`, `gpu_type`, `qos`
     index `tenants`, `users`, `names`, `gpu_types`, `qos_classes` (by first appearance; the words
-    are those of `WorkloadJob`); -1 is unknown. A user is told apart by (tenant, user). `outcome`:
+    are those of `WorkloadJob`); -1 is unknown. A user is identified by (tenant, user). `outcome`:
     1 completed, 0 failed, -1 neither or unknown. `never_started` jobs have no run, so no row.
     """
 

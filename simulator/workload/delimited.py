@@ -26,8 +26,8 @@ EMPTY = ("", "nan", "NaN", "None", "NULL", "null")
 """Texts of the public files for an empty value."""
 
 BLOCK_BYTES = 8 << 20
-# How Arrow words what has a rule of its own here. (Its handler of invalid rows, which would be told
-# the numbers, breaks on a row that is not UTF-8.)
+# How Arrow words what has a rule of its own here. (Its handler of invalid rows, which gets the
+# numbers, breaks on a row that is not UTF-8.)
 _WRONG_LENGTH = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _UTF8, _NO_ROWS = "UTF8", ("Empty CSV file", "Could not skip initial")
 

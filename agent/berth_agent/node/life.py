@@ -42,7 +42,7 @@ class NodeLife:
         return lives.may_register(self._life, self.last_generation)
 
     def begin_next(self) -> None:
-        """Begin a new incarnation: it is on disk before it is told to anyone."""
+        """Begin a new incarnation: it is on disk before it is sent."""
         self._life = lives.next_life(self._life, self.last_generation, uuid4().hex, self.machine)
         files.write_json(self._state_path, self._life.to_json())
         self.lease = Lease(self.uuid, self.terms)

@@ -250,7 +250,7 @@ class SessionLoop:
 
 
 def guarded(target: Callable[[], None]) -> Callable[[], None]:
-    """Return a thread's body that is begun again after an error nobody expected."""
+    """Return a thread's body that is begun again after an unexpected error."""
 
     def run() -> None:
         while True:

@@ -92,7 +92,7 @@ class LeaseWatch:
         return self._over or (self.deadline_ms is not None and now_ms >= self.deadline_ms)
 
     def is_doubtful(self, now_ms: int) -> bool:
-        """Whether the deadline may have passed during a pause that nobody on the node saw."""
+        """Whether the deadline may have passed during a pause of the whole node."""
         return self.deadline_ms is not None and now_ms >= self.deadline_ms - self._jump_ms
 
     def may_start(self, now_ms: int) -> bool:

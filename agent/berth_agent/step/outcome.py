@@ -1,4 +1,4 @@
-"""How a worker ended, as users are told. Pure."""
+"""How a worker ended: the reason and the detail that users see. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Outcome:
                 self.reason, self.detail = "start_failed", os.strerror(number)
 
     def take_init_status(self, status: int) -> None:
-        """Take the wait status of the init, which counts where it told none of the program."""
+        """Take the wait status of the init, which counts if none of the program was received."""
         if not self._has_code:
             self._take_code(status)
 

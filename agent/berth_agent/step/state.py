@@ -1,4 +1,4 @@
-"""The state of a step on disk: written by rename and fsync, and told to the agent by a FIFO."""
+"""The state of a step on disk: written by rename and fsync; a FIFO wakes the agent."""
 
 from __future__ import annotations
 

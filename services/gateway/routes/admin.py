@@ -12,12 +12,12 @@ from services.gateway import queries
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    ACCESS_COMMANDS,
     CommandReceipt,
     KeyReceipt,
     accepted_response,
     json_response,
     lane_of_pool,
+    send_access_command,
     send_command,
 )
 from services.gateway.core.field_errors import FieldError, InvalidBody
@@ -39,14 +39,14 @@ from shared.contracts.access import (
     Role,
     SkipInput,
 )
-from shared.contracts.base import Command, Model, Name, Text
+from shared.contracts.base import Model, Name, Text
 from shared.contracts.jobs import SetQuota
 from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1", tags=["access"])
 Tenant = Annotated[Name, Path(description="name of the tenant")]
-C = TypeVar("C", bound=Command)
+M = TypeVar("M", bound=Model)
 WRITES = problem_responses(400, 413, 415, 422)
 
 
@@ -114,8 +114,9 @@ async def show_tenant(request: Request, tenant: Tenant) -> Response:
 )
 async def register_tenant(request: Request) -> Response:
     """Register a tenant."""
-    gateway, command = await _admin(request, RegisterTenant)
-    return accepted_response(await _access(request, gateway, command, command.tenant))
+    bearer, command = await _admin_request(request, RegisterTenant)
+    receipt = await send_access_command(request, bearer, command, command.tenant)
+    return accepted_response(receipt)
 
 
 @router.delete(
@@ -123,8 +124,9 @@ async def register_tenant(request: Request) -> Response:
 )
 async def retire_tenant(request: Request, tenant: Tenant) -> Response:
     """Retire a tenant: it can submit nothing more; running jobs continue."""
-    gateway = gateway_of(request)
-    return accepted_response(await _access(request, gateway, RetireTenant(tenant=tenant), tenant))
+    bearer = await authorize(request, "admin")
+    receipt = await send_access_command(request, bearer, RetireTenant(tenant=tenant), tenant)
+    return accepted_response(receipt)
 
 
 @router.post(
@@ -156,8 +158,9 @@ async def revoke_key(
     request: Request, key_id: Annotated[Name, Path(description="public part of the key")]
 ) -> Response:
     """Revoke a key; it is rejected within seconds."""
-    gateway = gateway_of(request)
-    return accepted_response(await _access(request, gateway, RevokeKey(key_id=key_id), key_id))
+    bearer = await authorize(request, "admin")
+    receipt = await send_access_command(request, bearer, RevokeKey(key_id=key_id), key_id)
+    return accepted_response(receipt)
 
 
 @router.post(
@@ -208,8 +211,9 @@ async def list_pools(request: Request) -> Response:
 )
 async def configure_pool(request: Request) -> Response:
     """Create or change a pool; its lane is assigned once and never changes."""
-    gateway, command = await _admin(request, ConfigurePool)
-    return accepted_response(await _access(request, gateway, command, command.pool))
+    bearer, command = await _admin_request(request, ConfigurePool)
+    receipt = await send_access_command(request, bearer, command, command.pool)
+    return accepted_response(receipt)
 
 
 @router.get("/endpoints", responses=problem_responses())
@@ -227,8 +231,9 @@ async def list_endpoints(request: Request) -> Response:
 )
 async def configure_endpoint(request: Request) -> Response:
     """Create or change an LLM endpoint."""
-    gateway, command = await _admin(request, ConfigureEndpoint)
-    return accepted_response(await _access(request, gateway, command, command.endpoint))
+    bearer, command = await _admin_request(request, ConfigureEndpoint)
+    receipt = await send_access_command(request, bearer, command, command.endpoint)
+    return accepted_response(receipt)
 
 
 @router.get("/commands/{command_id}", responses=problem_responses(404, 422))
@@ -288,18 +293,8 @@ async def skip_input(request: Request, input_id: InputIdPath) -> Response:
 
 
 async def _settle(request: Request, bearer: Bearer, command: RetryInput | SkipInput) -> Response:
-    gateway = gateway_of(request)
-    return accepted_response(
-        await send_command(
-            request,
-            gateway,
-            bearer,
-            command,
-            topic=ACCESS_COMMANDS,
-            subject=command.input_id,
-            span="access",
-        )
-    )
+    receipt = await send_access_command(request, bearer, command, command.input_id)
+    return accepted_response(receipt)
 
 
 @router.get("/audit", responses=problem_responses(422))
@@ -325,26 +320,14 @@ async def list_audit(
     return json_response(page_of(rows, limit, "at", "entry_id"))
 
 
-async def _admin(request: Request, kind: type[C]) -> tuple[Gateway, C]:
-    """Return the gateway and the command, which is the body itself."""
-    gateway = gateway_of(request)
-    await authorize(request, "admin")
-    return gateway, parse_body(kind, await json_body(request))
-
-
-async def _access(
-    request: Request, gateway: Gateway, command: Command, subject: str
-) -> CommandReceipt:
+async def _admin_request(request: Request, kind: type[M]) -> tuple[Bearer, M]:
+    """Return the admin that sends the request, and its body."""
     bearer = await authorize(request, "admin")
-    return await send_command(
-        request, gateway, bearer, command, topic=ACCESS_COMMANDS, subject=subject, span="access"
-    )
+    return bearer, parse_body(kind, await json_body(request))
 
 
 async def _create_key(request: Request, tenant: str | None) -> Response:
-    gateway = gateway_of(request)
-    await authorize(request, "admin")
-    body = parse_body(CreateKeyRequest, await json_body(request))
+    bearer, body = await _admin_request(request, CreateKeyRequest)
     is_global = body.role in ("operator", "admin")
     if is_global != (tenant is None):
         rule = "tenant keys are viewer or submitter; operator and admin keys have no tenant"
@@ -352,9 +335,9 @@ async def _create_key(request: Request, tenant: str | None) -> Response:
     key_id = body.key_id or f"k{secrets.token_hex(8)}"
     secret = secrets.token_urlsafe(32)
     command = CreateKey(key_id=key_id, sha256=hash_secret(secret), role=body.role, tenant=tenant)
-    ticket = await _access(request, gateway, command, key_id)
+    receipt = await send_access_command(request, bearer, command, key_id)
     return accepted_response(
-        KeyReceipt(**ticket.model_dump(), key_id=key_id, key=format_key(key_id, secret))
+        KeyReceipt(**receipt.model_dump(), key_id=key_id, key=format_key(key_id, secret))
     )
 
 

@@ -11,13 +11,12 @@ from pydantic import Field
 from services.gateway.authorization import authorize
 from services.gateway.body import json_body
 from services.gateway.commands import (
-    ACCESS_COMMANDS,
     CommandReceipt,
     accepted_response,
     decide_by_access,
     json_response,
     new_command_id,
-    send_command,
+    send_access_command,
 )
 from services.gateway.core.strict import parse_body
 from services.gateway.openapi import problem_responses, request_body
@@ -26,11 +25,10 @@ from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
-from shared.contracts.base import Command, Model, Name, Text
+from shared.contracts.base import Model, Name, Text
 from shared.contracts.enrolment import MAX_TOKEN_S, ApproveNode, CreateNodeToken, RevokeNode
 from shared.contracts.keys import format_key, hash_secret
 from shared.contracts.node_registry import EnrolledNode
-from shared.contracts.registry import Bearer
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"])
 enrolments = APIRouter(prefix="/v1/enrolments", tags=["nodes"])
@@ -117,7 +115,8 @@ async def show_enrolled_node(request: Request, node_id: Node) -> Response:
 async def approve_node(request: Request, node_id: Node) -> Response:
     """Let a pending node work."""
     bearer = await authorize(request, "operator")
-    return accepted_response(await _send(request, bearer, ApproveNode(node_id=node_id), node_id))
+    command = ApproveNode(node_id=node_id)
+    return accepted_response(await send_access_command(request, bearer, command, node_id))
 
 
 @router.post(
@@ -132,14 +131,7 @@ async def revoke_node(request: Request, node_id: Node) -> Response:
     bearer = await authorize(request, "operator")
     body = parse_body(RevokeNodeRequest, await json_body(request))
     command = RevokeNode(node_id=node_id, reason=body.reason)
-    return accepted_response(await _send(request, bearer, command, node_id))
-
-
-async def _send(request: Request, bearer: Bearer, command: Command, subject: str) -> CommandReceipt:
-    gateway = gateway_of(request)
-    return await send_command(
-        request, gateway, bearer, command, topic=ACCESS_COMMANDS, subject=subject, span="access"
-    )
+    return accepted_response(await send_access_command(request, bearer, command, node_id))
 
 
 def enrolled_row(node: EnrolledNode, now: int) -> dict[str, object]:

@@ -35,21 +35,19 @@ Verb = Literal["cordon", "uncordon", "drain"]
 Pool = Annotated[Name | None, Query(description="only this pool")]
 
 
-class LossRequest(Model):
-    """A person's word about a machine, and the pool if Postgres is unavailable."""
-
-    powered_off: bool = Field(
-        False, description="the machine is off: its GPUs are released at once"
-    )
-    reason: Text = Field("", description="reason, for the record")
-    pool: Name | None = Field(None, description="pool of the node, if Postgres is unavailable")
-
-
 class NodeRequest(Model):
     """Reason, and the pool if Postgres is unavailable."""
 
     reason: Text = Field("", description="reason, for the record")
     pool: Name | None = Field(None, description="pool of the node, if Postgres is unavailable")
+
+
+class LossRequest(NodeRequest):
+    """Declares a node lost: what an operator knows of its machine, and why."""
+
+    powered_off: bool = Field(
+        False, description="the machine is off: its GPUs are released at once"
+    )
 
 
 @router.get("/nodes", responses=problem_responses(422))
@@ -90,16 +88,10 @@ def lost_after_ms(gateway: Gateway, row: Row) -> int | None:
 )
 async def declare_lost(request: Request, node_id: Node) -> Response:
     """Give a node up: its jobs stop, its agent is fenced; its GPUs are released by proof alone."""
-    gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
     body = parse_body(LossRequest, await json_body(request))
-    lane = await _lane(gateway, bearer, node_id, body.pool)
     command = DeclareNodeLost(node_id=node_id, powered_off=body.powered_off, reason=body.reason)
-    return accepted_response(
-        await send_command(
-            request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
-        )
-    )
+    return await _send(request, bearer, command, node_id, body.pool)
 
 
 @router.post(
@@ -111,16 +103,22 @@ async def declare_lost(request: Request, node_id: Node) -> Response:
 )
 async def change_node(request: Request, node_id: Node, verb: Verb) -> Response:
     """Cordon: no new job starts on the node. Drain: its jobs are moved as well. Uncordon: undo."""
-    gateway = gateway_of(request)
     bearer = await authorize(request, "operator")
     body = parse_body(NodeRequest, await json_body(request))
-    lane = await _lane(gateway, bearer, node_id, body.pool)
     command = _command(node_id, verb, body.reason)
-    return accepted_response(
-        await send_command(
-            request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
-        )
+    return await _send(request, bearer, command, node_id, body.pool)
+
+
+async def _send(
+    request: Request, bearer: Bearer, command: Command, node_id: str, pool: str | None
+) -> Response:
+    """Send the command to the lane of the node; `pool` names it if Postgres is unavailable."""
+    gateway = gateway_of(request)
+    lane = await _lane(gateway, bearer, node_id, pool)
+    receipt = await send_command(
+        request, gateway, bearer, command, lane=lane, subject=node_id, span="node"
     )
+    return accepted_response(receipt)
 
 
 def _command(node_id: str, verb: Verb, reason: str) -> Command:
