@@ -107,7 +107,7 @@ async def measure(bench: Bench, fleet: Fleet, lane: int, options: AgentsOptions,
 
 async def steady(bench: Bench, fleet: Fleet, options: AgentsOptions) -> Json:
     """Measure heartbeats and waiting polls alone."""
-    fleet.beats.clear()
+    fleet.heartbeats.clear()
     fleet.loop_lags.clear()
     spent = await spend(bench, options.seconds)
     by_process = per_agent_ms(
@@ -121,8 +121,8 @@ async def steady(bench: Bench, fleet: Fleet, options: AgentsOptions) -> Json:
         "control_rss_mib": round(sum(process.rss_mib for process in control.values()), 1),
         "control_pss_mib": round(sum(process.pss_mib for process in control.values()), 1),
         "executor_rss_mib": round(memory[EXECUTOR].rss_mib, 1),
-        "heartbeats": len(fleet.beats),
-        **quantiles("acknowledged", map(took_ms, fleet.beats)),
+        "heartbeats": len(fleet.heartbeats),
+        **quantiles("acknowledged", map(took_ms, fleet.heartbeats)),
         **quantiles("client_lag", map(took_ms, fleet.loop_lags)),
     }
 

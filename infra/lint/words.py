@@ -23,6 +23,8 @@ KEPT = frozenset(
     }
 )
 """Names that are a column of a table, a field of a message or a step of a test, by file."""
+UNCLEAR = re.compile(r"\b(nobody|somebody|told|wish(?:es|ed)?)\b", re.IGNORECASE)
+"""Words that leave open which service, process or operator a docstring means."""
 PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 BANNER = re.compile(r"^\s*# ?[-=─]{3,}")
 
@@ -41,6 +43,8 @@ def check(source: Source) -> Iterator[str]:
             case ast.Expr(value=ast.Constant(value=str(text))) if text.startswith(OPENINGS):
                 opening = text.split()[0]
                 yield f"{source.path}:{node.lineno}: docstring begins with a question: {opening}"
+            case ast.Expr(value=ast.Constant(value=str(text))) if word := UNCLEAR.search(text):
+                yield f"{source.path}:{node.lineno}: retired word in a docstring: {word[0]}"
     for number, line in enumerate(source.text.splitlines(), 1):
         if BANNER.match(line):
             yield f"{source.path}:{number}: section banner; a file that needs one is two files"

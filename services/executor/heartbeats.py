@@ -42,10 +42,10 @@ class HeartbeatSender:
     async def run(self) -> None:
         """Send heartbeats until cancelled."""
         while True:
-            await self.beat()
+            await self.send()
             await asyncio.sleep(min(LONGEST_PAUSE_S, self._lease_s / HEARTBEATS_PER_LEASE))
 
-    async def beat(self) -> None:
+    async def send(self) -> None:
         """Send one heartbeat; its acknowledgement extends the lease."""
         sent_ms, epoch = boot_ms(), self._lease.epoch
         alive = {

@@ -49,8 +49,8 @@ class LaneReader:
         self.acting = False
 
     @property
-    def lapsed(self) -> bool:
-        return self._lease.lapsed
+    def expired(self) -> bool:
+        return self._lease.expired
 
     async def catch_up(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
         """Fold up to the present end, then begin to act."""

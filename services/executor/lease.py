@@ -10,7 +10,7 @@ class ReadLease:
         self._fresh_s = now_s
         self._requested_s = now_s
         self._end = 0
-        self.lapsed = False
+        self.expired = False
 
     def set_end(self, requested_s: float, end: int) -> None:
         """Note the ledger's end, as of the request's time or later."""
@@ -19,13 +19,13 @@ class ReadLease:
     def read_to(self, next_offset: int) -> None:
         if next_offset >= self._end and self._requested_s > self._fresh_s:
             self._fresh_s = self._requested_s
-            self.lapsed = False
+            self.expired = False
 
     def check(self, now_s: float, lease_s: float) -> bool:
         """Return True once whenever the ledger was not read for half the lease."""
-        if self.lapsed or now_s - self._fresh_s <= lease_s / 2:
+        if self.expired or now_s - self._fresh_s <= lease_s / 2:
             return False
-        self.lapsed = True
+        self.expired = True
         return True
 
 

@@ -90,7 +90,7 @@ class PoolLane:
         lane = self.agent.state
         if not self._reader.acting:
             return f"{self.pool}: reading the ledger"
-        if self._reader.lapsed:
+        if self._reader.expired:
             return f"{self.pool}: the ledger cannot be read"
         if lane.usurped:
             return f"{self.pool}: others serve {sorted(lane.usurped)}"

@@ -9,7 +9,7 @@ from threading import Thread
 
 
 class Quiet(BaseHTTPRequestHandler):
-    """Answers what it is told to, and logs nothing."""
+    """Gives the answer that a test has set, and logs nothing."""
 
     def answer(self, status: int, body: bytes) -> None:
         self.send_response(status)

@@ -97,7 +97,7 @@ def output(stand: Stand, job_id: str) -> list[str]:
 
 
 class Waiting:
-    """A running job that ends with exit code 5 when it is told to."""
+    """A running job that ends with exit code 5 when the test writes to its FIFO."""
 
     def __init__(self, stand: Stand, node: JoinedNode, tmp: Path) -> None:
         self.fifo = tmp / "fifo"

@@ -13,7 +13,7 @@ from berth_agent.step.checks import StartRefused
 
 @dataclass(frozen=True, slots=True)
 class WorkerUser:
-    """As whom a worker runs; `uid` is None where it stays the agent's user."""
+    """The user that a worker runs as; `uid` is None if it is the agent's own."""
 
     uid: int | None
     gid: int

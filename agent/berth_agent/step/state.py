@@ -56,7 +56,7 @@ class StateFile:
             try:
                 self.note(phase, **values)
             except FileNotFoundError:
-                # The folder is gone: no one waits for this end any more.
+                # The folder is gone: this end is not awaited any more.
                 return
             except OSError as error:
                 os.write(2, f"the end cannot be noted: {error}\n".encode())

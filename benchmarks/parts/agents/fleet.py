@@ -27,7 +27,7 @@ class Fleet:
     """Begin of the last hello that was answered, by node."""
     acknowledged_ms: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Sending and acknowledgement of the last heartbeat, by node."""
-    beats: list[Happening] = field(default_factory=list)
+    heartbeats: list[Happening] = field(default_factory=list)
     go_ms: dict[str, float] = field(default_factory=dict)
     """Arrival of `go` by allocation."""
     loop_lags: list[Happening] = field(default_factory=list)
@@ -39,9 +39,9 @@ class Fleet:
         match happening:
             case Happening("session", node, begun_ms, _):
                 self.session_ms[node] = begun_ms
-            case Happening("beat", node, begun_ms, ended_ms):
+            case Happening("heartbeat", node, begun_ms, ended_ms):
                 self.acknowledged_ms[node] = begun_ms, ended_ms
-                self.beats.append(happening)
+                self.heartbeats.append(happening)
             case Happening("go", allocation_id, _, ended_ms):
                 self.go_ms.setdefault(allocation_id, ended_ms)
             case Happening("fault", fault, _, _):

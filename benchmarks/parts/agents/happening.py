@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-Kind = Literal["session", "beat", "go", "fault", "loop_lag"]
+Kind = Literal["session", "heartbeat", "go", "fault", "loop_lag"]
 
 
 class Happening(NamedTuple):

@@ -120,7 +120,7 @@ class SimulatedAgent:
                 terms_id=terms.terms_id,
             )
             await client.send("heartbeat", heartbeat, terms.request_timeout_s)
-            self._tell("beat", self._node_id, begun_ms, wall_ms())
+            self._tell("heartbeat", self._node_id, begun_ms, wall_ms())
             await asyncio.sleep(terms.heartbeat_s)
 
     async def _take_orders(self, client: ExecutorClient, welcome: Welcome) -> None:

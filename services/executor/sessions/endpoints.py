@@ -12,7 +12,7 @@ from services.executor.core.agents.hello import action_for, last_generation
 from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OutputSource, Place
-from services.executor.sessions.lane import AgentLane, Beat
+from services.executor.sessions.lane import AgentLane, NodeHeartbeat
 from services.executor.sessions.limits import NodeLimits
 from services.executor.sessions.refusal import Refused, unavailable
 from services.executor.sessions.registry import Session, Sessions
@@ -88,9 +88,9 @@ class Endpoints:
         counts the heartbeats of the joined one.
         """
         self._sessions.get(node.node_id, message.session_id)
-        beat = Beat(node.node_id, message.incarnation.uuid, message.sent_boot_ms)
+        heartbeat = NodeHeartbeat(node.node_id, message.incarnation.uuid, message.sent_boot_ms)
         try:
-            await self._lane(node).beat(beat)
+            await self._lane(node).send_heartbeat(heartbeat)
         except OutcomeUnknown:
             raise unavailable("broker_unavailable", "heartbeat: not acknowledged") from None
 

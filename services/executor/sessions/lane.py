@@ -37,7 +37,7 @@ MAX_RECORD_BYTES = 640 * 1024
 log = logging.getLogger(__name__)
 
 
-class Beat(NamedTuple):
+class NodeHeartbeat(NamedTuple):
     """One heartbeat of a node."""
 
     node_id: str
@@ -76,7 +76,7 @@ class AgentLane:
             max_items=MAX_REPORT_REQUESTS,
             max_size=MAX_RECORD_BYTES,
         )
-        self._heartbeats: Relay[Beat] = Relay(
+        self._heartbeats: Relay[NodeHeartbeat] = Relay(
             self._logs[2],
             TP("heartbeats", partition),
             self._encode_heartbeats,
@@ -97,9 +97,9 @@ class AgentLane:
         """Return once the broker has the reports. Raises OutcomeUnknown."""
         await self._reports.put(reports, size)
 
-    async def beat(self, beat: Beat) -> None:
+    async def send_heartbeat(self, heartbeat: NodeHeartbeat) -> None:
         """Return once the broker has the heartbeat. Raises OutcomeUnknown."""
-        await self._heartbeats.put(beat, 1)
+        await self._heartbeats.put(heartbeat, 1)
 
     async def run(self) -> None:
         """Fold to the present end, then read, relay and store snapshots until cancelled."""
@@ -162,10 +162,12 @@ class AgentLane:
         reports = tuple(report for request in requests for report in request)
         return self._record(ExecutorReported(executor_id=self._executor_id, reports=reports))
 
-    def _encode_heartbeats(self, beats: Sequence[Beat]) -> bytes:
+    def _encode_heartbeats(self, heartbeats: Sequence[NodeHeartbeat]) -> bytes:
         nodes = {
-            beat.node_id: Alive(incarnation=beat.incarnation, sent_boot_ms=beat.sent_boot_ms)
-            for beat in beats
+            heartbeat.node_id: Alive(
+                incarnation=heartbeat.incarnation, sent_boot_ms=heartbeat.sent_boot_ms
+            )
+            for heartbeat in heartbeats
         }
         return self._record(Heartbeats(executor_id=self._executor_id, nodes=nodes))
 

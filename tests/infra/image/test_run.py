@@ -60,7 +60,7 @@ def eventually(what: Callable[[], bool]) -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Also where nobody has asked for its end yet."""
+    """Return whether it has ended, also if its parent has not waited for it yet."""
     with suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True

@@ -63,3 +63,8 @@ def test_a_docstring_that_begins_with_a_question_is_a_finding() -> None:
 def test_a_section_banner_is_a_finding() -> None:
     assert findings("# ---- jobs ----") == ["section banner; a file that needs one is two files"]
     assert findings("# A comment - with a dash.") == []
+
+
+def test_a_docstring_names_what_it_means() -> None:
+    assert findings('"""Nothing that nobody reads."""') == ["retired word in a docstring: nobody"]
+    assert findings('"""Untold jobs."""') == []

@@ -14,7 +14,7 @@ def fleet_of_two() -> Fleet:
     fleet = Fleet(2)
     for node in ("a", "b"):
         fleet.note(Happening("session", node, 10.0, 11.0))
-        fleet.note(Happening("beat", node, 12.0, 15.0))
+        fleet.note(Happening("heartbeat", node, 12.0, 15.0))
     return fleet
 
 
@@ -23,7 +23,7 @@ def test_a_node_is_connected_by_a_session_and_a_heartbeat_begun_later() -> None:
     assert (fleet.connected_since(9.0), fleet.connected_since(11.0)) == (2, 0)
     fleet.note(Happening("session", "a", 20.0, 21.0))
     assert fleet.connected_since(15.0) == 0
-    fleet.note(Happening("beat", "a", 22.0, 23.0))
+    fleet.note(Happening("heartbeat", "a", 22.0, 23.0))
     assert fleet.connected_since(15.0) == 1
 
 
@@ -32,7 +32,7 @@ async def test_the_time_is_that_of_the_last_acknowledgement() -> None:
     waiting = asyncio.ensure_future(fleet.all_connected(15.0, 60.0))
     for node, acknowledged_ms in (("a", 1_015.0), ("b", 2_015.0)):
         fleet.note(Happening("session", node, 20.0, 21.0))
-        fleet.note(Happening("beat", node, 22.0, acknowledged_ms))
+        fleet.note(Happening("heartbeat", node, 22.0, acknowledged_ms))
     assert await waiting == 2.0
 
 

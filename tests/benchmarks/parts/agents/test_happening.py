@@ -9,7 +9,7 @@ from benchmarks.parts.agents.happening import Happening, decode_line, encode_lin
 
 
 def test_a_line_says_what_happened() -> None:
-    happening = Happening("beat", "node-1", 1.5, 2.0)
+    happening = Happening("heartbeat", "node-1", 1.5, 2.0)
     line = encode_line(happening)
     assert line.endswith(b"\n") and decode_line(line) == happening
 

@@ -26,7 +26,7 @@ async def test_it_registers_runs_a_worker_and_reconnects(tmp_path: Path) -> None
     async with site.serving():
         agent = SimulatedAgent("n1", "n1.s3", f"http://127.0.0.1:{site.port}", 0.0, tell)
         running = asyncio.ensure_future(agent.run())
-        await fleet.wait_until(lambda: bool(fleet.beats), PATIENCE_S)
+        await fleet.wait_until(lambda: bool(fleet.heartbeats), PATIENCE_S)
         [registration] = site.sent("reports")[0]["reports"]
         site.placement.write(
             [joined("n1", incarnation=registration["incarnation"]), joined("n2"), ENQUEUED]

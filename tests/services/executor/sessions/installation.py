@@ -92,7 +92,7 @@ class Agent:
             },
         )
 
-    async def beat(self, sent_boot_ms: int) -> int:
+    async def send_heartbeat(self, sent_boot_ms: int) -> int:
         body = {
             "session_id": self.session_id,
             "incarnation": self.incarnation,

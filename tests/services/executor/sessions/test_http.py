@@ -114,7 +114,7 @@ async def test_a_slow_client_delays_no_other_and_is_refused(
         )
         await writer.drain()
         await calm.hello()
-        assert await calm.beat(1) == 204
+        assert await calm.send_heartbeat(1) == 204
         async with asyncio.timeout(PATIENCE_S):
             assert b" 408 " in await reader.readline()
         writer.close()

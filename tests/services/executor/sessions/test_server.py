@@ -99,15 +99,16 @@ async def test_heartbeats_of_many_nodes_are_one_record(site: Installation) -> No
             for number in range(20):
                 group.create_task(_beats(site, f"m{number}"))
         records = site.sent("heartbeats")
-        beats = {node: alive for record in records for node, alive in record["nodes"].items()}
-        assert len(beats) == 20 and beats["m7"] == {"incarnation": UUID, "sent_boot_ms": 7}
+        heartbeats = {node: alive for record in records for node, alive in record["nodes"].items()}
+        assert len(heartbeats) == 20
+        assert heartbeats["m7"] == {"incarnation": UUID, "sent_boot_ms": 7}
         assert len(records) < 20
 
 
 async def _beats(site: Installation, node_id: str) -> None:
     async with site.agent(node_id) as agent:
         await agent.hello()
-        assert await agent.beat(int(node_id[1:])) == 204
+        assert await agent.send_heartbeat(int(node_id[1:])) == 204
 
 
 async def test_a_node_cannot_speak_for_another(site: Installation) -> None:
@@ -154,8 +155,8 @@ async def test_a_newer_session_replaces_the_older(site: Installation) -> None:
         await new.hello()
         status, problem = await asyncio.wait_for(waiting, PATIENCE_S)
         assert (status, problem["reason"]) == (409, "unknown_session")
-        assert await new.beat(1) == 204
-        assert await old.beat(2) == 409
+        assert await new.send_heartbeat(1) == 204
+        assert await old.send_heartbeat(2) == 409
 
 
 async def test_a_revoked_node_is_refused_while_it_waits(site: Installation) -> None:
@@ -210,7 +211,7 @@ async def test_an_executor_that_is_behind_sends_the_agent_on(site: Installation)
         assert (await agent.hello(applied=ahead))["action"] == "behind"
         status, problem = await agent.orders(ahead)
         assert (status, problem["reason"]) == (503, "behind")
-        assert await agent.beat(1) == 204
+        assert await agent.send_heartbeat(1) == 204
 
 
 async def test_pools_are_served_once_they_name_agents(site: Installation) -> None:

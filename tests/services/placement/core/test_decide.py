@@ -130,7 +130,7 @@ class Ledger:
         assert event.terms["by_score"] > event.terms.get("score", -1e9) + MARGIN
 
     def check_move(self, event: JobMigrated | JobResized, at: int) -> None:
-        """Only an operator's drain stops one that is protected; nobody has another's target."""
+        """Only an operator's drain stops one that is protected; no job has another's target."""
         spec, ran_ms = self.specs[event.job_id], at - self.began[event.job_id]
         self.check_gang(spec, len(event.target))
         if event.reason != "drain":

@@ -44,7 +44,7 @@ def in_order(view: View) -> list[Job]:
 
 
 class PlainScan(QueueScan):
-    """The whole line, sorted anew; nobody is ever left out."""
+    """The whole queue, sorted anew; no job is ever left out."""
 
     def __init__(self, view: View) -> None:
         super().__init__(Queue())

@@ -12,7 +12,7 @@ SMALL = 100
 
 
 def crowd() -> Lane:
-    """A hundred small jobs that nobody competes with, then large ones that do."""
+    """A hundred small jobs that do not compete, then large ones that do."""
     made = lane(*(f"n{n:02d}" for n in range(20)), solver="cpsat")
     small = [job(f"small{n:03d}") for n in range(SMALL)]
     large = [job(f"large{n}", gpus=7) for n in range(10)]
