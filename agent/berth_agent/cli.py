@@ -17,6 +17,7 @@ from berth_agent.node import config as settings
 from berth_agent.node import identity, machine, run, status
 from berth_agent.node.config import Config, ConfigError
 from berth_agent.node.http import RequestFailed, parse_address
+from berth_agent.node.passage import make_passable
 
 FLAGS = {
     "state": "state folder",
@@ -31,7 +32,7 @@ NUMBERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "gpus": (int, "GPUs, in devices"),
     "cpus": (float, "CPU cores"),
     "mem_gib": (float, "memory, GiB"),
-    "uid_first": (int, "first uid of tenants, one each"),
+    "uid_first": (int, "first uid of tenants, one each; 0: the agent's own"),
 }
 PROBLEMS = (identity.NoIdentity, run.AlreadyRunning, RequestFailed, ValueError, OSError)
 
@@ -53,7 +54,7 @@ def _join(config: Config, options: argparse.Namespace) -> int:
     parse_address(options.url)
     token = options.token or sys.stdin.readline().strip()
     node_id = options.node_id or socket.gethostname().split(".")[0].lower()
-    os.makedirs(config.state, mode=0o700, exist_ok=True)
+    make_passable(config.state)
     if os.path.exists(f"{config.state}/identity.json") and not options.again:
         raise ConfigError(f"{config.state}: has an identity; --again replaces it")
     executors = tuple(options.executor or ())

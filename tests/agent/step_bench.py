@@ -46,6 +46,7 @@ class StepBench:
             "argv": ["/bin/true"],
             "env": {"PATH": "/usr/bin:/bin", processes.TOKEN: self.token},
             "cwd": str(self.work),
+            "private": False,
             "uid": None,
             "gid": 0,
             "groups": [],

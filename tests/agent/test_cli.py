@@ -94,6 +94,8 @@ def test_a_node_joins_with_a_secret_of_its_own(
     assert identity.secret not in repr(identity)
     mode = os.stat(tmp_path / "state" / "identity.json").st_mode
     assert stat.S_IMODE(mode) == 0o600
+    # Workers have users of their own, and private directories below it.
+    assert stat.S_IMODE(os.stat(tmp_path / "state").st_mode) == 0o711
     printed = capsys.readouterr().out
     assert printed == "Joined pool gpu as n1; an operator has to run `berth nodes approve`.\n"
 

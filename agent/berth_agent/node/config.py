@@ -53,9 +53,9 @@ class Config:
     umask: str = "022"
     users: dict[str, str] = field(default_factory=dict)
     """Tenant -> user whose jobs run as that user; needs root."""
-    uid_first: int = 0
-    """First uid of tenants without a user, one each, never used for another; needs root. 0: workers
-    run as the agent does, also as root."""
+    uid_first: int = 70_000
+    """First uid of tenants without a user, one each, never used for another, where the agent is
+    root. 0: workers run as the agent does, also as root."""
     uid_count: int = 10_000
     port_first: int = 20_000
     """First port that rank 0 of a gang may listen on."""
@@ -116,6 +116,8 @@ def _check(name: str, value: object, default: object) -> None:
             right = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
     if not right:
         raise ConfigError(f"{name}: {value!r}; {type(default).__name__} is allowed")
+    if name == "uid_first" and int(str(value)) < 0:
+        raise ConfigError(f"uid_first: {value}; 0 or more is allowed")
     if name == "umask":
         _check_umask(str(value))
 

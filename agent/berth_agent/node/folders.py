@@ -9,6 +9,7 @@ from pathlib import Path
 from berth_agent.linux import files
 from berth_agent.node.allocation import AllocationFolder, folder_name, read_folder
 from berth_agent.node.config import Config
+from berth_agent.node.passage import make_passable
 
 WORK_FILE = "work"
 """Names the private directory of the worker."""
@@ -24,7 +25,7 @@ class Folders:
         self._work = config.work_folder
         # Workers of other users enter what is theirs below these, and can list none of them.
         for folder in (config.state, config.run, self._work, f"{config.run}/telemetry"):
-            _make_passable(folder)
+            make_passable(folder)
         for folder in (self._allocations, self._ended):
             os.makedirs(folder, mode=0o700, exist_ok=True)
 
@@ -66,10 +67,3 @@ class Folders:
         if name and "/" not in name and name not in (".", ".."):
             shutil.rmtree(f"{self._work}/{name}", ignore_errors=True)
         shutil.rmtree(ended, ignore_errors=True)
-
-
-def _make_passable(folder: str) -> None:
-    """Make a folder that others may pass through; one that is there stays as it is."""
-    if not os.path.isdir(folder):
-        os.makedirs(folder, exist_ok=True)
-        os.chmod(folder, 0o711)

@@ -94,6 +94,7 @@ class Launcher:
                 "argv": list(launch.command),
                 "env": {**env, "PWD": cwd},
                 "cwd": cwd,
+                "private": not launch.workdir,
                 "uid": user.uid,
                 "gid": user.gid,
                 "groups": list(user.groups),

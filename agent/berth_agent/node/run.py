@@ -21,6 +21,7 @@ from berth_agent.node.http import parse_address
 from berth_agent.node.identity import read_identity
 from berth_agent.node.launcher import Launcher
 from berth_agent.node.life import NodeLife
+from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
 from berth_agent.node.session import SessionLoop
 from berth_agent.node.streaming import Streaming, telemetry_path
@@ -49,6 +50,7 @@ class Runtime:
             raise AlreadyRunning(f"{config.state}: in use by another agent")
         self._config = config
         self._identity = read_identity(config.state)
+        check_passage(config)
         self._credentials = Credentials(config.state, self._identity, wall_ms())
         self._kernel_fencing = config.pid_namespaces and machine.can_unshare_pids()
         node_id = self._identity.node_id
@@ -170,4 +172,7 @@ def run(config: Config) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s"
     )
-    return Runtime(config).run()
+    runtime = Runtime(config)
+    if os.geteuid() == 0 and not config.uid_first:
+        log.warning("uid_first is 0: jobs of tenants without a user run as root")
+    return runtime.run()

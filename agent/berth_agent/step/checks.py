@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from berth_agent.step.spec import Spec
 
 SHOWN_CHARS = 200
+NODE_CLOSED = "node_folder_closed"
+"""Reason of a private directory that its worker may not enter: another node may do better."""
 
 
 class StartRefused(Exception):
@@ -32,7 +34,7 @@ def check_start(spec: Spec) -> None:
         raise StartRefused("workdir_unreachable", f"{spec.cwd}: {error}", False) from None
     reason, separator, detail = output.decode("utf-8", errors="replace").partition("\t")
     if separator:
-        raise StartRefused(reason, detail, True)
+        raise StartRefused(reason, detail, reason != NODE_CLOSED)
     if code != 0:
         raise StartRefused("check_failed", reason.strip()[:SHOWN_CHARS], False)
 
@@ -67,15 +69,17 @@ def candidates(spec: Spec) -> list[str]:
 def _check(spec: Spec) -> None:
     """Write `reason<tab>detail` where the start cannot work; runs in a child."""
     child.take_identity(spec)
-    problem = _directory_problem(spec.cwd) or _command_problem(spec)
+    problem = _directory_problem(spec) or _command_problem(spec)
     os.write(1, problem.encode("utf-8", errors="replace"))
 
 
-def _directory_problem(folder: str) -> str:
+def _directory_problem(spec: Spec) -> str:
+    folder = spec.cwd
     try:
         os.chdir(folder)
     except PermissionError:
-        return f"workdir_forbidden\t{folder}: user {os.getuid()} may not enter"
+        reason = NODE_CLOSED if spec.private else "workdir_forbidden"
+        return f"{reason}\t{folder}: user {os.getuid()} may not enter"
     except OSError as error:
         return f"workdir_missing\t{folder}: {error.strerror}"
     return ""

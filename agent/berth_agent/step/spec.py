@@ -27,6 +27,7 @@ class Spec:
         "lease",
         "output_bytes",
         "pid_namespace",
+        "private",
         "prolog",
         "token",
         "uid",
@@ -53,6 +54,8 @@ class Spec:
         self.output_bytes: int = values["output_bytes"]
         self.cgroups: list[str] = values["cgroups"]
         self.pid_namespace: bool = values["pid_namespace"]
+        self.private: bool = values["private"]
+        """Whether `cwd` is the worker's private directory, which the agent made."""
         self.lease: str = values["lease"]
         """File of the node's lease, replaced at each acknowledged heartbeat."""
         self.wake: str = values["wake"]

@@ -27,6 +27,7 @@ def test_flags_replace_the_file(tmp_path: Path) -> None:
         ({"cgroups": 1}, "cgroups: 1; bool is allowed"),
         ({"labels": {"a": 1}}, "labels"),
         ({"unusable_gpus": ["0"]}, "unusable_gpus"),
+        ({"uid_first": -1}, "uid_first: -1; 0 or more is allowed"),
         ({"umask": "8"}, "umask: '8'; an octal number"),
     ],
 )

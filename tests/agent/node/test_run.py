@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from berth_agent.linux import processes
+from berth_agent.node.config import Config
 from tests.agent.executor_double import ExecutorDouble, Refuse, Vanish
 from tests.agent.node_bench import NODE, NodeBench, a_node, launch
 from tests.agent.step_bench import until
@@ -93,6 +94,16 @@ def test_the_environment_of_a_worker(double: ExecutorDouble, node: NodeBench) ->
         assert expected in text.splitlines()
     assert f"MASTER_PORT={port}" in text and "BERTH_ATTEMPT=2" in text
     assert text.splitlines()[-1] == str(node.state / "work" / "j1.2.0")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workers a user")
+def test_a_worker_of_an_agent_that_is_root_is_not_root(double: ExecutorDouble) -> None:
+    default = Config().uid_first
+    with a_node(double, uid_first=default) as node:
+        reports = 'until [ -S "$BERTH_TELEMETRY" ]; do sleep 0.05; done; [ -w "$BERTH_TELEMETRY" ]'
+        run(double, f"id -u; touch mine; {reports} && ls")
+        assert double.wait_for("exited", W).exit_code == 0
+        assert node.output(W).splitlines() == [str(default), "mine"]
 
 
 def test_a_killed_agent_leaves_the_worker_and_adopts_it(

@@ -16,11 +16,18 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workers 
 
 @as_root
 def test_each_tenant_has_a_uid_of_its_own(tmp_path: Path) -> None:
-    config = Config(state=str(tmp_path), uid_first=70_000)
+    config = Config(state=str(tmp_path))
     first = Users(config).user_of("red").uid
     assert first == config.uid_first != 0
     assert Users(config).user_of("blue").uid == config.uid_first + 1
     assert Users(config).user_of("red").uid == first
+
+
+@as_root
+def test_root_runs_workers_only_where_the_configuration_says_so(tmp_path: Path) -> None:
+    assert Users(Config(state=str(tmp_path), uid_first=0)).user_of("red").uid is None
+    named = Users(Config(state=str(tmp_path), users={"red": "root"}))
+    assert (named.user_of("red").uid, named.user_of("blue").uid) == (0, 70_000)
 
 
 @as_root

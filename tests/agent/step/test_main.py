@@ -285,11 +285,16 @@ def test_a_start_that_cannot_work_says_so(
 
 
 @as_root
-def test_a_directory_that_the_user_may_not_enter_is_refused(bench: StepBench) -> None:
+@pytest.mark.parametrize("private", [False, True])
+def test_a_directory_that_the_user_may_not_enter_is_refused(
+    bench: StepBench, private: bool
+) -> None:
     bench.work.chmod(0o700)
-    bench.values |= {"argv": ["true"], "uid": 65534, "gid": 65534}
+    bench.values |= {"argv": ["true"], "uid": 65534, "gid": 65534, "private": private}
     bench.prepare()
-    assert failure(bench.end())[0] == "workdir_forbidden"
+    reason, _, permanent = failure(bench.end())
+    expected = ("node_folder_closed", False) if private else ("workdir_forbidden", True)
+    assert (reason, permanent) == expected
 
 
 @as_root
