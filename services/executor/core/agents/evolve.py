@@ -121,7 +121,8 @@ def _on_joined(state: AgentPool, fact: Fact, e: NodeJoined) -> frozenset[str]:
     if e.backend != "agent":
         return frozenset()
     at = Place.of_event(fact.seq, fact.index)
-    node = AgentNode(e.node_id, e.incarnation, e.generation, at, state.addresses[e.node_id])
+    address = state.addresses[e.node_id]
+    node = AgentNode(e.node_id, e.incarnation, e.generation, at, address, e.terms_id)
     if (old := state.nodes.get(e.node_id)) is not None:
         node.generation = max(node.generation, old.generation)
         node.workers, node.released = old.workers, old.released

@@ -69,8 +69,9 @@ def _orders(state: AgentPool, node: AgentNode, after: Place) -> Iterator[Order]:
         yield _order("joined", node.joined, node.incarnation)
     elif node.fenced:
         yield _order("fence", node.lost, node.incarnation)
-    if (terms := state.agent_terms()) is not None and state.terms_at > node.joined:
-        yield _order("terms", state.terms_at, node.incarnation).model_copy(update={"terms": terms})
+    if (at := state.terms_due_at(node)) is not None:
+        terms = {"terms": state.agent_terms()}
+        yield _order("terms", at, node.incarnation).model_copy(update=terms)
     for worker in node.workers.values():
         yield from _worker_orders(worker, after)
     for released in node.released:

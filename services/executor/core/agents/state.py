@@ -93,6 +93,8 @@ class AgentNode:
     generation: int
     joined: Place
     address: str
+    terms_id: str = ""
+    """Terms under which it registered; empty: those of the pool at its NodeJoined."""
     lost: Place | None = None
     fenced: bool = False
     """Its loss is one after which nothing of this incarnation may go on."""
@@ -104,7 +106,7 @@ class AgentNode:
 class AgentPool:
     """The fold of one lane; only `evolve` changes it."""
 
-    SCHEMA: ClassVar[str] = "agents-2"
+    SCHEMA: ClassVar[str] = "agents-3"
 
     partition: int
     through: Place = Place()
@@ -134,3 +136,17 @@ class AgentPool:
     def agent_terms(self) -> Terms | None:
         """Return the present terms of nodes with an agent; None before the pool is configured."""
         return self.terms.agent if self.terms else None
+
+    def terms_due_at(self, node: AgentNode) -> Place | None:
+        """Return the place of the order to use the present terms; None: the node uses them.
+
+        The terms may have changed between the registration of a node and its NodeJoined: then the
+        order follows right after the latter.
+        """
+        terms = self.agent_terms()
+        if terms is None:
+            return None
+        if self.terms_at > node.joined:
+            return self.terms_at
+        is_present = node.terms_id in ("", terms.terms_id)
+        return None if is_present else Place(node.joined.seq, node.joined.step + 1)

@@ -107,6 +107,33 @@ def test_new_terms_are_ordered() -> None:
     assert order.kind == "terms" and order.terms is not None and order.terms.stop_after_s == 60
 
 
+@pytest.mark.parametrize("before", ["1.0", "forgotten"])
+def test_a_node_that_joins_under_older_terms_gets_the_present_ones(before: str) -> None:
+    """Terms changed between its registration and its NodeJoined."""
+    history = History(POOL, POOL.model_copy(update={"stop_after_s": 60.0}))
+    assert history.add(joined("n1", terms_id=before)) == {"n1"}
+    first, second = orders(history.state, "n1", Place()).orders
+    assert (first.kind, second.kind) == ("joined", "terms")
+    assert second.terms is not None
+    assert (second.terms.terms_id, second.terms.stop_after_s) == ("2.0", 60)
+    assert kinds(orders(history.state, "n1", Place.of(first.position)).orders) == [("terms", "")]
+    assert orders(history.state, "n1", Place.of(second.position)).orders == []
+
+
+def test_terms_that_change_after_such_a_join_are_ordered_once_more() -> None:
+    history = History(POOL, joined("n1", terms_id="0.9"))
+    noted = orders(history.state, "n1", Place()).through
+    history.add(POOL.model_copy(update={"stop_after_s": 60.0}))
+    [order] = orders(history.state, "n1", noted).orders
+    assert order.terms is not None and order.terms.terms_id == "3.0"
+
+
+@pytest.mark.parametrize("present", ["", "1.0"])
+def test_a_node_under_the_present_terms_gets_none(present: str) -> None:
+    history = History(POOL, joined("n1", terms_id=present))
+    assert kinds(orders(history.state, "n1", Place()).orders) == [("joined", "")]
+
+
 def test_a_long_list_is_cut_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     state = running().state
     everything = orders(state, "n1", Place()).orders
