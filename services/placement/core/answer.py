@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core import rounds
+from services.placement.core.carry_out import carry_out, model_of, preempt_victim, rank_terms
+from services.placement.core.complete import complete_plan
 from services.placement.core.lifecycle import gangs
 from services.placement.core.migration.migrate import migrate_job
 from services.placement.core.migration.rules import allowed_migrations
@@ -36,8 +37,8 @@ def apply_answer(pool: Pool, message: PlanReady, now: int) -> Iterator[Decision]
     rest = view_of(pool, now)
     with targets_reserved(pool):
         proposal = plan(rest, GREEDY, frozenset(message.weighed))
-        rounds.complete_plan(pool, rest, proposal)
-    yield from rounds.carry_out(pool, rest, proposal, solver)
+        complete_plan(pool, rest, proposal)
+    yield from carry_out(pool, rest, proposal, solver)
 
 
 def stop_victim(
@@ -56,7 +57,7 @@ def stop_victim(
         if migrations:
             yield migrate_job(pool, migration, view.now, by.cause)
             return
-    yield rounds.preempt_victim(eviction, view.now)
+    yield preempt_victim(eviction, view.now)
 
 
 def allowed_stop(view: View, stop: PlannedStop) -> Eviction | None:
@@ -82,7 +83,7 @@ def start_job(
         policy=f"{view.order}+{POLICY}",
         terms=plan_terms(view, message, start),
         score=score,
-        model_sha256=rounds.model_of(view, score),
+        model_sha256=model_of(view, score),
         solver=message.status,
     )
 
@@ -102,7 +103,7 @@ def plan_terms(view: View, message: PlanReady, start: PlannedStart) -> dict[str,
     terms = {
         **start.terms,
         "waiting": len(view.waiting),
-        **rounds.rank_terms(view),
+        **rank_terms(view),
         "objective": message.objective,
         "greedy_objective": message.greedy,
         "bound": message.bound,

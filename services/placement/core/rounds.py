@@ -1,26 +1,17 @@
-"""One round: a view of the pool, a plan for it, and the decisions that carry it out."""
+"""One round: a view of the pool, and a plan for it that is carried out or left to the solver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.placement.core.lifecycle import gangs
-from services.placement.core.migration.migrate import migrate_job
-from services.placement.core.migration.rules import allowed_migrations
+from services.placement.core.carry_out import carry_out
+from services.placement.core.complete import complete_plan
 from services.placement.core.migration.targets import land, targets_reserved
-from services.placement.core.pool.allocations import allocations_of
-from services.placement.core.pool.job import Job
-from services.placement.core.pool.shape import GPU
 from services.placement.core.pool.state import Pool
-from services.placement.core.resize.propose import add_resizes
-from services.placement.core.resize.resize import resize_job
 from services.placement.core.round.greedy import GREEDY, plan
-from services.placement.core.round.plan import Assignment, Eviction, Hold, Plan
 from services.placement.core.round.timing import due_at
-from services.placement.core.round.view import View, view_of
+from services.placement.core.round.view import view_of
 from services.placement.core.solver import contended
-from shared.contracts.construct import construct
-from shared.contracts.placement import JobHeld, RoundEnded, SolverStatus
 from shared.ledger.decider import Decision
 
 
@@ -40,112 +31,3 @@ def run(pool: Pool, now: int) -> Iterator[Decision]:
         yield opened
     else:
         yield from carry_out(pool, view, proposal, "late" if pool.open_round else "")
-
-
-def complete_plan(pool: Pool, view: View, proposal: Plan) -> None:
-    """Add resizes to greedy's plan, and leave only migrations that the rules allow."""
-    add_resizes(pool, view, proposal)
-    proposal.migrations = allowed_migrations(pool, view, proposal)
-
-
-def carry_out(pool: Pool, view: View, proposal: Plan, solver: SolverStatus) -> Iterator[Decision]:
-    """End the round with this plan of it; `solver`: why the solver did not plan it."""
-    tried_to_grow = not pool.waiting
-    for eviction in proposal.evictions:
-        yield preempt_victim(eviction, view.now)
-    for assignment in proposal.assignments:
-        yield start_job(view, proposal, assignment, solver)
-    for hold in proposal.holds:
-        yield hold_job(hold)
-    for migration in proposal.migrations:
-        yield migrate_job(pool, migration, view.now, "")
-    for resize in proposal.resizes:
-        yield resize_job(pool, resize, view.now)
-    if pool.waiting or pool.open_round or pool.can_grow():
-        yield Decision(
-            construct(
-                RoundEnded,
-                pool=pool.name,
-                waiting=len(pool.waiting),
-                unfinished=proposal.unfinished or (not tried_to_grow and pool.can_grow()),
-                again_at=proposal.again_at,
-            )
-        )
-
-
-def preempt_victim(eviction: Eviction, now: int) -> Decision:
-    """Return the preemption; its terms are both scores if they decided, and its run time."""
-    victim, by = eviction.job, eviction.by
-    terms: dict[str, float] = {"ran_ms": float(victim.ran_ms(now))}
-    if eviction.score is not None:
-        terms["score"] = eviction.score
-    if eviction.by_score is not None:
-        terms["by_score"] = eviction.by_score
-    reason = preemption_reason(victim, by)
-    return gangs.preempt_job(victim, reason, by.job_id, eviction.lost_work_s, by.cause, terms)
-
-
-def preemption_reason(victim: Job, by: Job) -> gangs.Preemption:
-    if victim.tier == by.tier:
-        return "outranked"
-    return "spot_reclaimed" if victim.spec.spot else "higher_class"
-
-
-def start_job(view: View, proposal: Plan, assignment: Assignment, solver: SolverStatus) -> Decision:
-    """Return the start of a job that the round places."""
-    score = view.scores.get(assignment.job.job_id)
-    terms = placement_terms(view, proposal, assignment)
-    return gangs.place_job(
-        assignment.job,
-        allocations_of(assignment.slots),
-        view.now,
-        policy=f"{view.order}+{GREEDY.name}",
-        terms=terms,
-        score=score,
-        model_sha256=model_of(view, score),
-        solver=solver,
-    )
-
-
-def model_of(view: View, score: float | None) -> str:
-    """Return the sha256 of the learned policy; empty where it did not rank the job."""
-    return "" if score is None else view.model
-
-
-def placement_terms(view: View, proposal: Plan, assignment: Assignment) -> dict[str, float]:
-    """Return the figures that explain why the job starts here and now."""
-    slots = assignment.slots
-    terms: dict[str, float] = {
-        "position": float(assignment.position),
-        "waiting": float(proposal.waiting),
-        "nodes": float(len({slot.node_id for slot in slots})),
-        "node_gpus_left": float(assignment.gpus_left),
-    }
-    if slots[0].milli < GPU:
-        terms["share_milli"] = float(slots[0].milli)
-    if view.board.slow:
-        health = min(view.board.health(slot.node_id) for slot in slots)
-        if health < 1:
-            terms["health"] = health
-    return {**terms, **rank_terms(view)}
-
-
-def rank_terms(view: View) -> dict[str, float]:
-    """Return the age of the last ranks, and whether they were too old to be used."""
-    if not view.ranks_at:
-        return {}
-    return {"rank_age_s": view.ranks_age_s, "rank_stale": float(view.ranks_stale)}
-
-
-def hold_job(hold: Hold) -> Decision:
-    """Return the job's new hold reason."""
-    job = hold.job
-    event = construct(
-        JobHeld,
-        job_id=job.job_id,
-        tenant=job.tenant,
-        reason=hold.reason,
-        short_gpus=hold.short_gpus,
-        detail=hold.detail,
-    )
-    return gangs.job_decision(job, job.cause, event)

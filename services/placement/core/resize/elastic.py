@@ -1,4 +1,10 @@
-"""The running elastic jobs, with what a resize needs to know of each."""
+"""Elastic jobs grow into idle GPUs, and shrink so that a waiting job can start.
+
+A resize is a restart from the last checkpoint (`migration/targets.py` has the path), so it is
+never free; `grow.py` and `shrink.py` have the rules. Neither happens to a job that may not be
+preempted, is inside its guarantee, or started less than `min_residency_s` ago: so at most once per
+that time, and no job grows and shrinks for ever.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ RESIZES_PER_ROUND = 4
 
 
 class ElasticJob(NamedTuple):
-    """A running elastic job."""
+    """A running elastic job, with what a resize needs to know of it."""
 
     job: Job
     slots: list[Slot]

@@ -21,7 +21,8 @@ from services.placement.core.round.view import View
 def shrink(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None:
     """Shrink jobs for the first one that the plan does not start; its evictions are withdrawn.
 
-    One job at a time: while it waits for what others give up no more of them shrink.
+    One job at a time: while it waits for what others give up no more of them shrink. The draft is
+    the board after the plan's assignments.
     """
     blocked = plan.first_blocked
     if blocked is None or blocked.tier >= SPOT_TIER:
@@ -29,8 +30,6 @@ def shrink(jobs: list[ElasticJob], view: View, draft: Draft, plan: Plan) -> None
     if any(eviction.by is not blocked for eviction in plan.evictions):
         return
     shrinking = [Shrinking(elastic) for elastic in shrinkable(jobs, view.now, blocked)]
-    for assignment in plan.assignments:
-        draft.take(assignment.slots)
     enough = first_enough(draft, blocked, shrinking[:RESIZES_PER_ROUND])
     if enough:
         plan.evictions.clear()

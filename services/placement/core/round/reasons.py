@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from services.placement.core.lifecycle import gangs
 from services.placement.core.pool.draft import Draft
 from services.placement.core.pool.job import Job
 from services.placement.core.pool.queue import QueueScan
@@ -13,7 +14,9 @@ from services.placement.core.round.fit import could_hold, fits_now, would_hold
 from services.placement.core.round.plan import Hold, Plan
 from services.placement.core.round.slot_search import SlotSearch
 from services.placement.core.round.view import View
-from shared.contracts.placement import HoldReason
+from shared.contracts.construct import construct
+from shared.contracts.placement import HoldReason, JobHeld
+from shared.ledger.decider import Decision
 
 HELD_PER_ROUND = 512
 """A record of the ledger has its bounds; the next round goes on."""
@@ -141,3 +144,17 @@ class HoldReasons:
 def cordoned_nodes(view: View) -> list[str]:
     nodes = view.board.nodes
     return [name for name in view.cordons if name in nodes and nodes[name].lost_at is None]
+
+
+def hold_job(hold: Hold) -> Decision:
+    """Return the decision that publishes the job's new hold reason."""
+    job = hold.job
+    event = construct(
+        JobHeld,
+        job_id=job.job_id,
+        tenant=job.tenant,
+        reason=hold.reason,
+        short_gpus=hold.short_gpus,
+        detail=hold.detail,
+    )
+    return gangs.job_decision(job, job.cause, event)
