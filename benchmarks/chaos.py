@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from benchmarks.parts.chaos import (
@@ -23,6 +24,7 @@ from benchmarks.parts.chaos import (
 from benchmarks.parts.chaos.full_disk import SERVERS, disk_full
 from benchmarks.parts.chaos.loaded_stack import LoadedStack, loaded_stack
 from benchmarks.parts.chaos.lost_tail import lost_tail
+from benchmarks.parts.chaos.nodes import run as nodes_run
 from benchmarks.parts.chaos.options import ChaosOptions, command_of, settings_of
 from benchmarks.parts.chaos.result_file import ResultFile, read_checks
 from benchmarks.parts.chaos.verdict import check_installation
@@ -50,7 +52,11 @@ PARTS: dict[str, Part] = {
 """Parts that share one stack, in their order."""
 LOST_TAIL = "lost_tail"
 """Runs on the shared stack after the final check, since it destroys a ledger."""
-DISKS = {f"disk_{server}": server for server in SERVERS}
+OwnStack = Callable[[ChaosOptions, Say], Awaitable[Json]]
+OWN_STACKS: dict[str, OwnStack] = {
+    **{f"disk_{server}": partial(disk_full, server=server) for server in SERVERS},
+    "nodes": nodes_run.nodes,
+}
 """Parts with a stack of their own."""
 
 
@@ -64,18 +70,18 @@ async def run(options: ChaosOptions, say: Say) -> Json:
         results.data["simulation"] = json.loads(Path(options.simulation).read_text())
     if options.checks:
         results.data["checks"] = read_checks(Path(options.checks))
-    if set(wanted) - DISKS.keys():
+    if set(wanted) - OWN_STACKS.keys():
         await run_on_one_stack(options, wanted, results, say)
-    for name, server in DISKS.items():
+    for name, part in OWN_STACKS.items():
         if name in wanted:
-            store(results, name, await disk_full(options, server, say), say)
+            store(results, name, await part(options, say), say)
     results.save()
     return results.data
 
 
 def parts_of(options: ChaosOptions) -> list[str]:
     """Return the names of the wanted parts in order. Raises ValueError for an unknown name."""
-    available = [*PARTS, LOST_TAIL, *DISKS]
+    available = [*PARTS, LOST_TAIL, *OWN_STACKS]
     wanted = options.only.split(",") if options.only else available
     if unknown := set(wanted) - {*available, "none"}:
         raise ValueError(

@@ -9,6 +9,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from berth_agent.linux import files
 from berth_agent.messages import MAX_LINES, Iterations, PrintedLines, Stream
@@ -48,6 +49,7 @@ class Streaming:
         self._positions = self._read_positions()
 
     def start(self) -> None:
+        self._remove_sockets()
         threading.Thread(target=guarded(self._run), daemon=True, name="stream").start()
 
     def _run(self) -> None:
@@ -150,6 +152,12 @@ class Streaming:
             return
         self._doors[allocation.allocation_id] = door
 
+    def _remove_sockets(self) -> None:
+        """Remove those of an earlier agent: workers that live get theirs again, others never."""
+        with suppress(OSError), os.scandir(telemetry_folder(self._config)) as entries:
+            for entry in entries:
+                os.unlink(entry.path)
+
     def _read_positions(self) -> dict[str, tuple[int, int, int]]:
         try:
             document = files.read_json(self._path) or {}
@@ -167,4 +175,9 @@ class Streaming:
 
 def telemetry_path(config: Config, allocation: AllocationFolder) -> str:
     """Return the socket of a worker, which its user alone may open."""
-    return f"{config.run}/telemetry/{os.path.basename(allocation.folder)}"
+    return f"{telemetry_folder(config)}/{os.path.basename(allocation.folder)}"
+
+
+def telemetry_folder(config: Config) -> str:
+    """Return the folder of the sockets, made when the agent starts."""
+    return f"{config.run}/telemetry"

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from benchmarks.parts.stack import PARTITIONS, TENANT, Bench, Say, as_record, started
 from infra.supervisor import supervise
@@ -40,11 +41,11 @@ async def agents_stack(broker: Broker, say: Say) -> AsyncIterator[Bench]:
             yield bench
 
 
-async def prepare_pool(bench: Bench) -> tuple[str, int]:
+async def prepare_pool(bench: Bench, **settings: Any) -> tuple[str, int]:
     """Configure the pool and the tenant; return a join token, and the lane of the pool."""
     secret = secrets.token_hex(32)
     commands = (
-        ConfigurePool(pool=POOL, base_policy="fair_share", backends=("agent",)),
+        ConfigurePool(pool=POOL, base_policy="fair_share", backends=("agent",), **settings),
         RegisterTenant(tenant=TENANT, default_pool=POOL),
         CreateNodeToken(
             token_id=TOKEN_ID, sha256=hash_secret(secret), pool=POOL, ttl_s=TOKEN_S, approve=True

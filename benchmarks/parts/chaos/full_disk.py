@@ -30,7 +30,7 @@ SIZE_MIB = {"kafka": 256, "postgres": 512}
 FULL_S = 20.0
 
 
-async def disk_full(options: ChaosOptions, server: Server, say: Say) -> Json:
+async def disk_full(options: ChaosOptions, say: Say, server: Server) -> Json:
     """Fill the disk of the server in a stack of its own; then `verify`."""
     if reason := unsupported_reason():
         return {"skipped": reason}

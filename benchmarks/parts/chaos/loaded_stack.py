@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from shared.bus.tail import LedgerTail
 from shared.contracts.jobs import Gang, JobSpec, Simulated, SubmitJob
 from shared.contracts.topics import LEDGERS
 from shared.ledger.partition import TP
+from shared.ledger.reader import Accepted
 
 RETRY_S = 0.5
 TICK_S = 0.05
@@ -62,22 +63,29 @@ class LoadedStack:
     def submit(self, name: str = "") -> str:
         """Start to deliver a job and return its id; the same command is retried until acked."""
         self.number += 1
-        lane = self.number % self.pools
         job_id = name or f"chaos-{self.number}"
-        duration_s = 0.1 + self.number % 10 * 0.1
-        spec = JobSpec(
-            name="chaos",
-            gang=Gang(workers=2 if self.number % 5 == 0 else 1),
-            simulated=Simulated(duration_s=duration_s),
-        )
+        lane, pool = self.target()
         command = SubmitJob(
-            job_id=job_id, tenant=TENANT, pool=pool_of(lane), idempotency_key=job_id, spec=spec
+            job_id=job_id, tenant=TENANT, pool=pool, idempotency_key=job_id, spec=self.next_spec()
         )
         self.going.add(job_id)
         task = asyncio.ensure_future(self._deliver(job_id, lane, as_record(command, job_id)))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
         return job_id
+
+    def target(self) -> tuple[int, str]:
+        """Return lane and pool of the present job."""
+        lane = self.number % self.pools
+        return lane, pool_of(lane)
+
+    def next_spec(self) -> JobSpec:
+        """Return what the present job is: a simulated one."""
+        return JobSpec(
+            name="chaos",
+            gang=Gang(workers=2 if self.number % 5 == 0 else 1),
+            simulated=Simulated(duration_s=0.1 + self.number % 10 * 0.1),
+        )
 
     def expect(self, job_id: str) -> None:
         """Wait at the end for a job that was not submitted by the load as well."""
@@ -114,12 +122,16 @@ class LoadedStack:
         """Observe the accepted records of the ledgers until cancelled."""
         while True:
             for accepted in await tail.poll(0.1):
-                at = accepted.record.at / 1000
-                previous = self.last_record_at.get(accepted.ledger, 0.0)
-                self.last_record_at[accepted.ledger] = max(previous, at)
-                if accepted.ledger == "placement":
-                    for raw in accepted.raw():
-                        self.observe(raw.type, raw.subject, at)
+                self.note(accepted)
+
+    def note(self, accepted: Accepted) -> None:
+        """Take an accepted record of a ledger."""
+        at = accepted.record.at / 1000
+        previous = self.last_record_at.get(accepted.ledger, 0.0)
+        self.last_record_at[accepted.ledger] = max(previous, at)
+        if accepted.ledger == "placement":
+            for raw in accepted.raw():
+                self.observe(raw.type, raw.subject, at)
 
     def observe(self, type_: str, subject: str, at: float) -> None:
         """Update the state of a job by an event of placement."""
@@ -147,8 +159,16 @@ class LoadedStack:
 async def loaded_stack(
     bench: Bench, per_s: float, say: Callable[[str], None], pools: int = 1
 ) -> AsyncIterator[LoadedStack]:
-    """Run the load and follow the ledgers until the block ends."""
+    """Submit simulated jobs to the first lanes and follow those until the block ends."""
     loaded = LoadedStack(bench, per_s, say, pools)
+    async with running_load(loaded, range(pools)):
+        yield loaded
+
+
+@asynccontextmanager
+async def running_load(loaded: LoadedStack, lanes: Iterable[int]) -> AsyncIterator[None]:
+    """Run the load and follow the ledgers of these lanes until the block ends."""
+    bench = loaded.bench
     connection = bench.stack.connection("operator")
     loaded._producer = AIOKafkaProducer(
         **connection.aiokafka(),
@@ -158,12 +178,12 @@ async def loaded_stack(
         request_timeout_ms=5_000,
     )
     await loaded._producer.start()
-    ledgers = {name: [0] if name == "access" else list(range(pools)) for name in LEDGERS}
+    ledgers = {name: [0] if name == "access" else list(lanes) for name in LEDGERS}
     tail = LedgerTail(bench.log("chaos"), ledgers)
     await tail.start()
     tasks = [asyncio.ensure_future(loaded.follow(tail)), asyncio.ensure_future(loaded.run_load())]
     try:
-        yield loaded
+        yield
     finally:
         for task in (*tasks, *loaded._sending):
             task.cancel()

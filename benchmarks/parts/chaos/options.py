@@ -40,6 +40,12 @@ class ChaosOptions:
     """Jobs that one tenant publishes at once."""
     lost_share: float = 0.5
     """Share of placement's ledger that `lost_tail` cuts off; 1 wipes it."""
+    rounds: int = 40
+    """Rounds of faults of `nodes`."""
+    agents: int = 4
+    """Nodes of `nodes`."""
+    stop_after_s: float = 20.0
+    """Lease of the nodes; a fifth of the rounds outlast it."""
     only: str = ""
     """Names of parts, separated by commas; empty: all."""
     seed: int = 1

@@ -1,0 +1,175 @@
+"""A node of a chaos run: a real agent behind a proxy that can lose its messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.parts.agents.real_agent import PACKAGE
+from infra.drills.proxy import Proxy
+from infra.machine.process import Running, free_ports, spawn
+
+GPUS = 2
+TOKENS = ("BERTH_WORKER_TOKEN", "BERTH_STEP_TOKEN")
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(slots=True)
+class Node:
+    """State, run folder, agent and link of one node; the agent is started again by the run."""
+
+    node_id: str
+    folder: Path
+    proxy: Proxy
+    agent: Running | None = None
+    package: Path = PACKAGE
+    """Folder of the agent's package."""
+    env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "run"
+
+    async def join(self, gateway: str, token: str) -> None:
+        """Join by a token, with the proxy as the address of the executor."""
+        self.folder.mkdir(mode=0o755)
+        (port,) = free_ports(1)
+        await self.proxy.start(port)
+        # One user: workers of all jobs append to the same files.
+        lines = {"gpus": GPUS, "gpu_type": "bench", "cpus": 64.0, "mem_gib": 64.0}
+        lines |= {"state": str(self.state), "run": str(self.run), "uid_first": 0}
+        text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
+        (self.folder / "config.toml").write_text(f"login_shell = false\n{text}\n")
+        words = ["join", gateway, "--node-id", self.node_id]
+        words += ["--executor", f"http://127.0.0.1:{port}"]
+        await asyncio.to_thread(self._run, words, token)
+
+    def _run(self, words: list[str], text: str = "") -> None:
+        subprocess.run(
+            self._command(*words),
+            check=True,
+            env=self._environment(),
+            input=f"{text}\n".encode(),
+            stdout=sys.stderr,
+        )
+
+    def _command(self, *words: str) -> list[str]:
+        config = str(self.folder / "config.toml")
+        return [sys.executable, "-P", "-m", "berth_agent", "--config", config, *words]
+
+    def _environment(self) -> dict[str, str]:
+        return {**self.env, "PYTHONPATH": str(self.package)}
+
+    def start(self) -> None:
+        """Start the agent; it ends with the thread that started it."""
+        log = self.folder / "agent.log"
+        self.agent = spawn(self.node_id, self._command("run"), log, self._environment())
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the agent's process alone."""
+        assert self.agent is not None
+        self.agent.process.send_signal(number)
+
+    async def end_agent(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """End the agent's process, and it alone."""
+        assert self.agent is not None
+        self.send_signal(number)
+        await asyncio.to_thread(self.agent.process.wait)
+
+    def lease(self) -> dict[str, Any]:
+        """Return the lease of the node, empty without one."""
+        return read_json(self.run / "lease.json")
+
+    def is_renewed_since(self, at_boot_ms: int) -> bool:
+        """Return whether a heartbeat that was sent after this time was acknowledged."""
+        lease = self.lease()
+        is_held = lease.get("joined", False) and not lease.get("over", True)
+        return bool(is_held and lease["sent_boot_ms"] > at_boot_ms)
+
+    def steps(self) -> dict[str, int]:
+        """Return the pid of each living step by its allocation."""
+        found = {}
+        for folder in (self.state / "allocations").glob("*"):
+            state = read_json(folder / "state.json")
+            if state.get("phase") == "running" and psutil.pid_exists(state["pid"]):
+                found[folder.name.replace("-", "/")] = int(state["pid"])
+        return found
+
+    def held(self) -> set[str]:
+        """Return the allocations that the node holds."""
+        return {
+            folder.name.replace("-", "/")
+            for folder in (self.state / "allocations").glob("*")
+            if (folder / "order.json").exists()
+        }
+
+    def left_behind(self) -> list[str]:
+        """Return processes, control groups and files of workers, of which none may be there."""
+        files = [*(self.state / "allocations").glob("*"), *(self.run / "telemetry").glob("*")]
+        groups = [group for parent in self._groups() for group in parent.glob("*/")]
+        processes = [f"process {p.pid} {' '.join(cmdline(p))[:80]}" for p in self.processes()]
+        return [*processes, *map(str, files), *map(str, groups)]
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the steps and workers of the node, by the marks in their environment."""
+        mark = f"{self.node_id}:"
+        return [
+            process
+            for process in psutil.process_iter()
+            if any(environ(process).get(name, "").startswith(mark) for name in TOKENS)
+        ]
+
+    def _groups(self) -> list[Path]:
+        """Return the control groups below which those of the workers are."""
+        return list(CGROUPS.rglob(f"berth-{self.node_id}"))
+
+    async def remove(self) -> None:
+        """End everything of the node and remove its control groups."""
+        await self.proxy.stop()
+        if self.agent is not None:
+            self.agent.kill()
+        while processes := self.processes():
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            await asyncio.sleep(0.05)
+        for parent in self._groups():
+            for group in (*parent.glob("*/"), parent):
+                with suppress(OSError):
+                    group.rmdir()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file, empty if there is none."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return document
+
+
+def environ(process: psutil.Process) -> dict[str, str]:
+    """Return the environment of a process, empty if it has ended."""
+    with suppress(psutil.Error, OSError):
+        return dict(process.environ())
+    return {}
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return list(process.cmdline())
+    return []

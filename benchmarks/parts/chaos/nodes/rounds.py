@@ -1,0 +1,138 @@
+"""Rounds of faults on several nodes at once, planned from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.parts.chaos import faults
+from benchmarks.parts.chaos.nodes.account import Account, Outage
+from benchmarks.parts.chaos.nodes.injected import (
+    AGENT_FAULTS,
+    CUTS,
+    NODE_FAULTS,
+    SERVICE_FAULTS,
+    STEP_FAULTS,
+    Injected,
+    make,
+)
+from benchmarks.parts.chaos.nodes.site import Site
+from benchmarks.parts.chaos.nodes.ticks import boot_ms
+
+CONTROL = -1
+"""The lane of faults of services."""
+RECOVERED_S = 180.0
+SHARE_OF_PAIRS, SHARE_OF_LONG = 0.3, 0.2
+GAP_S = 0.5
+"""Longest time between two faults of a round, and between their healings."""
+SHORTEST_S = 0.3
+SHORT_SHARE = 0.2
+"""Longest hold of a short fault, as a share of `stop_after_s`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One or two faults of a lane: a node, by its number, or the services."""
+
+    number: int
+    lane: int
+    kinds: tuple[str, ...]
+    hold_s: float
+    is_long: bool
+
+    def __str__(self) -> str:
+        place = "services" if self.lane == CONTROL else f"node {self.lane + 1}"
+        return f"round {self.number}: {' and '.join(self.kinds)} of {place}, {self.hold_s:.1f} s"
+
+
+def plan_rounds(
+    seed: int, count: int, nodes: int, stop_after_s: float, kill_s: float
+) -> list[Round]:
+    """Return the rounds of a seed; a long one outlasts the lease of its node."""
+    draw = random.Random(seed)
+    rounds = []
+    for number in range(1, count + 1):
+        lane = draw.randrange(CONTROL, nodes)
+        kinds = _kinds(draw, SERVICE_FAULTS if lane == CONTROL else NODE_FAULTS)
+        is_long = draw.random() < SHARE_OF_LONG
+        hold_s = draw.uniform(SHORTEST_S, SHORT_SHARE * stop_after_s)
+        if is_long:
+            hold_s += stop_after_s + kill_s
+        rounds.append(Round(number, lane, kinds, hold_s, is_long))
+    return rounds
+
+
+def _kinds(draw: random.Random, available: tuple[str, ...]) -> tuple[str, ...]:
+    first = draw.choice(available)
+    if draw.random() >= SHARE_OF_PAIRS:
+        return (first,)
+    others = [kind for kind in available if _group(kind) != _group(first)]
+    return first, draw.choice(others)
+
+
+def _group(kind: str) -> str:
+    """Return what a kind acts on: two faults of a round act on different things."""
+    for name, kinds in (("agent", AGENT_FAULTS), ("step", STEP_FAULTS), ("link", CUTS)):
+        if kind in kinds:
+            return name
+    return kind.split()[0]
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Runs the rounds: those of one lane one after the other, lanes at the same time."""
+
+    site: Site
+    account: Account
+    seed: int
+    done: int = 0
+
+    async def run(self, rounds: list[Round]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for lane in range(CONTROL, len(self.site.nodes)):
+                own = iter([planned for planned in rounds if planned.lane == lane])
+                group.create_task(self._run_lane(own))
+
+    async def _run_lane(self, rounds: Iterator[Round]) -> None:
+        for planned in rounds:
+            await self._run(planned)
+            self.done += 1
+
+    async def _run(self, planned: Round) -> None:
+        draw = random.Random(f"{self.seed}-{planned.number}")
+        node = None if planned.lane == CONTROL else self.site.nodes[planned.lane]
+        injected = [await make(kind, self.site, node, draw) for kind in planned.kinds]
+        begun_at = time.time()
+        for fault in injected:
+            if fault.target:
+                self.account.targets.add(fault.target)
+            await fault.inject()
+            await asyncio.sleep(draw.uniform(0.0, GAP_S))
+        await asyncio.sleep(planned.hold_s)
+        draw.shuffle(injected)
+        healed = []
+        for fault in injected:
+            await fault.heal()
+            healed.append(boot_ms())
+        await self._recover(planned, injected, healed, begun_at)
+
+    async def _recover(
+        self, planned: Round, injected: list[Injected], healed: list[int], begun_at: float
+    ) -> None:
+        """Wait for the fact that each fault is over, and note the outages."""
+        began = time.monotonic()
+        for fault, healed_ms in zip(injected, healed, strict=True):
+            took_s = await faults.wait_until(
+                lambda f=fault, ms=healed_ms: f.is_over(ms),  # type: ignore[misc]
+                RECOVERED_S,
+            )
+            if took_s is None:
+                self.account.not_recovered.append(f"{planned}: {fault.kind}")
+            times = self.account.recovery_s.setdefault(fault.kind, [])
+            times.append(time.monotonic() - began)
+            if fault.node is not None:
+                self.account.outages.append(Outage(fault.node, begun_at, time.time()))
+        self.site.load.say(f"{planned}: over after {time.monotonic() - began:.1f} s")

@@ -1,0 +1,92 @@
+"""The installation of a chaos run of nodes: a stack, nodes with an agent, and their load."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts.agents.node_pool import EXECUTOR, agents_stack, prepare_pool
+from benchmarks.parts.chaos.loaded_stack import running_load
+from benchmarks.parts.chaos.nodes.node import Node
+from benchmarks.parts.chaos.nodes.node_load import NodeLoad
+from benchmarks.parts.command import Say
+from benchmarks.parts.stack import until_joined
+from infra.drills.proxy import Proxy
+from infra.supervisor.running import Broker
+
+GRACE_S = 1.0
+"""Of the jobs: they are ended so long before the deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """How large the installation is; `terms` are settings of the pool."""
+
+    broker: Broker
+    nodes: int
+    per_s: float
+    most_open: int
+    long_s: float
+    terms: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A running installation."""
+
+    load: NodeLoad
+    nodes: tuple[Node, ...]
+
+    @property
+    def data_dir(self) -> Path:
+        return self.load.bench.stack.data_dir
+
+    def are_renewed_since(self, at_boot_ms: int) -> bool:
+        return all(node.is_renewed_since(at_boot_ms) for node in self.nodes)
+
+
+def quick_terms(stop_after_s: float) -> dict[str, Any]:
+    """Return the settings of a pool whose nodes notice an outage soon."""
+    return {
+        "stop_after_s": stop_after_s,
+        "heartbeat_s": 0.5,
+        "request_timeout_s": 2.0,
+        "reconnect_s": 0.5,
+        "suspect_after_s": 3.0,
+        "kill_s": 5.0,
+        "clock_rate_bound": 1.0,
+        "slack_s": 1.0,
+    }
+
+
+def harmless_s(terms: dict[str, Any]) -> float:
+    """Return the length below which an outage stops no worker."""
+    unseen_s = 2 * (terms["heartbeat_s"] + terms["request_timeout_s"]) + terms["reconnect_s"]
+    return float(terms["stop_after_s"] - unseen_s - GRACE_S)
+
+
+@asynccontextmanager
+async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
+    """Run everything until the block ends, and remove it."""
+    async with AsyncExitStack() as open_:
+        bench = await open_.enter_async_context(agents_stack(options.broker, say))
+        token, lane = await prepare_pool(bench, **options.terms)
+        target = bench.stack.ports[EXECUTOR]["http"]
+        nodes = []
+        for number in range(1, options.nodes + 1):
+            folder = bench.stack.data_dir / f"node-{number}"
+            node = Node(f"chaos-{number}", folder, Proxy(target))
+            open_.push_async_callback(node.remove)
+            await node.join(bench.stack.gateway, token)
+            node.start()
+            nodes.append(node)
+        await until_joined(bench, options.nodes, lane)
+        ticks = bench.stack.data_dir / "ticks"
+        ticks.mkdir()
+        load = NodeLoad(bench, options.per_s, say, most_open=options.most_open)
+        load.lane, load.folder, load.long_s = lane, str(ticks), options.long_s
+        await open_.enter_async_context(running_load(load, [lane]))
+        yield Site(load, tuple(nodes))
