@@ -24,7 +24,9 @@ from benchmarks.parts.chaos import (
 from benchmarks.parts.chaos.full_disk import SERVERS, disk_full
 from benchmarks.parts.chaos.loaded_stack import LoadedStack, loaded_stack
 from benchmarks.parts.chaos.lost_tail import lost_tail
-from benchmarks.parts.chaos.nodes import run as nodes_run
+from benchmarks.parts.chaos.nodes.outage import outage
+from benchmarks.parts.chaos.nodes.run import nodes
+from benchmarks.parts.chaos.nodes.upgrade import upgrade
 from benchmarks.parts.chaos.options import ChaosOptions, command_of, settings_of
 from benchmarks.parts.chaos.result_file import ResultFile, read_checks
 from benchmarks.parts.chaos.verdict import check_installation
@@ -55,7 +57,9 @@ LOST_TAIL = "lost_tail"
 OwnStack = Callable[[ChaosOptions, Say], Awaitable[Json]]
 OWN_STACKS: dict[str, OwnStack] = {
     **{f"disk_{server}": partial(disk_full, server=server) for server in SERVERS},
-    "nodes": nodes_run.nodes,
+    "nodes": nodes,
+    "outage": outage,
+    "upgrade": upgrade,
 }
 """Parts with a stack of their own."""
 

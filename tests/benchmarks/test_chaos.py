@@ -22,6 +22,9 @@ PARTS = [
     "lost_tail",
     "disk_kafka",
     "disk_postgres",
+    "nodes",
+    "outage",
+    "upgrade",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.parts.chaos import figures
+from benchmarks.parts.chaos import figures, node_figures
 
 Json = Mapping[str, Any]
 
@@ -158,5 +158,27 @@ GOALS = (
         "> 99.9 % of placed jobs have all five spans",
         figures.tests("tests.e2e.test_observed"),
         PYTEST + "tests/e2e/test_observed.py",
+    ),
+    Goal(
+        "G20",
+        "nodes: SIGKILL, SIGSTOP and cuts of agents, links, steps, executor, broker and services, "
+        "below and beyond the lease, 200 rounds",
+        "0 double runs, 0 lost jobs, 0 workers stopped by a shorter outage, nothing left behind",
+        node_figures.rounds,
+        "nodes",
+    ),
+    Goal(
+        "G21",
+        "the whole control plane is killed and away for 480 s",
+        "no worker on a node notices",
+        node_figures.outage,
+        "outage",
+    ),
+    Goal(
+        "G22",
+        "the agent is upgraded while 50 jobs run on its node",
+        "no worker notices, every output is complete",
+        node_figures.upgrade,
+        "upgrade",
     ),
 )

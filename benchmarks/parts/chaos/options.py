@@ -46,6 +46,10 @@ class ChaosOptions:
     """Nodes of `nodes`."""
     stop_after_s: float = 20.0
     """Lease of the nodes; a fifth of the rounds outlast it."""
+    outage_s: float = 20.0
+    """How long the whole control plane is away in `outage`; from 60 on with default settings."""
+    upgrade_jobs: int = 50
+    upgrades: int = 5
     only: str = ""
     """Names of parts, separated by commas; empty: all."""
     seed: int = 1

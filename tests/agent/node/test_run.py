@@ -138,6 +138,22 @@ def test_a_worker_that_ended_without_an_agent_is_reported(
     assert double.wait_for("exited", W).exit_code == 7
 
 
+def test_the_socket_of_a_worker_that_ended_without_an_agent_is_removed(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    run(double, "echo up; read line < fifo")
+    os.mkfifo(node.state / "work" / "j1.1.0" / "fifo")
+    line(node, "up")
+    door = node.run_folder / "telemetry" / "0-5-0-0"
+    until(door.exists)
+    node.kill()
+    (node.state / "work" / "j1.1.0" / "fifo").write_text("end\n")
+    until(lambda: node.step(W)["phase"] == "dead")
+    assert door.exists()
+    node.start()
+    until(lambda: not door.exists())
+
+
 def test_sigterm_of_the_agent_stops_no_worker(double: ExecutorDouble, node: NodeBench) -> None:
     run(double, "echo up; exec sleep 600")
     line(node, "up")

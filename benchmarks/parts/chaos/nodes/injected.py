@@ -58,7 +58,7 @@ class Injected:
     """Called with the boot ms of the healing."""
     heal: Action = nothing
     node: str | None = None
-    """Whose outage it is: a node, or EVERYWHERE; None: nobody's."""
+    """The node that it cuts off from the control plane, or EVERYWHERE; None: it cuts off none."""
     target: str = ""
     """The allocation that it ends."""
 

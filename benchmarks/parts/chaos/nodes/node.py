@@ -19,7 +19,6 @@ from benchmarks.parts.agents.real_agent import PACKAGE
 from infra.drills.proxy import Proxy
 from infra.machine.process import Running, free_ports, spawn
 
-GPUS = 2
 TOKENS = ("BERTH_WORKER_TOKEN", "BERTH_STEP_TOKEN")
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -31,6 +30,7 @@ class Node:
     node_id: str
     folder: Path
     proxy: Proxy
+    gpus: int
     agent: Running | None = None
     package: Path = PACKAGE
     """Folder of the agent's package."""
@@ -50,7 +50,7 @@ class Node:
         (port,) = free_ports(1)
         await self.proxy.start(port)
         # One user: workers of all jobs append to the same files.
-        lines = {"gpus": GPUS, "gpu_type": "bench", "cpus": 64.0, "mem_gib": 64.0}
+        lines = {"gpus": self.gpus, "gpu_type": "bench", "cpus": 999.0, "mem_gib": 999.0}
         lines |= {"state": str(self.state), "run": str(self.run), "uid_first": 0}
         text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items())
         (self.folder / "config.toml").write_text(f"login_shell = false\n{text}\n")
@@ -102,12 +102,12 @@ class Node:
 
     def steps(self) -> dict[str, int]:
         """Return the pid of each living step by its allocation."""
-        found = {}
+        steps = {}
         for folder in (self.state / "allocations").glob("*"):
             state = read_json(folder / "state.json")
             if state.get("phase") == "running" and psutil.pid_exists(state["pid"]):
-                found[folder.name.replace("-", "/")] = int(state["pid"])
-        return found
+                steps[folder.name.replace("-", "/")] = int(state["pid"])
+        return steps
 
     def held(self) -> set[str]:
         """Return the allocations that the node holds."""

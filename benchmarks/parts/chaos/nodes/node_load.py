@@ -43,21 +43,24 @@ class NodeLoad(LoadedStack):
     """Where the workers note it."""
     long_s: float = 30.0
     """Run time of every tenth job, longer than any short outage."""
+    is_uniform: bool = False
+    """Whether all jobs are long, and have one worker with one GPU."""
     attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
 
     def target(self) -> tuple[int, str]:
         return self.lane, POOL
 
     def next_spec(self) -> JobSpec:
-        draw = random.Random(self.number)
-        seconds = self.long_s if self.number % 10 == 0 else draw.uniform(*SHORT_S)
+        is_long = self.is_uniform or self.number % 10 == 0
+        seconds = self.long_s if is_long else random.Random(self.number).uniform(*SHORT_S)
+        gang = Gang(
+            workers=2 if self.number % 4 == 0 else 1,
+            gpus_per_worker=2 if self.number % 7 == 0 else 1,
+        )
         return JobSpec(
             name="chaos",
             command=(sys.executable, "-ISc", WORKER, self.folder, f"{seconds:.2f}"),
-            gang=Gang(
-                workers=2 if self.number % 4 == 0 else 1,
-                gpus_per_worker=2 if self.number % 7 == 0 else 1,
-            ),
+            gang=Gang() if self.is_uniform else gang,
             grace_s=1.0,
             retry=Retry(max_attempts=100, backoff_s=0.2, avoid_failed_node=False),
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import Account, Outage
@@ -26,6 +27,8 @@ CONTROL = -1
 """The lane of faults of services."""
 RECOVERED_S = 180.0
 SHARE_OF_PAIRS, SHARE_OF_LONG = 0.3, 0.2
+LASTING = (*AGENT_FAULTS, *CUTS, *(kind for kind in SERVICE_FAULTS if kind.endswith("paused")))
+"""Faults that go on until they are healed."""
 GAP_S = 0.5
 """Longest time between two faults of a round, and between their healings."""
 SHORTEST_S = 0.3
@@ -49,23 +52,28 @@ class Round:
 
 
 def plan_rounds(
-    seed: int, count: int, nodes: int, stop_after_s: float, kill_s: float
+    seed: int, count: int, nodes: int, terms: dict[str, Any], *, is_durable: bool = True
 ) -> list[Round]:
-    """Return the rounds of a seed; a long one outlasts the lease of its node."""
+    """Return the rounds of a seed; a long one outlasts the lease of its node.
+
+    Without `is_durable` the broker, which keeps its data in memory, is not killed.
+    """
+    services = [kind for kind in SERVICE_FAULTS if is_durable or kind != "broker killed"]
     draw = random.Random(seed)
     rounds = []
     for number in range(1, count + 1):
         lane = draw.randrange(CONTROL, nodes)
-        kinds = _kinds(draw, SERVICE_FAULTS if lane == CONTROL else NODE_FAULTS)
-        is_long = draw.random() < SHARE_OF_LONG
-        hold_s = draw.uniform(SHORTEST_S, SHORT_SHARE * stop_after_s)
+        kinds = _kinds(draw, services if lane == CONTROL else NODE_FAULTS)
+        can_last = any(kind in LASTING for kind in kinds)
+        is_long = draw.random() < SHARE_OF_LONG and can_last
+        hold_s = draw.uniform(SHORTEST_S, SHORT_SHARE * terms["stop_after_s"])
         if is_long:
-            hold_s += stop_after_s + kill_s
+            hold_s += terms["stop_after_s"] + terms["kill_s"]
         rounds.append(Round(number, lane, kinds, hold_s, is_long))
     return rounds
 
 
-def _kinds(draw: random.Random, available: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(draw: random.Random, available: Sequence[str]) -> tuple[str, ...]:
     first = draw.choice(available)
     if draw.random() >= SHARE_OF_PAIRS:
         return (first,)
@@ -134,5 +142,7 @@ class Rounds:
             times = self.account.recovery_s.setdefault(fault.kind, [])
             times.append(time.monotonic() - began)
             if fault.node is not None:
-                self.account.outages.append(Outage(fault.node, begun_at, time.time()))
+                self.account.outages.append(
+                    Outage(fault.node, begun_at, time.time(), planned.is_long)
+                )
         self.site.load.say(f"{planned}: over after {time.monotonic() - began:.1f} s")

@@ -43,8 +43,9 @@ async def nodes(options: ChaosOptions, say: Say) -> Json:
         long_s=1.5 * options.stop_after_s,
         terms=terms,
     )
+    is_durable = options.broker != "embedded"
     planned = plan_rounds(
-        options.seed, options.rounds, options.agents, options.stop_after_s, terms["kill_s"]
+        options.seed, options.rounds, options.agents, terms, is_durable=is_durable
     )
     account = Account(harmless_s(terms))
     began = time.monotonic()
@@ -73,7 +74,7 @@ async def judge(site: Site, account: Account) -> Json:
     load.say(f"waiting for {load.outstanding} jobs to end")
     all_ended = await load.all_ended(ALL_ENDED_S)
     await faults.wait_until(lambda: not any(n.left_behind() for n in site.nodes), TIDY_S)
-    left = [f"{n.node_id}: {what}" for n in site.nodes for what in n.left_behind()]
+    left = [f"{n.node_id}: {thing}" for n in site.nodes for thing in n.left_behind()]
     uses = await asyncio.to_thread(read_uses, Path(load.folder))
     doubles = [*find_double_uses(uses), *find_double_attempts(uses)]
     stopped = account.unexplained(load.failed_attempts())
@@ -88,6 +89,7 @@ async def judge(site: Site, account: Account) -> Json:
         "jobs_acknowledged": len(load.acked),
         "attempts": len(load.attempts),
         "failed_attempts": len(load.failed_attempts()),
+        "stopped_by_slow_recovery": len(account.stopped_by_slow_recovery(load.failed_attempts())),
         "ends": dict(Counter(word for a in load.attempts.values() for word in a.ends)),
         "gpu_uses": len(uses),
         "verify": end["verify"],

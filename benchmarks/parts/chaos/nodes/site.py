@@ -31,6 +31,10 @@ class SiteOptions:
     most_open: int
     long_s: float
     terms: dict[str, Any]
+    gpus: int = 2
+    """Of each node."""
+    is_uniform: bool = False
+    """Whether all jobs have one worker with one GPU, and are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
         nodes = []
         for number in range(1, options.nodes + 1):
             folder = bench.stack.data_dir / f"node-{number}"
-            node = Node(f"chaos-{number}", folder, Proxy(target))
+            node = Node(f"chaos-{number}", folder, Proxy(target), options.gpus)
             open_.push_async_callback(node.remove)
             await node.join(bench.stack.gateway, token)
             node.start()
@@ -88,5 +92,6 @@ async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
         ticks.mkdir()
         load = NodeLoad(bench, options.per_s, say, most_open=options.most_open)
         load.lane, load.folder, load.long_s = lane, str(ticks), options.long_s
+        load.is_uniform = options.is_uniform
         await open_.enter_async_context(running_load(load, [lane]))
         yield Site(load, tuple(nodes))

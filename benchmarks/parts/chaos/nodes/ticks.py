@@ -1,4 +1,4 @@
-"""What workers note themselves while they hold a GPU, and what must never be found in it."""
+"""The notes of workers while they hold a GPU, and the overlaps that must never be in them."""
 
 from __future__ import annotations
 
