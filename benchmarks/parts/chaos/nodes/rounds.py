@@ -20,6 +20,7 @@ from benchmarks.parts.chaos.nodes.injected import (
     Injected,
     make,
 )
+from benchmarks.parts.chaos.nodes.node import Node
 from benchmarks.parts.chaos.nodes.site import Site
 from benchmarks.parts.chaos.nodes.ticks import boot_ms
 
@@ -96,7 +97,6 @@ class Rounds:
     site: Site
     account: Account
     seed: int
-    done: int = 0
 
     async def run(self, rounds: list[Round]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -106,12 +106,15 @@ class Rounds:
 
     async def _run_lane(self, rounds: Iterator[Round]) -> None:
         for planned in rounds:
-            await self._run(planned)
-            self.done += 1
+            node = None if planned.lane == CONTROL else self.site.nodes[planned.lane]
+            self.site.faulty |= {node.node_id} if node else set()
+            try:
+                await self._run(planned, node)
+            finally:
+                self.site.faulty -= {node.node_id} if node else set()
 
-    async def _run(self, planned: Round) -> None:
+    async def _run(self, planned: Round, node: Node | None) -> None:
         draw = random.Random(f"{self.seed}-{planned.number}")
-        node = None if planned.lane == CONTROL else self.site.nodes[planned.lane]
         injected = [await make(kind, self.site, node, draw) for kind in planned.kinds]
         begun_at = time.time()
         for fault in injected:

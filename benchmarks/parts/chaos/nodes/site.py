@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,17 @@ class Site:
 
     load: NodeLoad
     nodes: tuple[Node, ...]
+    faulty: set[str] = field(default_factory=set)
+    """Nodes with a fault of their own at present."""
 
     @property
     def data_dir(self) -> Path:
         return self.load.bench.stack.data_dir
 
     def are_renewed_since(self, at_boot_ms: int) -> bool:
-        return all(node.is_renewed_since(at_boot_ms) for node in self.nodes)
+        """Return whether every node without a fault of its own was heard after this time."""
+        sound = [node for node in self.nodes if node.node_id not in self.faulty]
+        return all(node.is_renewed_since(at_boot_ms) for node in sound)
 
 
 def quick_terms(stop_after_s: float) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def test_short_outages_and_those_of_other_nodes_or_times_do_not() -> None:
     assert not is_explained(Outage("n1", 131.0, 150.0))
 
 
-def test_slow_recoveries_are_told_from_outages_that_were_meant_to_be_long() -> None:
+def test_slow_recoveries_are_counted_by_themselves() -> None:
     for is_long, expected in ((False, [ATTEMPT]), (True, [])):
         account = Account(10.0, [Outage("n1", 110.0, 125.0, is_long)])
         assert account.stopped_by_slow_recovery([ATTEMPT]) == expected
