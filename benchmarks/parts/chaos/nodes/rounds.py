@@ -107,11 +107,11 @@ class Rounds:
     async def _run_lane(self, rounds: Iterator[Round]) -> None:
         for planned in rounds:
             node = None if planned.lane == CONTROL else self.site.nodes[planned.lane]
-            self.site.faulty |= {node.node_id} if node else set()
+            self.site.faulty.update({node.node_id} if node else ())
             try:
                 await self._run(planned, node)
             finally:
-                self.site.faulty -= {node.node_id} if node else set()
+                self.site.faulty.difference_update({node.node_id} if node else ())
 
     async def _run(self, planned: Round, node: Node | None) -> None:
         draw = random.Random(f"{self.seed}-{planned.number}")
