@@ -34,23 +34,37 @@ class WorkerFailure(Failure):
 LOST_BY_NODE: Final = frozenset({"fenced", "step_lost"})
 """Reasons of an end that the node caused: the job goes on elsewhere, and no attempt is counted."""
 
+_SEE_NODE: Final = "an operator should look at the node"
 ADVICE: Final[Mapping[str, str]] = {
-    "command_missing": "install the program on the nodes or in the image, or submit its full path",
+    "command_missing": "install the program on the nodes, or submit its full path",
+    "command_forbidden": "let the job's user execute the program",
+    "command_unusable": "submit a program for the nodes' machines; a script begins with `#!`",
     "no_command": "give a command after `--`",
+    "no_container_runtime": "submit a command without an image: nodes run no containers yet",
     "workdir_missing": "use a directory that exists on every node of the pool",
-    "no_permission": "let the job's user read and execute the file",
-    "image_not_found": "check the image's name, and that the nodes can pull it",
-    "secret_missing": "ask an operator to set the secret for the tenant",
-    "gpu_busy": "the node is avoided at the next attempt; an operator should look at the node",
+    "workdir_forbidden": "let the job's user enter the directory",
+    "workdir_unreachable": "an operator should look at the file system of the directory",
+    "secret_missing": "ask an operator to set the secret for the tenant, then submit again",
+    "secret_unusable": "ask an operator to replace the secret by text, then submit again",
+    "secret_unreadable": "an operator should look at the folder of secrets (BERTH_SECRETS)",
+    "user_missing": "an operator should make the tenant's user on the node",
+    "no_uid": "an operator should raise uid_count on the node",
+    "node_folder_closed": "an operator should open the node's folders to its users: `chmod o+x`",
+    "gpu_busy": f"the node is avoided at the next attempt; {_SEE_NODE}",
     "no_such_gpu": "an operator should correct the inventory of the node",
-    "prolog_failed": "an operator should look at the node; it takes no jobs until then",
+    "prolog_failed": f"{_SEE_NODE}; it takes no jobs until then",
+    "node_draining": "none: the node is leaving, and the job starts elsewhere",
+    "check_failed": _SEE_NODE,
+    "start_failed": _SEE_NODE,
+    "step_failed": _SEE_NODE,
+    "malformed_order": "an operator should compare the versions of agent and executor",
     "out_of_memory": "request more memory: gang.mem_gib_per_worker",
     "walltime": "request a longer walltime_s, or resume from a checkpoint",
     "fenced": "none: the node lost its control plane, and the job starts again",
     "step_lost": "none: the process that held the worker died; see the node's log",
     "start_timeout": "see the pool's start_timeout_s, and the nodes that did not answer",
-    "exited": "see `berth logs JOB`",
-    "signalled": "see `berth logs JOB`; a kill from outside, or a crash of the program",
+    "exit_code": "see `berth logs JOB`",
+    "signal": "see `berth logs JOB`; a kill from outside, or a crash of the program",
 }
 """Advice by reason; a reason without advice is shown alone."""
 

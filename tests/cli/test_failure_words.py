@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.failure_words import failure_lines, failure_of, failure_words
 
 FAILURE = {
-    "reason": "exited",
+    "reason": "exit_code",
     "detail": "",
     "output": ["Traceback", "ModuleNotFoundError: torch"],
     "rank": 0,
@@ -16,12 +16,12 @@ FAILURE = {
 
 
 def test_a_failure_is_one_line_with_reason_place_and_exit_code() -> None:
-    assert failure_words(FAILURE) == "the program failed (exited; rank 0 on n1, exit code 1)"
+    assert failure_words(FAILURE) == "the program failed (exit_code; rank 0 on n1, exit code 1)"
 
 
 def test_the_lines_hold_the_last_output_and_the_advice() -> None:
     assert failure_lines({**FAILURE, "permanent": True}) == [
-        "failed: the program failed (exited; rank 0 on n1, exit code 1)",
+        "failed: the program failed (exit_code; rank 0 on n1, exit code 1)",
         "  | Traceback",
         "  | ModuleNotFoundError: torch",
         "to do: see `berth logs JOB`",

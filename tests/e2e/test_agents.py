@@ -143,7 +143,7 @@ def test_a_missing_program_is_explained_and_not_tried_again(stand: Stand, node: 
     assert "no-such-program: not in PATH" in why and "it was not tried again" in why
 
 
-def test_a_job_gets_its_secrets_and_does_not_run_without_them(
+def test_a_job_gets_its_secrets_and_fails_at_once_without_them(
     stand: Stand, node: JoinedNode, tmp_path: Path
 ) -> None:
     there, absent = (
@@ -151,13 +151,18 @@ def test_a_job_gets_its_secrets_and_does_not_run_without_them(
             stand,
             f'touch {tmp_path}/{name}; test "$PASS" = sesame',
             env={"PASS": f"secret://{name}"},
+            retry={"max_attempts": 5},
         )
         for name in ("db", "absent")
     )
     assert stand.ended(there)["phase"] == "succeeded"
-    eventually(lambda: "secret_missing" in str(stand.get(f"/v1/jobs/{absent}/why")))
-    assert stand.call("DELETE", f"/v1/jobs/{absent}")[0] == 202
-    assert stand.ended(absent)["phase"] == "cancelled"
+    failed = stand.ended(absent)
+    assert (failed["phase"], failed["attempt"]) == ("failed", 1)
+    assert failed["failure"]["reason"] == "secret_missing"
+    for shown in (berth(stand, "why", absent), berth(stand, "show", absent)):
+        assert "a secret is missing: env.PASS: 'absent'; a secret of the tenant is allowed" in shown
+        assert "to do: ask an operator to set the secret" in shown
+    assert "secret_missing" in berth(stand, "jobs", "--failed")
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 

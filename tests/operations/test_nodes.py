@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from berth_agent.telemetry_door import TelemetryDoor
+from cli.failure_words import REASONS
 from infra import packages
+from shared.contracts.failures import ADVICE
 from tests.agent import step_bench
 from tests.agent.step_bench import StepBench
 
@@ -107,6 +109,27 @@ def test_the_unit_spares_the_steps_and_what_they_need() -> None:
     assert {name: settings[name] for name in expected} == expected
     assert [name for name in settings if name.startswith(HIDING)] == []
     assert "NoNewPrivileges" not in settings
+
+
+REASON_IN_CODE = re.compile(
+    r'(?:StartRefused\(|Failure\(\s*reason=|reason(?:, self\.detail)? = )"(\w+)"'
+)
+ELSEWHERE = {"start_timeout", "gpu_busy", "no_such_gpu"}
+"""Reasons of placement, and of executors that hold workers themselves."""
+
+
+def test_each_reason_of_a_failure_has_a_meaning_words_and_advice() -> None:
+    table = PAGE.partition("| reason | meaning |")[2].partition("\n\n")[0]
+    listed = {
+        name
+        for row in table.splitlines()
+        for name in re.findall(r"`(\w+)`", row[: row.find("|", 1)])
+    }
+    assert listed | ELSEWHERE == ADVICE.keys() == REASONS.keys()
+    folders = (ROOT / "agent" / "berth_agent", ROOT / "services" / "executor" / "sessions")
+    sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
+    named = {name for text in sources for name in REASON_IN_CODE.findall(text)}
+    assert {"no_uid", "secret_missing"} < named <= listed
 
 
 @pytest.mark.skipif(NO_CONFIG, reason="this version of the agent reads no configuration yet")

@@ -128,7 +128,7 @@ class Launcher:
 def _check_command(launch: Launch) -> None:
     if launch.image:
         detail = f"image: {launch.image[:200]}; this node runs commands without a container"
-        raise StartRefused("no_container_runtime", detail, False)
+        raise StartRefused("no_container_runtime", detail, True)
     if not launch.command or not launch.command[0]:
         raise StartRefused("no_command", "command: empty; a program is allowed", True)
     names = launch.env

@@ -11,11 +11,20 @@ from shared.contracts.failures import Failure
 SECRET = "secret://"
 SECRET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
+MISSING = Failure(
+    reason="secret_missing", detail="; a secret of the tenant is allowed", permanent=True
+)
+UNUSABLE = Failure(
+    reason="secret_unusable", detail="; UTF-8 without a NUL is allowed", permanent=True
+)
+
 
 def resolve_secrets(launch: Launch, folder: Path | None) -> Launch:
     """Return the launch with its secrets; with `failure` if one cannot be had.
 
-    A secret is the file `<folder>/<tenant>/<name>`: a tenant can name only its own. Blocks.
+    A secret is the file `<folder>/<tenant>/<name>`: a tenant can name only its own. One that is
+    missing or unusable is so on every node; a file that cannot be read now may be readable later.
+    Blocks.
     """
     env = dict(launch.env)
     for variable, value in env.items():
@@ -23,9 +32,9 @@ def resolve_secrets(launch: Launch, folder: Path | None) -> Launch:
             continue
         name = value.removeprefix(SECRET)
         secret = _read(folder, launch.tenant, name)
-        if secret is None:
-            detail = f"env.{variable}: {name[:128]!r}; a secret of the tenant is allowed"
-            failure = Failure(reason="secret_missing", detail=detail)
+        if isinstance(secret, Failure):
+            detail = f"env.{variable}: {name[:128]!r}{secret.detail}"
+            failure = secret.model_copy(update={"detail": detail})
             return launch.model_copy(update={"env": {}, "failure": failure})
         env[variable] = secret
     return launch.model_copy(update={"env": env})
@@ -35,11 +44,15 @@ def needs_secrets(launch: Launch) -> bool:
     return any(value.startswith(SECRET) for value in launch.env.values())
 
 
-def _read(folder: Path | None, tenant: str, name: str) -> str | None:
+def _read(folder: Path | None, tenant: str, name: str) -> str | Failure:
     if folder is None or not SECRET_NAME.fullmatch(name):
-        return None
+        return MISSING
     try:
         text = (folder / tenant / name).read_text(encoding="utf-8").rstrip("\n")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return None if "\0" in text else text
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return MISSING
+    except UnicodeDecodeError:
+        return UNUSABLE
+    except OSError as error:
+        return Failure(reason="secret_unreadable", detail=f": {error.strerror}")
+    return UNUSABLE if "\0" in text else text

@@ -273,7 +273,7 @@ def test_a_command_that_is_missing_is_refused_for_good(
     assert (failure.reason, failure.permanent) == ("command_missing", True)
     double.order("prepare", "0/6/0/0", launch=launch([], image="torch:2"))
     failure = double.wait_for("refused", "0/6/0/0").failure
-    assert (failure.reason, failure.permanent) == ("no_container_runtime", False)
+    assert (failure.reason, failure.permanent) == ("no_container_runtime", True)
 
 
 def test_lost_answers_repeat_reports_and_nothing_else(

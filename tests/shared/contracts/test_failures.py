@@ -7,6 +7,7 @@ from shared.contracts.failures import ADVICE, LOST_BY_NODE, advice
 
 def test_every_reason_that_the_node_caused_has_advice() -> None:
     assert ADVICE.keys() >= LOST_BY_NODE
+    assert all(text and len(text) <= 90 for text in ADVICE.values())
 
 
 def test_an_unknown_reason_has_no_advice() -> None:

@@ -264,7 +264,9 @@ def requeue_job(job: Job, reason: str, now: int, cause: str) -> Decision:
 
 
 def fail_attempt(job: Job, now: int, cause: str) -> Decision:
-    if job.failures + 1 >= job.spec.retry.max_attempts:
+    """Let the job start again, unless it would fail again for the same reason, or may not."""
+    permanent = job.failure is not None and job.failure.permanent
+    if permanent or job.failures + 1 >= job.spec.retry.max_attempts:
         return fail_job(job, "worker_failed", now, cause)
     return job_decision(
         job,

@@ -21,6 +21,9 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / tenant).mkdir()
         (tmp_path / tenant / "token").write_text(text)
     (tmp_path / "ada" / "nul").write_text("a\0b")
+    (tmp_path / "ada" / "bytes").write_bytes(b"\xff")
+    (tmp_path / "ada" / "loop").symlink_to("loop")
+    (tmp_path / "ada" / "folder").mkdir()
     return tmp_path
 
 
@@ -30,12 +33,22 @@ def test_a_secret_is_the_content_of_the_tenants_file(folder: Path) -> None:
     assert (resolved.env, resolved.failure) == ({"KEY": "mine", "A": "1"}, None)
 
 
-@pytest.mark.parametrize("name", ["absent", "../bob/token", "", "nul", "a/b"])
-def test_what_cannot_be_had_fails_the_launch_and_sends_no_variable(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["absent", "../bob/token", "", "a/b", "folder", "nul", "bytes"])
+def test_what_cannot_be_had_fails_the_job_for_good_and_sends_no_variable(
+    folder: Path, name: str
+) -> None:
     resolved = resolve_secrets(launch(KEY=f"secret://{name}", A="secret://token"), folder)
     assert resolved.env == {} and resolved.failure is not None
-    assert resolved.failure.reason == "secret_missing"
-    assert "env.KEY" in resolved.failure.detail
+    reason = "secret_unusable" if name in ("nul", "bytes") else "secret_missing"
+    assert (resolved.failure.reason, resolved.failure.permanent) == (reason, True)
+    assert resolved.failure.detail.startswith(f"env.KEY: {name!r}; ")
+
+
+def test_a_secret_that_cannot_be_read_now_is_tried_again(folder: Path) -> None:
+    failure = resolve_secrets(launch(KEY="secret://loop"), folder).failure
+    assert failure is not None
+    assert (failure.reason, failure.permanent) == ("secret_unreadable", False)
+    assert failure.detail.startswith("env.KEY: 'loop': ")
 
 
 def test_without_a_folder_there_is_no_secret() -> None:

@@ -341,6 +341,22 @@ def test_a_failed_run_keeps_its_first_failure_and_the_next_start_clears_it() -> 
     assert attempt.failure.output == ("step 1", "step 2")
 
 
+def test_a_program_that_no_node_can_execute_is_not_tried_again() -> None:
+    """Such as a script without its first line: only the start itself shows it."""
+    pool = lane("n1")
+    pool.submit(job("a", 2, retry=Retry(max_attempts=5)))
+    pool.ready("a")
+    report = WorkerExited(
+        allocation_id=pool.ids_of("a")[0],
+        job_id="a",
+        exit_code=126,
+        reason="command_unusable",
+        permanent=True,
+    )
+    failed = next(e for e in pool.report(report) if isinstance(e, JobFailed))
+    assert (failed.reason, failed.attempt, failed.exit_code) == ("worker_failed", 1, 126)
+
+
 def test_a_worker_that_its_node_fenced_does_not_count_as_an_attempt() -> None:
     pool = lane("n1", "n2")
     pool.submit(job("a", 2))
