@@ -43,7 +43,10 @@ class Position(read.Message):
     index: int = 0
     """Index of the event in the record."""
 
-    READERS: ClassVar = {"seq": read.integer(minimum=0), "index": read.integer(minimum=0)}
+    READERS: ClassVar = {
+        "seq": read.integer(minimum=0, maximum=9223372036854775807),
+        "index": read.integer(minimum=0, maximum=2147483647),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,7 @@ class Incarnation(read.Message):
     """Distinguishes machines that were made from one image."""
 
     READERS: ClassVar = {
-        "generation": read.integer(minimum=1),
+        "generation": read.integer(minimum=1, maximum=9007199254740991),
         "uuid": read.text(pattern=r"^[0-9a-f]{32}$"),
     }
     REQUIRED: ClassVar = frozenset({"generation", "uuid"})
@@ -203,7 +206,7 @@ class Heartbeat(read.Message):
     READERS: ClassVar = {
         "session_id": read.text(pattern=r"^[0-9a-f]{32}$"),
         "incarnation": read.message(Incarnation),
-        "sent_boot_ms": read.integer(minimum=0),
+        "sent_boot_ms": read.integer(minimum=0, maximum=9223372036854775807),
         "terms_id": read.text(longest=64),
     }
     REQUIRED: ClassVar = frozenset({"session_id", "incarnation", "sent_boot_ms"})
@@ -414,7 +417,7 @@ class RegistrationReport(read.Message):
         "hardware": read.text(longest=64),
         "gpu_type": read.text(shortest=1, longest=63, pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$"),
         "gpus": read.integer(minimum=0, maximum=64),
-        "unusable_gpus": read.items(read.integer(), most=64),
+        "unusable_gpus": read.items(read.integer(minimum=0, maximum=63), most=64),
         "cpus": read.number(minimum=0, maximum=4096),
         "mem_gib": read.number(minimum=0, maximum=65536),
         "rack": read.text(longest=64),
@@ -510,7 +513,7 @@ class StoppedReport(read.Message):
     READERS: ClassVar = {
         "kind": read.choice("stopped"),
         "allocation_id": read.text(shortest=1, longest=96),
-        "exit_code": read.optional(read.integer()),
+        "exit_code": read.optional(read.integer(minimum=-2147483648, maximum=2147483647)),
     }
     REQUIRED: ClassVar = frozenset({"allocation_id"})
 
@@ -546,7 +549,7 @@ class TermsAppliedReport(read.Message):
     READERS: ClassVar = {
         "kind": read.choice("terms_applied"),
         "terms_id": read.text(longest=64),
-        "sent_boot_ms": read.integer(minimum=0),
+        "sent_boot_ms": read.integer(minimum=0, maximum=9223372036854775807),
     }
     REQUIRED: ClassVar = frozenset({"terms_id", "sent_boot_ms"})
 

@@ -30,14 +30,16 @@ OrderKind = Literal["prepare", "go", "stop", "confirm", "forget", "terms", "fenc
 class Position(Model):
     """A place in the placement ledger of the pool's lane; orders are carried out in its order."""
 
-    seq: int = Field(0, ge=0, description="sequence number of the record")
-    index: int = Field(0, ge=0, description="index of the event in the record")
+    seq: int = Field(0, ge=0, lt=2**63, description="sequence number of the record")
+    index: int = Field(0, ge=0, lt=2**31, description="index of the event in the record")
 
 
 class Incarnation(Model):
     """One life of a node: a new one is made at a reboot, after a lapsed lease, or when fenced."""
 
-    generation: int = Field(ge=1, description="higher than that of every earlier incarnation")
+    generation: int = Field(
+        ge=1, lt=2**53, description="higher than that of every earlier incarnation"
+    )
     uuid: Uuid = Field(description="distinguishes machines that were made from one image")
 
 
@@ -96,7 +98,7 @@ class Heartbeat(Model):
 
     session_id: Uuid = Field(description="the session")
     incarnation: Incarnation = Field(description="the incarnation whose lease is extended")
-    sent_boot_ms: int = Field(ge=0, description="read before the request is sent")
+    sent_boot_ms: int = Field(ge=0, lt=2**63, description="read before the request is sent")
     terms_id: str = Field("", max_length=64, description="terms that the node works under")
 
 
@@ -169,7 +171,9 @@ class RegistrationReport(Model):
     hardware: str = Field(max_length=64, description="hash of the machine's identity, or empty")
     gpu_type: Name = Field(description="GPU type")
     gpus: int = Field(ge=0, le=64, description="GPUs, in devices")
-    unusable_gpus: tuple[int, ...] = Field((), max_length=64, description="GPUs not to be used")
+    unusable_gpus: tuple[Annotated[int, Field(ge=0, lt=64)], ...] = Field(
+        (), max_length=64, description="GPUs not to be used"
+    )
     cpus: float = Field(ge=0, le=4096, description="CPU cores")
     mem_gib: float = Field(ge=0, le=65536, description="memory, GiB")
     rack: str = Field("", max_length=64, description="rack")
@@ -214,7 +218,7 @@ class StoppedReport(Model):
 
     kind: Literal["stopped"] = "stopped"
     allocation_id: AllocationId = Field(description="the worker")
-    exit_code: int | None = Field(None, description="absent: it never ran")
+    exit_code: int | None = Field(None, ge=-(2**31), lt=2**31, description="absent: it never ran")
 
 
 class StuckReport(Model):
@@ -230,7 +234,7 @@ class TermsAppliedReport(Model):
 
     kind: Literal["terms_applied"] = "terms_applied"
     terms_id: str = Field(max_length=64, description="present terms")
-    sent_boot_ms: int = Field(ge=0, description="read before the report was made")
+    sent_boot_ms: int = Field(ge=0, lt=2**63, description="read before the report was made")
 
 
 class LeavingReport(Model):

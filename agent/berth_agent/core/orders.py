@@ -23,8 +23,12 @@ def decide(
 ) -> Decision:
     """Return what to do with an order; `applied` is the position of the last one carried out.
 
-    A stop is always carried out: it is safe whoever sends it, and however late.
+    A stop of a worker that the agent holds is always carried out: it is safe whoever sends it, and
+    however late. A worker of another incarnation that it does not hold may live on another machine
+    with this node's name, so nothing is reported of it.
     """
+    if not is_held and order.incarnation != incarnation:
+        return "ignore"
     match order.kind:
         case "stop":
             return "carry_out" if is_held else "answer_stopped"

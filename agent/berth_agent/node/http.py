@@ -140,6 +140,8 @@ class Connection:
     def _request(self, path: str, body: bytes, limit_s: float) -> http.client.HTTPResponse:
         """Send a request; a kept connection that the server has closed is made anew, once."""
         kept = self._connection
+        if self._socket is not None:
+            self._socket.settimeout(limit_s)
         try:
             return self._send(kept or self._connect(limit_s), path, body)
         except (ConnectionError, http.client.RemoteDisconnected):

@@ -8,13 +8,15 @@ from pathlib import Path
 from time import monotonic_ns
 from uuid import uuid4
 
+from pydantic import ValidationError
+
 from services.executor.core.agents.hello import action_for, last_generation
 from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OutputSource, Place
 from services.executor.sessions.lane import AgentLane, NodeHeartbeat
 from services.executor.sessions.limits import NodeLimits
-from services.executor.sessions.refusal import Refused, unavailable
+from services.executor.sessions.refusal import Refused, malformed, unavailable
 from services.executor.sessions.registry import Session, Sessions
 from services.executor.sessions.secrets import needs_secrets, resolve_secrets
 from services.executor.soft import SoftOutbox
@@ -33,7 +35,7 @@ from shared.contracts.agents import (
 )
 from shared.contracts.node_registry import EnrolledNode
 from shared.contracts.reports import IterationTimes, LogLines, Report, TelemetryReported
-from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.errors import OutcomeUnknown, TooLarge
 
 NOT_READ = "executor: its ledger is not read to the end; try the next one"
 
@@ -93,6 +95,8 @@ class Endpoints:
             await self._lane(node).send_heartbeat(heartbeat)
         except OutcomeUnknown:
             raise unavailable("broker_unavailable", "heartbeat: not acknowledged") from None
+        except ValidationError as error:
+            raise malformed(error) from None
 
     async def orders(self, node: EnrolledNode, message: OrdersRequest) -> Orders:
         """Wait for orders after a place, at most as long as the agent asks for."""
@@ -140,6 +144,10 @@ class Endpoints:
                 raise unavailable("behind", detail) from None
             except OutcomeUnknown:
                 raise unavailable("broker_unavailable", "reports: not acknowledged") from None
+            except ValidationError as error:
+                raise malformed(error) from None
+            except TooLarge as error:
+                raise Refused(413, "too_large", f"reports: {error}; send fewer at once") from None
             session.next_report += len(new)
             return Acknowledged(n=session.next_report - 1)
 

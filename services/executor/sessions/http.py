@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from time import monotonic_ns
@@ -11,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
+from services.executor.sessions.body import KIB, read_body, replace_nul
 from services.executor.sessions.endpoints import Endpoints
 from services.executor.sessions.refusal import Refused, limited, malformed, unavailable
 from shared.bus.clock import now_ms
@@ -19,9 +19,6 @@ from shared.contracts.keys import parse_key
 from shared.contracts.node_registry import EnrolledNode, NodeRegistry, Refusal
 from shared.rate import NS, Rate, TokenBuckets
 
-KIB = 1024
-BODY_TIMEOUT_S = 15.0
-"""Longest time in which a body must arrive; a slow client holds its own connection only."""
 HEADER_BYTES = 8 * KIB
 FAILED = Rate(1, 100)
 """Wrong credentials of one address."""
@@ -78,9 +75,8 @@ class AgentApi:
         if endpoint is None:
             raise Refused(404, "not_found", f"path: {request.path[:64]!r}; /agent/v1/hello, ...")
         node = await self._authenticated(request)
-        size = request.content_length or 0
-        self._endpoints.limits.take_request(node.node_id, size, monotonic_ns())
-        body = await _body(request, endpoint.max_bytes)
+        self._endpoints.limits.take_request(node.node_id, monotonic_ns())
+        body = await self._read(request, endpoint, node.node_id)
         try:
             message = endpoint.message.model_validate_json(body)
         except ValidationError as error:
@@ -101,6 +97,16 @@ class AgentApi:
             case _:
                 raise TypeError(f"no answer to {type(message).__name__}")
 
+    async def _read(self, request: web.Request, endpoint: Endpoint, node_id: str) -> bytes:
+        """Return the body; large ones of a node are limited, so that its heartbeats never are."""
+        if endpoint.message is Heartbeat:
+            return await read_body(request, endpoint.max_bytes)
+        limits = self._endpoints.limits
+        limits.check_bytes(node_id, monotonic_ns())
+        body = await read_body(request, endpoint.max_bytes)
+        limits.spend_bytes(node_id, len(body), monotonic_ns())
+        return replace_nul(body)
+
     async def _authenticated(self, request: web.Request) -> EnrolledNode:
         """Return the node of the credential; one that joined a moment ago is looked for."""
         registry = self._registry()
@@ -120,24 +126,6 @@ class AgentApi:
         if isinstance(answer, Refusal):
             raise Refused(answer.status, answer.reason, answer.detail)
         return answer
-
-
-async def _body(request: web.Request, max_bytes: int) -> bytes:
-    """Return the body; raises a 413 as soon as it is too large and a 408 if it is too slow."""
-    too_large = Refused(413, "too_large", f"body: larger than {max_bytes} bytes")
-    if (request.content_length or 0) > max_bytes:
-        raise too_large
-    chunks, size = list[bytes](), 0
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.content.iter_any():
-                size += len(chunk)
-                if size > max_bytes:
-                    raise too_large
-                chunks.append(chunk)
-    except TimeoutError:
-        raise Refused(408, "too_slow", f"body: not here after {BODY_TIMEOUT_S:g} s") from None
-    return b"".join(chunks)
 
 
 def _json(

@@ -30,7 +30,7 @@ BEHIND_AFTER_S = 10.0
 FRESH_EVERY_S = 2.0
 HEARTBEAT_WINDOW_S = 0.1
 MAX_HEARTBEATS = 4096
-MAX_REPORT_REQUESTS = 512
+MAX_REPORTS = 4096
 MAX_RECORD_BYTES = 640 * 1024
 """Reports of one record as received; restated they grow, and the broker takes a mebibyte."""
 
@@ -73,7 +73,7 @@ class AgentLane:
             TP("reports", partition),
             self._encode_reports,
             window_s=settings.report_window_ms / 1000,
-            max_items=MAX_REPORT_REQUESTS,
+            max_count=MAX_REPORTS,
             max_size=MAX_RECORD_BYTES,
         )
         self._heartbeats: Relay[NodeHeartbeat] = Relay(
@@ -81,7 +81,7 @@ class AgentLane:
             TP("heartbeats", partition),
             self._encode_heartbeats,
             window_s=HEARTBEAT_WINDOW_S,
-            max_items=MAX_HEARTBEATS,
+            max_count=MAX_HEARTBEATS,
             max_size=MAX_HEARTBEATS,
         )
 
@@ -94,11 +94,11 @@ class AgentLane:
         return monotonic() - self._fresh_s <= BEHIND_AFTER_S
 
     async def report(self, reports: tuple[Report, ...], size: int) -> None:
-        """Return once the broker has the reports. Raises OutcomeUnknown."""
-        await self._reports.put(reports, size)
+        """Return once the broker has the reports; raises as `Relay.put`."""
+        await self._reports.put(reports, size, len(reports))
 
     async def send_heartbeat(self, heartbeat: NodeHeartbeat) -> None:
-        """Return once the broker has the heartbeat. Raises OutcomeUnknown."""
+        """Return once the broker has the heartbeat; raises as `Relay.put`."""
         await self._heartbeats.put(heartbeat, 1)
 
     async def run(self) -> None:

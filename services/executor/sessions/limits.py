@@ -22,10 +22,17 @@ class NodeLimits:
     reports: TokenBuckets = field(default_factory=lambda: TokenBuckets(REPORTS))
     lines: TokenBuckets = field(default_factory=lambda: TokenBuckets(LINES))
 
-    def take_request(self, node_id: str, size: int, now_ns: int) -> None:
-        """Count a request with a body of `size` bytes; raises a 429 without room for it."""
+    def take_request(self, node_id: str, now_ns: int) -> None:
+        """Count a request; raises a 429 without room for it."""
         _take(self.requests, "requests", node_id, 1, now_ns)
-        _take(self.bytes, "bytes", node_id, size, now_ns)
+
+    def check_bytes(self, node_id: str, now_ns: int) -> None:
+        """Raise a 429 while the bytes of earlier bodies are more than the node's share."""
+        _take(self.bytes, "bytes", node_id, 0, now_ns)
+
+    def spend_bytes(self, node_id: str, size: int, now_ns: int) -> None:
+        """Count the bytes of a body that was read."""
+        self.bytes.spend(node_id, now_ns, size)
 
     def take_reports(self, node_id: str, count: int, now_ns: int) -> None:
         _take(self.reports, "reports", node_id, count, now_ns)

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pydantic import ValidationError
+
 from shared.bus.log import Log
-from shared.ledger.errors import OutcomeUnknown
+from shared.ledger.errors import OutcomeUnknown, TooLarge
 from shared.ledger.partition import TP
 
 T = TypeVar("T")
@@ -19,11 +21,15 @@ T = TypeVar("T")
 class _Waiting(Generic[T]):
     item: T
     size: int
+    count: int
     acknowledged: asyncio.Future[None]
 
 
 class Relay(Generic[T]):
-    """Appends items in the order of their arrival; `encode` makes one record of several."""
+    """Appends items in the order of their arrival; `encode` makes one record of several.
+
+    An item that cannot be encoded or appended fails alone, with its sender's request.
+    """
 
     def __init__(
         self,
@@ -32,24 +38,27 @@ class Relay(Generic[T]):
         encode: Callable[[Sequence[T]], bytes],
         *,
         window_s: float,
-        max_items: int,
+        max_count: int,
         max_size: int,
     ) -> None:
         self._log = log
         self._tp = tp
         self._encode = encode
         self._window_s = window_s
-        self._max_items = max_items
+        self._max_count = max_count
         self._max_size = max_size
         self._waiting: deque[_Waiting[T]] = deque()
         self._wake = asyncio.Event()
         self._stopped = False
 
-    async def put(self, item: T, size: int) -> None:
-        """Return once the broker has the item. Raises OutcomeUnknown: send it again."""
+    async def put(self, item: T, size: int, count: int = 1) -> None:
+        """Return once the broker has the item, which holds `count` messages.
+
+        Raises OutcomeUnknown: send it again; ValidationError and TooLarge: it is at fault.
+        """
         if self._stopped:
             raise OutcomeUnknown(f"{self._tp.key}: stopping")
-        waiting = _Waiting(item, size, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(item, size, count, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
         await waiting.acknowledged
@@ -71,20 +80,27 @@ class Relay(Generic[T]):
     def _batch(self) -> list[_Waiting[T]]:
         """Take the oldest items that fit into one record; one at least."""
         batch = [self._waiting.popleft()]
-        size = batch[0].size
-        while self._waiting and len(batch) < self._max_items:
+        size, count = batch[0].size, batch[0].count
+        while self._waiting:
             size += self._waiting[0].size
-            if size > self._max_size:
+            count += self._waiting[0].count
+            if size > self._max_size or count > self._max_count:
                 break
             batch.append(self._waiting.popleft())
         return batch
 
     async def _append(self, batch: list[_Waiting[T]]) -> None:
-        record = self._encode([waiting.item for waiting in batch])
-        failure: OutcomeUnknown | None = None
+        failure: Exception | None = None
         try:
+            record = self._encode([waiting.item for waiting in batch])
             await self._log.append(self._tp, record)
         except OutcomeUnknown as error:
+            failure = error
+        except (ValidationError, TooLarge) as error:
+            if len(batch) > 1:
+                for waiting in batch:
+                    await self._append([waiting])
+                return
             failure = error
         except BaseException:
             for waiting in batch:
@@ -94,7 +110,7 @@ class Relay(Generic[T]):
             _settle(waiting, failure)
 
 
-def _settle(waiting: _Waiting[T], failure: OutcomeUnknown | None) -> None:
+def _settle(waiting: _Waiting[T], failure: Exception | None) -> None:
     """A request that was abandoned by its client waits no more."""
     if waiting.acknowledged.done():
         return

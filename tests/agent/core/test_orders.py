@@ -40,11 +40,23 @@ def test_a_worker_starts_only_by_a_new_order_of_this_incarnation_under_a_lease(
 
 
 @given(ORDERS, POSITIONS, st.booleans())
-def test_a_stop_is_always_carried_out(order: Order, applied: Position, may_run: bool) -> None:
-    for is_held in (True, False):
-        decision = decide(order, OWN, applied, may_run=may_run, is_held=is_held)
-        if order.kind == "stop":
-            assert decision == ("carry_out" if is_held else "answer_stopped")
+def test_a_stop_of_a_held_worker_is_always_carried_out(
+    order: Order, applied: Position, may_run: bool
+) -> None:
+    if order.kind == "stop":
+        assert decide(order, OWN, applied, may_run=may_run, is_held=True) == "carry_out"
+
+
+@given(ORDERS, POSITIONS, st.booleans())
+def test_only_workers_of_this_incarnation_are_reported_as_unknown(
+    order: Order, applied: Position, may_run: bool
+) -> None:
+    """A worker of another one may live on another machine that has this node's name."""
+    decision = decide(order, OWN, applied, may_run=may_run, is_held=False)
+    if order.incarnation == OTHER:
+        assert decision == "ignore"
+    elif order.kind in ("stop", "confirm"):
+        assert decision == "answer_stopped"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -201,3 +202,15 @@ def test_addresses_have_the_ports_of_their_schemes() -> None:
     assert parse_address("https://host/base/").path == "/base"
     assert parse_address("http://[::1]:80").host == "::1"
     assert is_loopback("localhost") and is_loopback("127.0.0.9") and not is_loopback("10.0.0.1")
+
+
+def test_a_kept_connection_waits_as_long_as_each_request_allows() -> None:
+    def talk(client: socket.socket) -> None:
+        for wait_s in (0.0, 0.6):
+            request(client)
+            time.sleep(wait_s)
+            client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{"n":5}')
+
+    with a_server(talk) as connection:
+        post(connection, 0.3)
+        assert post(connection, LIMIT_S).n == 5

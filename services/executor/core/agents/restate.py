@@ -42,8 +42,10 @@ class NotFolded(Exception):
 def restate(
     state: AgentPool, node_id: str, incarnation: Incarnation, report: NodeReport
 ) -> Report | None:
-    """Return the report for placement; None about a worker that the ledger has released.
+    """Return the report for placement, or None where it has no meaning there.
 
+    None is for workers that the ledger has released, and for those that were placed on another
+    incarnation: another machine may have reported under the node's name since.
     Raises ForeignWorker and NotFolded.
     """
     match report:
@@ -63,7 +65,7 @@ def restate(
                 node_id=node_id, incarnation=incarnation.uuid, terms_id=terms_id
             )
         case _:
-            job_id = _job_of(state, node_id, report.allocation_id)
+            job_id = _job_of(state, node_id, incarnation, report.allocation_id)
             return _of_worker(report, job_id) if job_id else None
 
 
@@ -91,13 +93,13 @@ def _of_worker(
             return WorkerStuck(allocation_id=name, job_id=job_id, detail=detail)
 
 
-def _job_of(state: AgentPool, node_id: str, allocation_id: str) -> str:
-    """Return the job of a worker of the node; "" for a released one."""
+def _job_of(state: AgentPool, node_id: str, incarnation: Incarnation, allocation_id: str) -> str:
+    """Return the job of a worker of the incarnation; "" for a released one, or of another one."""
     worker = state.workers.get(allocation_id)
     if worker is not None:
         if worker.node_id != node_id:
             raise ForeignWorker(allocation_id)
-        return worker.launch.job_id
+        return worker.launch.job_id if worker.incarnation == incarnation.uuid else ""
     partition, _, rest = allocation_id.partition("/")
     seq = rest.partition("/")[0]
     if partition != str(state.partition) or not seq.isdecimal():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.sessions import http
+from services.executor.sessions import body, http
 from services.executor.sessions.limits import REPORTS, REQUESTS
 from shared.rate import Rate
 from tests.services.executor.sessions.installation import PATIENCE_S, Installation, enrolled
@@ -70,13 +70,13 @@ async def test_an_unknown_path_is_not_there(site: Installation) -> None:
 async def test_an_oversized_body_is_refused_by_its_length_and_by_its_bytes(
     site: Installation,
 ) -> None:
-    body = b"x" * (http.ENDPOINTS["orders"].max_bytes + 1)
+    large = b"x" * (http.ENDPOINTS["orders"].max_bytes + 1)
 
     async def chunks() -> object:
-        yield body
+        yield large
 
     async with site.serving(), site.agent("n1") as agent:
-        assert (await agent.post("orders", body))[0] == 413
+        assert (await agent.post("orders", large))[0] == 413
         async with agent.client.post(
             "/agent/v1/orders", data=chunks(), headers=agent.headers
         ) as answer:
@@ -92,6 +92,22 @@ async def test_a_node_that_floods_waits_and_others_do_not(site: Installation) ->
         assert (await calm.orders())[0] == 200
 
 
+async def test_no_value_of_a_heartbeat_ends_the_executor(site: Installation) -> None:
+    async with site.serving(), site.agent("n1") as bad, site.agent("n2") as good:
+        await bad.hello()
+        await good.hello()
+        assert [await bad.send_heartbeat(2**63), await bad.send_heartbeat(-1)] == [400, 400]
+        assert await good.send_heartbeat(5) == 204
+
+
+async def test_refused_bodies_delay_no_heartbeat(site: Installation) -> None:
+    large = b"x" * (http.ENDPOINTS["reports"].max_bytes + 1)
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        statuses = {(await agent.post("reports", large))[0] for _ in range(30)}
+        assert statuses == {413} and await agent.send_heartbeat(1) == 204
+
+
 async def test_reports_are_limited_per_node(site: Installation) -> None:
     reports = [{"kind": "stopped", "allocation_id": "1/0/0/0"}] * 500
     async with site.serving(), site.agent("n1") as agent:
@@ -105,7 +121,7 @@ async def test_reports_are_limited_per_node(site: Installation) -> None:
 async def test_a_slow_client_delays_no_other_and_is_refused(
     site: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(body, "BODY_TIMEOUT_S", 0.2)
     async with site.serving(), site.agent("n2") as calm:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(

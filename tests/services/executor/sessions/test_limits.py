@@ -18,17 +18,19 @@ def test_a_large_message_is_taken_once_there_is_room_and_the_wait_follows() -> N
     limits.take_lines("n1", 1, NS)
 
 
-def test_bytes_count_beside_requests() -> None:
+def test_bytes_of_bodies_that_were_read_count() -> None:
     limits = NodeLimits()
-    limits.take_request("n1", BYTES.burst, 0)
+    limits.check_bytes("n1", 0)
+    limits.spend_bytes("n1", BYTES.burst + 1, 0)
+    limits.take_request("n1", 0)
     with pytest.raises(Refused) as refused:
-        limits.take_request("n1", 1, 0)
+        limits.check_bytes("n1", 0)
     assert refused.value.status == 429 and refused.value.retry_after_s == 1
 
 
 def test_reports_have_a_bucket_of_their_own() -> None:
     limits = NodeLimits()
     limits.take_reports("n1", REPORTS.burst, 0)
-    limits.take_request("n1", 1, 0)
+    limits.take_request("n1", 0)
     with pytest.raises(Refused, match="reports"):
         limits.take_reports("n1", 1, 0)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from services.executor.sessions.relay import Relay
 from shared.bus.memory import MemoryBroker, MemoryLog
@@ -21,7 +22,7 @@ def encode(items: Sequence[str]) -> bytes:
 
 
 def relay(log: FlakyLog, **bounds: int) -> Relay[str]:
-    return Relay(log, PLACE, encode, **{"window_s": 0.0, "max_items": 9, "max_size": 9, **bounds})
+    return Relay(log, PLACE, encode, **{"window_s": 0.0, "max_count": 9, "max_size": 9, **bounds})
 
 
 async def put_all(made: Relay[str], *items: str) -> list[object]:
@@ -44,7 +45,7 @@ async def test_items_of_one_window_are_one_record_in_their_order() -> None:
     assert records(broker) == [b"a,b,c"]
 
 
-@pytest.mark.parametrize("bounds", [{"max_items": 2}, {"max_size": 2}])
+@pytest.mark.parametrize("bounds", [{"max_count": 2}, {"max_size": 2}])
 async def test_a_record_has_its_bounds(bounds: dict[str, int]) -> None:
     broker = MemoryBroker()
     await put_all(relay(FlakyLog(MemoryLog(broker)), **bounds), "a", "b", "c")
@@ -61,7 +62,7 @@ async def test_every_sender_of_a_record_learns_its_unknown_outcome() -> None:
     broker = MemoryBroker()
     log = FlakyLog(MemoryLog(broker))
     log.accidents.extend(("lost_request", "none"))
-    outcomes = await put_all(relay(log, max_items=2), "a", "b", "c")
+    outcomes = await put_all(relay(log, max_count=2), "a", "b", "c")
     assert [isinstance(outcome, OutcomeUnknown) for outcome in outcomes] == [True, True, False]
     assert records(broker) == [b"c"]
 
@@ -86,3 +87,27 @@ async def test_what_waits_at_the_end_is_refused() -> None:
     await asyncio.gather(running, return_exceptions=True)
     with pytest.raises(OutcomeUnknown, match="stopping"):
         await waiting
+
+
+async def test_an_item_that_cannot_be_encoded_fails_alone() -> None:
+    def encode_small(items: Sequence[str]) -> bytes:
+        if "bad" in items:
+            TypeAdapter(int).validate_python("bad")
+        return encode(items)
+
+    broker = MemoryBroker()
+    log = FlakyLog(MemoryLog(broker))
+    made = Relay(log, PLACE, encode_small, window_s=0.0, max_count=9, max_size=9)
+    first, bad, last = await put_all(made, "a", "bad", "c")
+    assert first is None and last is None and isinstance(bad, ValidationError)
+    assert records(broker) == [b"a", b"c"]
+
+
+async def test_messages_of_one_item_count_towards_the_bound() -> None:
+    broker = MemoryBroker()
+    made = relay(FlakyLog(MemoryLog(broker)), max_count=4)
+    running = asyncio.create_task(made.run())
+    await asyncio.gather(made.put("a", 1, count=3), made.put("b", 1, count=2))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert records(broker) == [b"a", b"b"]

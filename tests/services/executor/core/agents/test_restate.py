@@ -113,3 +113,10 @@ def test_a_released_worker_needs_no_report_and_an_unread_one_waits() -> None:
     assert restated(StoppedReport(allocation_id="1/2/0/0")) is None
     with pytest.raises(NotFolded):
         restated(StoppedReport(allocation_id="1/99/0/0"))
+
+
+def test_another_machine_under_the_name_of_the_node_ends_no_worker_of_the_first() -> None:
+    other = Incarnation(generation=4, uuid="f" * 32)
+    report = StoppedReport(allocation_id=MINE)
+    assert restate(running().state, "n1", other, report) is None
+    assert restated(report) is not None
