@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.access_producer import send_to_access
 from cli.http_api import Api
 from cli.target import Target, key_of, store_key
 from infra.broker.topics import create
@@ -22,16 +20,22 @@ from shared.contracts.topics import submissions, tenant_events
 if TYPE_CHECKING:
     # Containers have no supervisor installed.
     from infra.supervisor.launch import StackOptions
+    from infra.supervisor.local_node import LocalNode
 
-VIRTUAL, LOCAL = "executor-virtual", "executor-local"
+VIRTUAL = "executor-virtual"
 FIRST = ("access",)
 """Services that must be ready before pools and keys can be created."""
 
 Inventories = Mapping[str, Mapping[str, object]]
 
 
-def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
-    """Write the inventory of each executor to the data directory and point the executor to it."""
+def with_nodes(
+    options: StackOptions, inventories: Inventories, node: LocalNode | None = None
+) -> StackOptions:
+    """Write the inventory of each executor to the data directory and point the executor to it.
+
+    With `node` this machine is a node too.
+    """
     folder = options.data_dir.resolve()
     folder.mkdir(parents=True, exist_ok=True, mode=0o711)
     env = {name: dict(values) for name, values in options.env.items()}
@@ -39,20 +43,31 @@ def with_nodes(options: StackOptions, inventories: Inventories) -> StackOptions:
         path = folder / f"{executor}.json"
         path.write_text(json.dumps(inventory, indent=2) + "\n")
         env.setdefault(executor, {})["BERTH_NODES"] = str(path)
-    return replace(options, env=env, awaited=FIRST)
+    return replace(options, env=env, awaited=FIRST, node=node)
 
 
-def open_up(stack: RunningStack, pools: Sequence[ConfigurePool], tenants: Sequence[str]) -> str:
-    """Create pools and tenants and return the operator key; the first pool is the default."""
+def open_up(
+    stack: RunningStack,
+    pools: Sequence[ConfigurePool],
+    tenants: Sequence[str],
+    node: LocalNode | None = None,
+) -> str:
+    """Create pools and tenants and return the operator key; the first pool is the default.
+
+    The agent of `node` starts once access knows it.
+    """
+    from cli.own_node import admit
+
     # The embedded broker keeps no keys over a restart; a durable one keeps pools too.
-    if stack.durable and (stored_key := key_of(stack.data_dir)):
-        return stored_key
-    key, command = new_key("operator")
-    default = pools[0].pool
-    registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
-    commands: list[Command] = [command, *pools, *registered]
-    make_topics(stack, tenants)
-    asyncio.run(send_to_access(stack.connection("operator"), commands))
+    key = key_of(stack.data_dir) if stack.durable else ""
+    commands: list[Command] = []
+    if not key:
+        key, command = new_key("operator")
+        default = pools[0].pool
+        registered = [RegisterTenant(tenant=name, default_pool=default) for name in tenants]
+        commands = [command, *pools, *registered]
+        make_topics(stack, tenants)
+    admit(stack, commands, node)
     store_key(stack.data_dir, key)
     return key
 

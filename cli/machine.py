@@ -1,4 +1,4 @@
-"""The inventory of this machine for the pool of real processes."""
+"""This machine as a node of the stack that is started on it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 
 import psutil
 
+from infra.supervisor.local_node import LocalNode
 from simulator.workload.names import name_of
 
 SLOTS = 2
@@ -18,17 +19,16 @@ GIB = 2**30
 ASK_S = 5.0
 
 
-def inventory(pool: str) -> dict[str, object]:
-    """Return an inventory of one node with its GPUs, or two simulated slots if it has none."""
+def local_node(pool: str) -> LocalNode:
+    """Return the node with its GPUs, or with two simulated slots if it has none."""
     names = gpu_names()
-    node = {
-        "id": "local-0",
-        "gpu_type": name_of(names[0]) if names else SLOT,
-        "gpus": len(names) or SLOTS,
-        "cpus": max(2, os.cpu_count() or 2),
-        "mem_gib": max(4, psutil.virtual_memory().total // GIB),
-    }
-    return {"pool": pool, "backend": "process", "nodes": [node]}
+    return LocalNode(
+        pool=pool,
+        gpu_type=name_of(names[0]) if names else SLOT,
+        gpus=len(names) or SLOTS,
+        cpus=float(max(2, os.cpu_count() or 2)),
+        mem_gib=float(max(4, psutil.virtual_memory().total // GIB)),
+    )
 
 
 def gpu_names() -> list[str]:

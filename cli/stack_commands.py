@@ -105,24 +105,26 @@ def up(
 
 
 def _started(options: object, speed: float) -> RunningStack:
-    from cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
+    from cli.bring_up import VIRTUAL, open_up, with_nodes
     from cli.demo.pools import SHAPES
-    from cli.machine import inventory
+    from cli.machine import local_node
     from cli.pool_defaults import cluster_pool
     from infra.supervisor import supervise
+    from infra.supervisor.stack import AGENT
     from shared.contracts.access import ConfigurePool
 
     assert isinstance(options, supervise.StackOptions)
     virtual = json.loads(SHAPES.read_text())
-    wanted = with_nodes(options, {VIRTUAL: virtual, LOCAL: inventory("local")})
+    node = local_node("local")
+    wanted = with_nodes(options, {VIRTUAL: virtual}, node)
     stack = supervise.up(wanted, say)
     pools = [
         cluster_pool(str(virtual["pool"]), speed),
-        ConfigurePool(pool="local", backends=("process",)),
+        ConfigurePool(pool=node.pool, backends=("agent",)),
     ]
-    open_up(stack, pools, [])
+    open_up(stack, pools, [], node)
     names = tuple(service.name for service in options.services)
-    supervise.wait_ready(stack.data_dir, names, options.ready_timeout_s)
+    supervise.wait_ready(stack.data_dir, (*names, AGENT), options.ready_timeout_s)
     return stack
 
 
@@ -161,25 +163,27 @@ def restart(
     """Restart services one by one; each is ready before the next one stops.
 
     Without names all services are restarted, readers first: this rolls out a new version, since
-    readers skip unknown events and every new event then has a reader that knows it.
+    readers skip unknown events and every new event then has a reader that knows it. Jobs go on.
     """
     from infra.supervisor import supervise
+    from infra.supervisor.stack import AGENT
 
     folder = data_dir(data)
-    ports = supervise.load(folder).ports
-    all_services = list(reversed(ports))
-    if unknown := sorted(set(services or ()) - set(all_services)):
-        raise BadInput(
-            f"unknown service: {unknown[0]}; available: {', '.join(sorted(all_services))}"
-        )
+    stack = supervise.load(folder)
+    every = supervise.restartable(stack)
+    allowed = {*every, *([AGENT] if stack.has_node else [])}
+    if unknown := sorted(set(services or ()) - allowed):
+        raise BadInput(f"unknown service: {unknown[0]}; available: {', '.join(sorted(allowed))}")
     if not supervise.is_running(folder):
         raise Unreachable(f"no stack is running in {folder}")
-    for name in services or all_services:
+    for name in services or every:
+        is_retired = name in supervise.RETIRED
         if not as_json:
-            say(f"restarting {name}")
+            say(f"stopping {name}, retired" if is_retired else f"restarting {name}")
         supervise.restart(folder, name)
-        supervise.wait_ready(folder, (name,), READY_S)
-    report(as_json, {"restarted": services or all_services}, "all services ready")
+        if not is_retired:
+            supervise.wait_ready(folder, (name,), READY_S)
+    report(as_json, {"restarted": services or every}, "all services ready")
 
 
 def status(as_json: AsJson = False, data: Data = None) -> None:

@@ -23,7 +23,7 @@ from shared.contracts.codec import encode
 from shared.ledger import cloudevents
 from shared.ledger.partition import TP
 
-POOL, LOCAL, TENANT = "virtual", "local", "bench"
+POOL, TENANT = "virtual", "bench"
 LANE = 0
 PARTITIONS = 4
 AWAITED = tuple(s.name for s in SERVICES if not s.inventory)
@@ -66,10 +66,9 @@ class Bench:
 async def bench_stack(
     broker: Broker, say: Say, *, partitions: int = PARTITIONS, pools: int = 1, copies: int = 1
 ) -> AsyncIterator[Bench]:
-    """Run everything of `make demo` on an empty log, and delete it afterwards.
+    """Run the services of `make demo` on an empty log, and delete it afterwards.
 
-    Pool n is lane n, each with the nodes of the demo; the pool of real processes takes another
-    lane.
+    Pool n is lane n, each with the virtual nodes of the demo.
     """
     with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -132,11 +131,6 @@ async def prepare(bench: Bench, say: Say, pools: int = 1) -> None:
     try:
         for command in (
             *(ConfigurePool(pool=pool_of(n), base_policy="fair_share") for n in range(pools)),
-            # On a lane that is not measured, if there is one.
-            *(
-                [ConfigurePool(pool=LOCAL, backends=("process",))]
-                * (bench.stack.partitions > pools)
-            ),
             RegisterTenant(tenant=TENANT, default_pool=POOL),
         ):
             await log.append(TP("access.commands", 0), as_record(command))

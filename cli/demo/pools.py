@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from cli.bring_up import LOCAL, VIRTUAL, Inventories
+from cli.bring_up import VIRTUAL, Inventories
 from cli.demo.options import DEMO_POOL, LOCAL_POOL
-from cli.machine import inventory
 from cli.pool_defaults import cluster_pool
 from infra.supervisor.stack import NODES
 from shared.contracts.access import ConfigurePool
@@ -20,7 +19,7 @@ Group = dict[str, object]
 
 def inventories(types: Sequence[str]) -> Inventories:
     """Return the inventory: 32 nodes of 8 GPUs, of the GPU types that the workload names."""
-    return {VIRTUAL: cluster(types), LOCAL: inventory(LOCAL_POOL)}
+    return {VIRTUAL: cluster(types)}
 
 
 def cluster(types: Sequence[str]) -> Mapping[str, object]:
@@ -33,7 +32,7 @@ def cluster(types: Sequence[str]) -> Mapping[str, object]:
 def pools(time_scale: float) -> list[ConfigurePool]:
     return [
         cluster_pool(DEMO_POOL, time_scale),
-        ConfigurePool(pool=LOCAL_POOL, backends=("process",)),
+        ConfigurePool(pool=LOCAL_POOL, backends=("agent",)),
     ]
 
 

@@ -16,15 +16,25 @@ import psutil
 from cli.bring_up import Inventories, open_up, with_nodes
 from cli.demo import pools
 from cli.demo.local_jobs import local_jobs
-from cli.demo.options import DEMO_POOL, GRACE_S, PATIENCE, TENANTS, DemoOptions, replay_wall_s
+from cli.demo.options import (
+    DEMO_POOL,
+    GRACE_S,
+    LOCAL_POOL,
+    PATIENCE,
+    TENANTS,
+    DemoOptions,
+    replay_wall_s,
+)
 from cli.demo.replay import Replaying
 from cli.demo.summary import advice, summary
 from cli.errors import Refused
+from cli.machine import local_node
 from cli.output import emit, say
 from cli.replay.feeder import Timed
 from cli.replay.submission import of_workload
 from cli.replay.workload import timed, workload
 from infra.supervisor import supervise
+from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import RunningStack
 from simulator.workload.rows import WorkloadJob
 from simulator.workload.scale import ReplayPlan, plan_replay
@@ -36,6 +46,7 @@ class Prepared:
 
     jobs: Sequence[WorkloadJob]
     inventories: Inventories
+    node: LocalNode
     plan: ReplayPlan
 
     @property
@@ -64,18 +75,18 @@ def prepare(options: DemoOptions) -> Prepared:
     plan = plan_replay(
         jobs, pools.capacity_gpus(inventories), replay_wall_s(len(jobs)), options.speed
     )
-    return Prepared(jobs, inventories, plan)
+    return Prepared(jobs, inventories, local_node(LOCAL_POOL), plan)
 
 
 def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
-    open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants)
+    open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants, prepared.node)
     say(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
     replaying = Replaying(
         stack=stack,
         due=due(prepared),
         local=local_jobs(_run_name(prepared)),
-        nodes=pools.node_count(prepared.inventories),
+        nodes=pools.node_count(prepared.inventories) + 1,
         tenants=TENANTS,
         speed=prepared.plan.time_scale,
         timeout_s=options.timeout_s or prepared.plan.expected_wall_s * PATIENCE + GRACE_S,
@@ -104,7 +115,7 @@ def _start(options: DemoOptions, prepared: Prepared) -> RunningStack:
         tracing=options.tracing,
         tls=options.tls,
     )
-    return supervise.up(with_nodes(wanted, prepared.inventories), say)
+    return supervise.up(with_nodes(wanted, prepared.inventories, prepared.node), say)
 
 
 def due(prepared: Prepared) -> list[Timed]:

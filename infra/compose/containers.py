@@ -30,13 +30,15 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".berth" / "compose"
 POOLS: tuple[dict[str, object], ...] = (
     {"pool": "virtual"},
-    {"pool": "local", "backends": ["process"]},
+    # A container that is killed takes its workers along, and nothing proves it: a short silence.
+    {"pool": "local", "backends": ["agent"], "stop_after_s": 60},
 )
-"""The pool of each executor of the compose file; later settings are kept."""
+"""The pools of the compose file; later settings are kept."""
 READY_S = 300.0
 POLL_S = 0.5
 LAST_LINES = "15"
 PROFILES = ("core", "observability", "load")
+JOIN_TOKEN = "join.token"
 INSIDE = "inside"
 """Directory below `FOLDER` for containers that run the command line."""
 
@@ -80,6 +82,9 @@ def up(say: Say) -> RunningStack:
 def prepare(say: Say) -> None:
     """Create secrets and the images of the parts."""
     settings = variables()
+    # A folder that Docker makes for a container belongs to root.
+    (FOLDER / INSIDE).mkdir(parents=True, exist_ok=True)
+    FOLDER.chmod(0o700)
     compose_secrets.make(_secrets(settings))
     for line in ensure(settings, say):
         say(f"STAND-IN {line}")
@@ -95,6 +100,7 @@ def open_up() -> RunningStack:
     for pool in POOLS:
         configure(stack, key, pool)
     for_containers(stack, key)
+    leave_token(stack, key)
     return stack
 
 
@@ -106,7 +112,7 @@ def down(volumes: bool) -> None:
         return
     compose_secrets.forget(_secrets(variables()))
     for folder in (FOLDER, FOLDER / INSIDE):
-        for name in (FILE, OPERATOR_KEY):
+        for name in (FILE, OPERATOR_KEY, JOIN_TOKEN):
             (folder / name).unlink(missing_ok=True)
 
 
@@ -172,6 +178,19 @@ def for_containers(stack: RunningStack, key: str) -> None:
     for name in (FILE, OPERATOR_KEY):
         # Another user reads them there; the folder above is closed.
         (folder / name).chmod(compose_secrets.READABLE)
+
+
+def leave_token(stack: RunningStack, key: str) -> None:
+    """Leave the join token of the container of pool `local`, which needs one the first time."""
+    wanted = {"pool": str(POOLS[1]["pool"]), "max_uses": 1, "approve": True}
+    status, answer = ask(stack, key, "POST", "/v1/nodes/tokens", wanted)
+    if status != 202:
+        raise DidNotStart(f"join token: {answer}")
+    path = FOLDER / INSIDE / JOIN_TOKEN
+    scratch = path.with_suffix(".new")
+    scratch.write_text(answer["token"] + "\n")
+    scratch.chmod(compose_secrets.READABLE)
+    scratch.replace(path)
 
 
 def traces_url() -> str:
@@ -250,9 +269,10 @@ def first_key(stack: RunningStack) -> str:
 
 
 def configure(stack: RunningStack, key: str, pool: dict[str, object]) -> None:
-    """Create a pool if it does not exist."""
+    """Create a pool if it does not exist, or is of a release whose executors ran processes."""
     _, answer = ask(stack, key, "GET", "/v1/pools")
-    if any(row["pool"] == pool["pool"] for row in answer["items"]):
+    rows = [row for row in answer["items"] if row["pool"] == pool["pool"]]
+    if any("process" not in row["backends"] for row in rows):
         return
     status, answer = ask(stack, key, "POST", "/v1/pools", pool)
     if status != 202:

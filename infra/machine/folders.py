@@ -11,6 +11,7 @@ from pathlib import Path
 # A unix socket's path may have 107 bytes; the kernel's limit, not ours.
 LONGEST_SOCKET = 107
 LONGEST_NAME = ".s.PGSQL.5432.lock"
+LONGEST_TELEMETRY = "telemetry/x" + 32 * "0"
 
 
 def socket_dir(data_dir: Path) -> Path:
@@ -23,6 +24,14 @@ def work_dir(state: Path) -> Path:
     """Return the directory of worker processes; as root it is accessible to other accounts."""
     near = state.resolve() / "work"
     return near if os.geteuid() != 0 or is_open_to_all(near) else _elsewhere(near)
+
+
+def agent_run_dir(root: Path) -> Path:
+    """Return the run folder of an agent, whose sockets workers of other accounts open."""
+    near = root.resolve() / "agent-run"
+    is_short = len(str(near / LONGEST_TELEMETRY)) <= LONGEST_SOCKET
+    is_near = is_short and (os.geteuid() != 0 or is_open_to_all(near))
+    return near if is_near else _elsewhere(near)
 
 
 def is_open_to_all(path: Path) -> bool:

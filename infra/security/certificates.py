@@ -61,7 +61,7 @@ RENEW_AT = 1 / 3
 HERE = ("localhost", "127.0.0.1", "::1")
 SERVERS: dict[str, tuple[str, ...]] = {
     "broker": ("broker",),
-    "api": ("gateway", "throttle"),
+    "api": ("gateway", "throttle", "executor-agents"),
     "postgres": ("postgres",),
 }
 """Server certificates and their host names in compose, beside those of this machine."""

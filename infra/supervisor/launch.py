@@ -15,7 +15,7 @@ from pathlib import Path
 from infra.machine.folders import make_own
 from infra.machine.process import DidNotStart, tied
 from infra.postgres import server as postgres
-from infra.supervisor import control, parts
+from infra.supervisor import control, local_node, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
 from infra.supervisor.listening import Listen
@@ -79,6 +79,8 @@ class StackOptions:
     """A Postgres that runs elsewhere; None for the stack's own."""
     listen: Listen | None = None
     """Address of the API and of executors of agents; None for free ports of the loopback."""
+    node: local_node.LocalNode | None = None
+    """This machine as a node, whose agent starts once it has an identity; None for no node."""
     foreground: bool = False
     tls: bool = False
     """The APIs speak TLS, by a certificate of the stack's own CA."""
@@ -95,6 +97,8 @@ def launch(options: StackOptions, stack: RunningStack) -> None:
     """Start the parts, run the steps and start the services without waiting for them."""
     prepare(stack)
     parts.prepare(stack, options.postgres)
+    if options.node is not None:
+        local_node.prepare(stack, options.node)
     _supervise(options, stack)
     site = _site(options, stack)
     with ThreadPoolExecutor() as pool:
@@ -116,7 +120,8 @@ def prepare(stack: RunningStack) -> None:
     folder = stack.state.parent
     if stack.broker == "embedded":
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(stack.work, ignore_errors=True)
+        for emptied in _of_workers(stack):
+            shutil.rmtree(emptied, ignore_errors=True)
         (stack.data_dir / OPERATOR_KEY).unlink(missing_ok=True)
     for directory in (folder, stack.state, stack.work):
         make_own(directory, 0o711)
@@ -128,10 +133,15 @@ def tidy(stack: RunningStack) -> None:
     """Remove files outside the data directory that the next start recreates."""
     folders = [control.socket_path(stack.data_dir).parent, parts.socket_folder(stack)]
     if stack.broker == "embedded":
-        folders.append(stack.work)
+        folders += _of_workers(stack)
     for folder in folders:
         if not folder.is_relative_to(stack.data_dir):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _of_workers(stack: RunningStack) -> list[Path]:
+    """Return the folders of workers, which may be outside the data directory."""
+    return [folder for folder in (stack.work, stack.agent_run) if folder is not None]
 
 
 def reap(data_dir: Path, timeout_s: float) -> None:
@@ -155,6 +165,7 @@ def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
         *parts.programs(stack),
         *([_tracing(stack)] if stack.traces else []),
         *(_program(options, stack, site, service) for service in options.services),
+        *([local_node.program(stack)] if options.node is not None else []),
     ]
 
 

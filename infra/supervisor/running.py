@@ -40,6 +40,8 @@ class RunningStack(BaseModel):
     otlp: str
     state: Path
     work: Path
+    agent_run: Path | None = None
+    """Run folder of the agent of this machine; None where it is no node of the stack."""
     ports: dict[str, dict[str, int]]
     traces: str = ""
     """Address of Zipkin's page, empty without tracing."""
@@ -63,6 +65,16 @@ class RunningStack(BaseModel):
     def is_broker_external(self) -> bool:
         """Whether the broker runs elsewhere, so that nothing of it is started or set up here."""
         return self.broker == "external"
+
+    @property
+    def has_node(self) -> bool:
+        """Whether this machine is a node of the stack."""
+        return self.agent_run is not None
+
+    @property
+    def agent(self) -> Path:
+        """Folder of the agent of this machine: its configuration, its identity, its workers."""
+        return self.state.parent / "agent"
 
     def connection(self, user: str) -> Connection:
         """Return a connection as one of `infra.security.rights.users()`."""

@@ -157,9 +157,6 @@ SERVICES = (
     Service("failslow", "services.failslow", 384, decides=True),
     Service("throttle", "services.throttle", 384, ports=("http",), decides=True),
     Service("executor-virtual", "services.executor", 384, inventory="virtual.json"),
-    Service(
-        "executor-local", "services.executor", 384, takes=(*COMMON, "work"), inventory="local.json"
-    ),
     Service("executor-agents", "services.executor", 384, ports=("http",), is_public=True),
     Service("publisher", "services.publisher", 256),
     Service("projector", "services.projector", 384, AFTER_TABLES, WITH_POSTGRES),
@@ -169,6 +166,9 @@ SERVICES = (
 )
 
 EXECUTOR = "executor"
+AGENT = "berth-agent"
+"""The node beside the services: no service, as it has neither a ledger nor a metrics port."""
+AGENT_MEMORY_MIB = 256
 BY_NAME = {service.name: service for service in SERVICES}
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from infra.machine.folders import work_dir
+from infra.machine.folders import agent_run_dir, work_dir
 from infra.machine.process import DidNotStart, free_ports
 from infra.postgres import server as postgres
-from infra.supervisor import control
+from infra.supervisor import control, local_node
 from infra.supervisor.launch import (
     TRACING,
     StackOptions,
@@ -26,6 +26,7 @@ from infra.supervisor.launch import (
 from infra.supervisor.listening import Listen
 from infra.supervisor.parts import passwords_of
 from infra.supervisor.running import NoStack, RunningStack, load, save
+from infra.supervisor.stack import AGENT
 from infra.supervisor.supervisord import STOPPED
 
 __all__ = [
@@ -51,6 +52,8 @@ POLL_S = 0.05
 LOOK_S = 1.0
 ENDED = "exited"
 STOP_S = 30.0
+RETIRED = frozenset({"executor-local"})
+"""Services of earlier releases: a stack that began with one stops it when it is upgraded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +115,36 @@ def status(data_dir: Path) -> list[ServiceStatus]:
     """Return the state of every process; empty if no stack is running."""
     data_dir = data_dir.resolve()
     states = control.processes(data_dir)
-    ports = load(data_dir).ports if states else {}
-    return [_status(state, ports.get(state.name, {}).get("metrics", 0)) for state in states]
+    if not states:
+        return []
+    stack = load(data_dir)
+    return [_status(stack, state) for state in states]
+
+
+def restartable(stack: RunningStack) -> list[str]:
+    """Return the services that are restarted in turn, readers first.
+
+    The agent is one of them where workers go on without it.
+    """
+    agent = [AGENT] if stack.has_node and stack.durable else []
+    return [*reversed(stack.ports), *agent]
 
 
 def restart(data_dir: Path, service: str) -> None:
-    """Stop a service and start it again; return before it is ready."""
+    """Stop a service and start it again, unless it is retired; return before it is ready."""
     data_dir = data_dir.resolve()
     pid_of(data_dir, service)
     control.stop(data_dir, service)
-    control.start(data_dir, service)
+    if service not in RETIRED:
+        control.start(data_dir, service)
 
 
 def pid_of(data_dir: Path, service: str) -> int:
     """Return the pid of a service, `broker` or `postgres`; 0 during a restart."""
-    for state in control.processes(data_dir.resolve()):
-        if state.name == service:
-            return state.pid
-    raise NoStack(f"no service {service} runs in {data_dir}")
+    pids = {process.name: process.pid for process in control.processes(data_dir.resolve())}
+    if service not in pids:
+        raise NoStack(f"no service {service} runs in {data_dir}")
+    return pids[service]
 
 
 def is_running(data_dir: Path) -> bool:
@@ -161,7 +176,7 @@ def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None
     ends = time.monotonic() + timeout_s
     for name in names:
         looked = time.monotonic()
-        while not is_ready(stack.ports[name]["metrics"]):
+        while not _is_serving(stack, name):
             now = time.monotonic()
             if now > ends or not control.is_up(stack.data_dir):
                 raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
@@ -222,6 +237,7 @@ def _plan(options: StackOptions, data_dir: Path) -> RunningStack:
         otlp=_url(ports, TRACING, "otlp") or gateway,
         state=root / "state",
         work=work_dir(root / "state"),
+        agent_run=agent_run_dir(root) if options.node is not None else None,
         ports=ports,
         traces=_url(ports, TRACING, "ui"),
         tls=options.tls,
@@ -255,6 +271,16 @@ def _url(
     return f"{scheme}://127.0.0.1:{number}" if number else ""
 
 
-def _status(states: control.ProcessState, port: int) -> ServiceStatus:
-    ready = states.pid > 0 and (not port or is_ready(port))
-    return ServiceStatus(states.name, states.state, states.pid, states.uptime_s, ready, port)
+def _status(stack: RunningStack, process: control.ProcessState) -> ServiceStatus:
+    port = stack.ports.get(process.name, {}).get("metrics", 0)
+    ready = process.pid > 0 and _is_serving(stack, process.name)
+    return ServiceStatus(process.name, process.state, process.pid, process.uptime_s, ready, port)
+
+
+def _is_serving(stack: RunningStack, name: str) -> bool:
+    """Return whether a process that runs does its work; a part is not asked."""
+    if name == AGENT:
+        pids = {process.name: process.pid for process in control.processes(stack.data_dir)}
+        return local_node.is_ready(stack, pids.get(name, 0))
+    port = stack.ports.get(name, {}).get("metrics", 0)
+    return not port or is_ready(port)

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from infra.supervisor.stack import AGENT
 from services.executor.process import journal as journal_module
 from services.executor.process.journal import Journal, JournalEntry
 from shared.bus import snapshots as snapshots_module
@@ -100,7 +101,7 @@ async def until_ended(stand: Stand, jobs: set[str]) -> None:
 )
 def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, str]) -> None:
     env = {name: {"BERTH_FAILPOINT": place} for name, place in armed.items()}
-    with a_stand("executor-local", env=env) as stand:
+    with a_stand(AGENT, env=env) as stand:
         jobs: list[str] = []
         for group in range(GROUPS):
             jobs += publish(stand, group)

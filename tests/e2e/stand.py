@@ -19,12 +19,12 @@ from uuid import uuid4
 
 import msgspec
 
-from cli.bring_up import LOCAL, VIRTUAL, open_up, with_nodes
-from cli.machine import inventory
+from cli.bring_up import VIRTUAL, open_up, with_nodes
+from cli.machine import local_node
 from cli.verification import Verified, verified
 from infra.supervisor import supervise
 from infra.supervisor.running import RunningStack
-from infra.supervisor.stack import SERVICES
+from infra.supervisor.stack import AGENT, SERVICES
 from shared.bus.kafka import KafkaLog
 from shared.bus.producer import TopicProducer
 from shared.contracts.access import ConfigurePool
@@ -36,7 +36,7 @@ from shared.ledger import cloudevents
 from shared.verify import reading
 
 POOL, LOCAL_POOL = "virtual", "local"
-POOLS = (ConfigurePool(pool=POOL), ConfigurePool(pool=LOCAL_POOL, backends=("process",)))
+POOLS = (ConfigurePool(pool=POOL), ConfigurePool(pool=LOCAL_POOL, backends=("agent",)))
 TENANTS = ("ada", "bob", "gone")
 NODES = {
     "pool": POOL,
@@ -244,12 +244,11 @@ def a_stand(
             tls=tls,
         )
         try:
-            inventories = {VIRTUAL: nodes} | (
-                {} if LOCAL in without else {LOCAL: inventory(LOCAL_POOL)}
-            )
-            stack = supervise.up(with_nodes(options, inventories))
-            key = open_up(stack, POOLS, TENANTS)
-            supervise.wait_ready(folder, tuple(service.name for service in services), 60)
+            node = None if AGENT in without else local_node(LOCAL_POOL)
+            stack = supervise.up(with_nodes(options, {VIRTUAL: nodes}, node))
+            key = open_up(stack, POOLS, TENANTS, node)
+            names = [service.name for service in services] + ([AGENT] if node else [])
+            supervise.wait_ready(folder, tuple(names), 60)
             yield prepared(Stand(stack, {"root": key}))
         finally:
             supervise.down(folder)

@@ -15,6 +15,7 @@ import pytest
 
 from berth_agent.linux import processes
 from infra.supervisor import supervise
+from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.agent.node_bench import NodeBench
 from tests.agent.step_bench import AGENT
 from tests.e2e.joined import AGENTS, JoinedNode, a_joined_node
@@ -52,7 +53,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     (secrets / "ada").mkdir()
     (secrets / "ada" / "db").write_text("sesame\n")
     env = {AGENTS: {"BERTH_SECRETS": str(secrets)}}
-    with a_stand("executor-local", "failslow", "throttle", tls=True, env=env) as stand:
+    with a_stand(OWN_AGENT, "failslow", "throttle", tls=True, env=env) as stand:
         configure(stand, pool=POOL)
         configure(stand, pool=SHORT, **SHORT_TERMS)
         yield stand

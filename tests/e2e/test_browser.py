@@ -146,11 +146,11 @@ def test_the_metrics_page_shows_every_service_and_loads_nothing(
 
 def test_the_metrics_page_names_a_service_that_is_away(stand: Stand, page: Page) -> None:
     data_dir = stand.stack.data_dir
-    control.stop(data_dir, "executor-local")
+    control.stop(data_dir, "throttle")
     try:
         page.goto(f"http://127.0.0.1:{stand.stack.ports['gateway']['metrics']}/")
-        expect(page.get_by_text("executor-local does not answer")).to_be_visible()
-        expect(page.get_by_role("cell", name="executor-local")).to_have_count(0)
+        expect(page.get_by_text("throttle does not answer")).to_be_visible()
+        expect(page.get_by_role("cell", name="throttle")).to_have_count(0)
     finally:
-        control.start(data_dir, "executor-local")
-        supervise.wait_ready(data_dir, ("executor-local",), 120)
+        control.start(data_dir, "throttle")
+        supervise.wait_ready(data_dir, ("throttle",), 120)

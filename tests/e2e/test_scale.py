@@ -101,13 +101,12 @@ def two_of_each(folder: Path) -> Iterator[RunningStack]:
     ]
     inventory = folder / "nodes.json"
     inventory.write_text(json.dumps(nodes))
-    services = [service for service in stack.SERVICES if service.name != "executor-local"]
     options = supervise.StackOptions(
         data_dir=folder / "data",
         broker="kafka",
         partitions=LANES,
         awaited=("access",),
-        services=stack.copies(2, services),
+        services=stack.copies(2),
         env={"executor-virtual": {"BERTH_NODES": str(inventory)}},
     )
     try:

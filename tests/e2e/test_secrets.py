@@ -87,7 +87,7 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     (folder / "ada").mkdir()
     (folder / "ada" / "db").write_text(JOB_SECRET + "\n")
     with receiver() as spans:
-        env = {"*": {"BERTH_OTLP": spans.url}, "executor-local": {"BERTH_SECRETS": str(folder)}}
+        env = {"*": {"BERTH_OTLP": spans.url}, "executor-agents": {"BERTH_SECRETS": str(folder)}}
         with a_stand(env=env) as stand:
             drive(stand)
             yield Driven(stand, spans, secrets_of(stand))
@@ -132,10 +132,10 @@ def drive(stand: Stand) -> None:
     status, gone = stand.call("DELETE", "/v1/keys/bob-2")
     assert stand.answer(gone["command_id"])["accepted"]
     pids = stand.pids()
-    for name in ("projector", "placement", "executor-local"):
+    for name in ("projector", "placement", "executor-agents"):
         os.kill(pids[name], signal.SIGKILL)
     os.kill(pids["postgres"], signal.SIGQUIT)
-    supervise.wait_ready(stand.stack.data_dir, ("projector", "placement", "executor-local"), 60)
+    supervise.wait_ready(stand.stack.data_dir, ("projector", "placement", "executor-agents"), 60)
     assert stand.ended(stand.submit()["job_id"], 60)["phase"] == "succeeded"
 
 

@@ -14,7 +14,7 @@ import pytest
 import starlark
 import yaml
 
-from infra.supervisor.stack import PARTS, SERVICES, STEPS
+from infra.supervisor.stack import AGENT, PARTS, SERVICES, STEPS
 from tests.e2e.stand import Stand, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,6 +119,7 @@ def test_without_a_word_there_is_something_to_see() -> None:
 def test_resources_are_grouped_as_the_list_of_the_stack_has_them(tilt: Tilt) -> None:
     kinds = {"parts": PARTS, "steps": STEPS, "services": SERVICES}
     known = {unit.name: kind for kind, units in kinds.items() for unit in units}
+    known[AGENT] = "services"
     for name, more in tilt.resources.items():
         special = [profile for profile in COMPOSE[name].get("profiles", ()) if profile != "core"]
         assert more["labels"] == (special[:1] or [known[name]]), name

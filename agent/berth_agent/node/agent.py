@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Literal
@@ -161,12 +162,18 @@ class Agent:
             self._leaving = self.has_left = False
             self.changed.notify_all()
 
-    def stop_all(self) -> None:
-        """Stop every worker within its grace."""
+    def stop_all(self, longest_s: float = math.inf) -> None:
+        """Stop every worker within its grace, at most `longest_s`."""
         with self.lock:
             for allocation in self.workers:
                 name = allocation.allocation_id
-                self.workers.stop(name, self.workers.grace_of(name), "stopped", boot_ms())
+                grace_s = min(self.workers.grace_of(name), longest_s)
+                self.workers.stop(name, grace_s, "stopped", boot_ms())
+
+    def is_clear(self) -> bool:
+        """Whether no worker lives, but those that cannot be killed."""
+        with self.lock:
+            return self.workers.is_clear_of_others("")
 
     def tick(self) -> None:
         """Do what is due: watch the steps, report, lapse, register, leave."""

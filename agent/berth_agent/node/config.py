@@ -68,6 +68,8 @@ class Config:
     """Longest s of a prolog, an epilog or a check."""
     kill_s: float = 15.0
     """s after SIGKILL at which a worker that still lives is reported as stuck."""
+    keep_workers: bool = True
+    """Whether workers run on when the agent is to stop; false: they are stopped with it."""
     lines_per_s: float = 500.0
     """Lines of one worker that are streamed per second; the others stay in the file."""
 

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from time import monotonic
 
 from berth_agent.linux import files
 from berth_agent.linux.clocks import wall_ms
@@ -31,6 +33,13 @@ from berth_agent.step.checks import StartRefused
 
 ADDRESS_LABEL = "berth.address"
 LEAVE_FILE = "leave"
+STOP_GRACE_S = 8.0
+"""Longest grace of workers that are stopped with the agent."""
+LEAVE_S = 2.0
+"""Longest wait for the answer to the report that the node leaves."""
+STOP_TICK_MS = 100
+STOP_S = 15.0
+"""After which the agent ends although a worker could not be killed."""
 
 log = logging.getLogger(__name__)
 
@@ -67,19 +76,35 @@ class Runtime:
 
     def run(self) -> int:
         """Tick until SIGTERM; return the exit status."""
-        signal.signal(signal.SIGTERM, lambda *_: self.sessions.stopping.set())
-        signal.signal(signal.SIGINT, lambda *_: self.sessions.stopping.set())
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
         # A node that has left says nothing to an executor.
         self._tick()
         self.sessions.start()
         self._streaming.start()
         self._credentials.start(self.sessions.stopping)
-        while not self.sessions.stopping.is_set():
+        while not stop.is_set():
             self._tick()
             self._wakeup.wait(self.agent.workers)
+        if not self._config.keep_workers:
+            self._stop_workers()
         self.sessions.stop()
         self._write_status()
         return 0
+
+    def _stop_workers(self) -> None:
+        """Stop every worker and leave; an executor that is there gets the reports."""
+        self.agent.drain("the agent stops, and its workers with it")
+        self.agent.stop_all(STOP_GRACE_S)
+        self._tick_until(self.agent.is_clear, STOP_S)
+        self._tick_until(lambda: self.agent.has_left or not self.sessions.session, LEAVE_S)
+
+    def _tick_until(self, is_done: Callable[[], bool], longest_s: float) -> None:
+        ends_s = monotonic() + longest_s
+        while not is_done() and monotonic() < ends_s:
+            self._tick()
+            self._wakeup.wait(self.agent.workers, STOP_TICK_MS)
 
     def _tick(self) -> None:
         """A full disk or another error is a state that is shown; the next tick tries again."""

@@ -26,13 +26,13 @@ class Wakeup:
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self._steps: dict[tuple[int, int], int] = {}
 
-    def wait(self, allocations: Iterable[AllocationFolder]) -> None:
+    def wait(self, allocations: Iterable[AllocationFolder], tick_ms: int = TICK_MS) -> None:
         """Return when something happened, or a tick has passed."""
         self._watch(allocations)
         poll = select.poll()
         for descriptor in (self._fifo, self._signals, *self._steps.values()):
             poll.register(descriptor, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(TICK_MS)}
+        ready = {descriptor for descriptor, _ in poll.poll(tick_ms)}
         for descriptor in (self._fifo, self._signals):
             if descriptor in ready:
                 os.read(descriptor, 65536)

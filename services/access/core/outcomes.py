@@ -65,6 +65,9 @@ def decide_outcome(view: AccessView, lanes: int, command: Command) -> Outcome:
 
 
 def configure_pool(view: AccessView, lanes: int, command: ConfigurePool) -> Outcome:
+    if "process" in command.backends:
+        detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
+        return Denial(command.pool, "backend_retired", detail)
     existing = view.pools.get(command.pool)
     taken = (pool.partition for pool in view.pools.values())
     lane = existing.partition if existing else lowest_free(taken, lanes)

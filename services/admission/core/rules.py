@@ -32,6 +32,13 @@ def check_spot(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return None
 
 
+def check_backends(spec: JobSpec, pool: PoolConfigured) -> str | None:
+    """Executors of earlier releases ran processes; no node can join such a pool any more."""
+    if set(pool.backends) - {"process"}:
+        return None
+    return f"pool: {pool.pool!r}: its backend process is retired; configure it with agent"
+
+
 def check_command(spec: JobSpec, pool: PoolConfigured) -> str | None:
     """A real backend runs a command."""
     if spec.command or "virtual" in pool.backends:
@@ -51,18 +58,12 @@ def check_image(spec: JobSpec, pool: PoolConfigured) -> str | None:
     return f"image: {spec.image!r}: pool {pool.pool} runs commands on its nodes, not images"
 
 
-def check_workdir(spec: JobSpec, pool: PoolConfigured) -> str | None:
-    if not spec.workdir or {"virtual", "agent"} & set(pool.backends):
-        return None
-    return f"workdir: {spec.workdir!r}: each worker in pool {pool.pool} has a directory of its own"
-
-
 RULES: tuple[Rule, ...] = (
+    check_backends,
     check_workers,
     check_spot,
     check_command,
     check_image,
-    check_workdir,
     check_resources,
 )
 

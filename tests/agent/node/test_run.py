@@ -162,6 +162,19 @@ def test_sigterm_of_the_agent_stops_no_worker(double: ExecutorDouble, node: Node
     assert state["phase"] == "running" and processes.is_alive(state["pid"], state["ticks"])
 
 
+def test_sigterm_stops_the_workers_of_an_agent_that_does_not_keep_them(
+    double: ExecutorDouble,
+) -> None:
+    with a_node(double, keep_workers=False) as node:
+        run(double, "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done")
+        line(node, "up")
+        assert node.kill(signal.SIGTERM) == 0
+        assert node.step(W)["phase"] == "dead" and node.step(W)["exit_code"] == 3
+        assert not node.living()
+        assert double.wait_for("stopped", W).exit_code == 3
+        assert double.wait_for("leaving")
+
+
 def test_a_stop_ends_a_worker_and_repeats_are_harmless(
     double: ExecutorDouble, node: NodeBench
 ) -> None:

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from berth_agent.node.config import load as load_config
 from infra.compose import secrets as compose_secrets
+from infra.image import node
 from infra.supervisor.stack import (
+    AGENT,
+    AGENT_MEMORY_MIB,
     PARTS,
     SERVICES,
     STEPS,
@@ -62,7 +66,7 @@ def _settings(variables: dict[str, Any]) -> set[str]:
 
 
 def test_compose_runs_the_parts_steps_and_services_of_the_stack() -> None:
-    assert set(RUN) == {LOAD, *(unit.name for unit in (*PARTS, *STEPS, *SERVICES))}
+    assert set(RUN) == {LOAD, AGENT, *(unit.name for unit in (*PARTS, *STEPS, *SERVICES))}
 
 
 @names
@@ -90,6 +94,16 @@ def test_compose_gives_a_service_the_settings_of_the_supervisor(service: Service
         assert settings.get(name) == own.get(name)
     assert settings.get("BERTH_EXECUTOR_ID") == own.get("BERTH_EXECUTOR_ID")
     assert Path(settings.get("BERTH_NODES", "")).name == service.inventory
+
+
+def test_the_node_of_pool_local_runs_the_agent_with_its_state_in_a_volume() -> None:
+    run = RUN[AGENT]
+    assert run["command"][:2] == ["python", "infra/image/node.py"]
+    assert run["mem_limit"] == f"{AGENT_MEMORY_MIB}m" and run["user"] == "10001"
+    config = load_config(node.CONFIG, {})
+    assert (config.gpus, config.gpu_type, config.keep_workers) == (2, "slot", False)
+    assert str(Path(config.state).parent) in [volume.split(":")[1] for volume in run["volumes"]]
+    assert ROOT / run["healthcheck"]["test"][-2] == node.CONFIG
 
 
 def test_the_gateways_page_asks_every_service() -> None:

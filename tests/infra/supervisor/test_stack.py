@@ -91,7 +91,7 @@ def test_each_executor_is_a_member_of_its_own_with_its_own_folder() -> None:
         if service.module == "services.executor"
     ]
     for name in ("BERTH_INSTANCE", "BERTH_EXECUTOR_ID", "BERTH_DATA"):
-        assert len({variables[name] for variables in executors}) == len(executors) == 3
+        assert len({variables[name] for variables in executors}) == len(executors) == 2
 
 
 def test_the_executor_of_agents_has_a_port_and_no_inventory() -> None:

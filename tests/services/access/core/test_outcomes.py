@@ -65,6 +65,12 @@ def test_a_changed_endpoint_keeps_its_lane() -> None:
     assert (outcome.event.partition, outcome.event.tokens_per_s) == (2, 60)
 
 
+def test_a_pool_of_processes_is_denied_with_what_is_allowed() -> None:
+    command = ConfigurePool(pool="main", backends=("virtual", "process"))
+    detail = "backends: 'process': is retired; 'agent' and 'virtual' are allowed"
+    assert decide_outcome(AccessView(), 4, command) == Denial("main", "backend_retired", detail)
+
+
 def test_a_tenant_of_an_unknown_pool_is_denied_with_the_remedy() -> None:
     outcome = decide_outcome(AccessView(), 4, RegisterTenant(tenant="acme", default_pool="main"))
     detail = "default_pool: 'main': no such pool; configure it first"

@@ -81,12 +81,8 @@ def test_the_longest_id_of_an_array_counts() -> None:
             {"image": "torch:2"},
             "image: 'torch:2': pool main runs commands on its nodes, not images",
         ),
-        (
-            ("process",),
-            {"workdir": "/data"},
-            "workdir: '/data': each worker in pool main has a directory of its own",
-        ),
-        (("agent",), {"workdir": "/data"}, None),
+        (("process",), {}, "pool: 'main': its backend process is retired; configure it with agent"),
+        (("process", "agent"), {"workdir": "/data"}, None),
         (("virtual",), {"image": "torch:2", "workdir": "/data"}, None),
     ],
 )

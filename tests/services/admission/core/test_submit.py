@@ -124,10 +124,10 @@ def test_fields_that_contradict_each_other_are_named(spec: dict[str, Any], field
     assert answer.detail.startswith(field)
 
 
-def test_a_pool_of_processes_requires_a_command() -> None:
-    processes = POOL.model_copy(update={"backends": ("process",)})
-    assert refusal(when(pool(processes), submit("j1"))).detail.startswith("command: ()")
-    assert summarize_jobs(when(pool(processes), submit("j1", command=("true",)))) == [
+def test_a_pool_of_agents_requires_a_command() -> None:
+    agents = POOL.model_copy(update={"backends": ("agent",)})
+    assert refusal(when(pool(agents), submit("j1"))).detail.startswith("command: ()")
+    assert summarize_jobs(when(pool(agents), submit("j1", command=("true",)))) == [
         "job.admitted j1"
     ]
 
