@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth_agent.linux import files
@@ -28,11 +30,15 @@ class WorkerUser:
 
 
 class Users:
-    """Gives each tenant a user; a uid, once given, is never another tenant's."""
+    """Gives each tenant a user; a uid, once given, is never another tenant's.
+
+    Used by threads, one for each launch.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._path = f"{config.state}/uids.json"
+        self._lock = threading.Lock()
 
     def user_of(self, tenant: str) -> WorkerUser:
         """Return the user of a tenant. Raises StartRefused, OSError."""
@@ -43,19 +49,28 @@ class Users:
             return _named_user(self._config.users[tenant])
         if not self._config.uid_first:
             return WorkerUser(None, 0, (), "", "root")
-        uid = self._uid_of(tenant)
+        with self._lock:
+            uid = self._uid_of(tenant)
         return WorkerUser(uid, uid, (uid,), "", "")
 
     def _uid_of(self, tenant: str) -> int:
         uids = dict(files.read_json(self._path) or {})
         if tenant not in uids:
-            uid = self._config.uid_first + len(uids)
-            if len(uids) >= self._config.uid_count:
-                detail = f"{tenant}: all {self._config.uid_count} uids have tenants"
-                raise StartRefused("no_uid", detail, False)
-            uids[tenant] = uid
+            uids[tenant] = self._new_uid(tenant, uids)
             files.write_json(self._path, uids)
         return int(uids[tenant])
+
+    def _new_uid(self, tenant: str, uids: Mapping[str, int]) -> int:
+        """Return the uid after the highest one of the range. Raises StartRefused."""
+        first, count = self._config.uid_first, self._config.uid_count
+        taken = [uid for uid in uids.values() if first <= uid < first + count]
+        uid = max(taken, default=first - 1) + 1
+        if uid >= first + count:
+            detail = (
+                f"{tenant}: the last of {count} uids has a tenant; a larger uid_count is allowed"
+            )
+            raise StartRefused("no_uid", detail, False)
+        return uid
 
 
 def _named_user(name: str) -> WorkerUser:

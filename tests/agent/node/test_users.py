@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from berth_agent.linux import files
 from berth_agent.node.config import Config
 from berth_agent.node.users import Users
 from berth_agent.step.checks import StartRefused
@@ -36,3 +38,21 @@ def test_without_a_free_uid_the_start_is_refused(tmp_path: Path) -> None:
     users.user_of("red")
     with pytest.raises(StartRefused):
         users.user_of("blue")
+
+
+@as_root
+def test_tenants_launched_together_get_different_uids(tmp_path: Path) -> None:
+    users = Users(Config(state=str(tmp_path)))
+    tenants = [f"tenant-{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as launches:
+        uids = [user.uid for user in launches.map(users.user_of, tenants * 2)]
+    assert len(set(uids)) == len(tenants) and uids[: len(tenants)] == uids[len(tenants) :]
+
+
+@as_root
+def test_a_uid_is_not_given_again_where_the_range_or_the_file_has_changed(tmp_path: Path) -> None:
+    files.write_json(str(tmp_path / "uids.json"), {"red": 70_000, "blue": 70_005})
+    users = Users(Config(state=str(tmp_path)))
+    assert [users.user_of(tenant).uid for tenant in ("green", "red")] == [70_006, 70_000]
+    moved = Users(Config(state=str(tmp_path), uid_first=70_003))
+    assert [moved.user_of(tenant).uid for tenant in ("grey", "red")] == [70_007, 70_000]
