@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
+from services.executor.sessions.http import ENDPOINTS
 from shared.contracts import agents as wire
 
 MODELS: dict[str, type[BaseModel]] = {
@@ -50,6 +51,8 @@ class ExecutorDouble:
             "request_timeout_s": 5.0,
             "reconnect_s": 0.5,
         }
+        self.max_bytes = {name: endpoint.max_bytes for name, endpoint in ENDPOINTS.items()}
+        """Largest body of a request, as the executor has it."""
         self.orders: list[dict[str, Any]] = []
         self.confirmations: list[dict[str, Any]] = []
         self.reports: list[Any] = []
@@ -198,6 +201,8 @@ class ExecutorDouble:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 endpoint = self.path.rsplit("/", 1)[1]
                 try:
+                    if len(body) > double.max_bytes[endpoint]:
+                        raise Refuse(413)
                     message = MODELS[endpoint].model_validate_json(body)
                     double.before(endpoint, message)
                     answer = double.answer(endpoint, message)

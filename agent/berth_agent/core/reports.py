@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from berth_agent.messages import (
@@ -93,3 +93,25 @@ def current_stage(view: WorkerView) -> Stage | None:
             return "end"
         case _:
             return None
+
+
+def shorten_report(report: NodeReport) -> NodeReport | None:
+    """Return the report without the output of its failure, or without its detail if it has none.
+
+    None: nothing is left that it can do without.
+    """
+    match report:
+        case StuckReport(detail=str(detail)) if detail:
+            return replace(report, detail="")
+        case RefusedReport(failure=Failure() as failure) if shorter := _shorten(failure):
+            return replace(report, failure=shorter)
+        case ExitedReport(failure=Failure() as failure) if shorter := _shorten(failure):
+            return replace(report, failure=shorter)
+        case _:
+            return None
+
+
+def _shorten(failure: Failure) -> Failure | None:
+    if failure.output:
+        return replace(failure, output=())
+    return replace(failure, detail="") if failure.detail else None

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Literal
 
 from berth_agent import VERSION
+from berth_agent.core.drain import Drain
 from berth_agent.linux import processes
 from berth_agent.linux.clocks import boot_ms
 from berth_agent.messages import (
     Failure,
     Heartbeat,
     Hello,
+    Incarnation,
     LeavingReport,
     NodeReport,
     Orders,
@@ -32,8 +34,6 @@ from berth_agent.node.workers import Workers
 Next = Literal["serve", "again", "behind"]
 JOIN_MS = 60_000
 """Time after which a registration that was not joined is made again."""
-DRAIN_MS = 30_000
-"""Time in a session for the reports of an incarnation that is over."""
 
 
 class Agent:
@@ -61,7 +61,8 @@ class Agent:
         self._registration = registration
         self._wants_registration = False
         self._registered_ms: int | None = None
-        self._session_ms: int | None = None
+        self._in_session = False
+        self._drain = Drain()
         self._leaving = False
 
     def hello(self) -> Hello:
@@ -87,18 +88,20 @@ class Agent:
         with self.lock:
             now_ms = boot_ms()
             self.wants_hello = False
-            self._session_ms = now_ms
+            self._in_session = True
             self.life.last_generation = max(self.life.last_generation, welcome.last_generation)
             if welcome.action == "behind":
                 return "behind"
             if self.life.lease.is_over(now_ms):
                 self.life.terms = welcome.terms
-                return "serve"
+                self._renew_incarnation(now_ms)
+                return "again" if self.wants_hello else "serve"
             return self._act(welcome, now_ms)
 
     def session_lost(self) -> None:
         with self.lock:
-            self._session_ms = None
+            self._in_session = False
+            self._drain.pause(boot_ms())
 
     def heartbeat(self, session_id: str) -> Heartbeat | None:
         """Return the next heartbeat, None while there is no lease to extend."""
@@ -129,6 +132,11 @@ class Agent:
             if any(isinstance(report, RegistrationReport) for report in reports):
                 self.life.begin_lease(boot_ms())
             return first_n, reports
+
+    def shrink_batch(self, incarnation: Incarnation, count: int) -> bool:
+        """Make the next batch smaller than one of `count` reports; False where it cannot be."""
+        with self.lock:
+            return self.life.incarnation != incarnation or self.outbox.shrink(count)
 
     def acknowledged(self, n: int) -> None:
         """Take the answer to reports."""
@@ -233,14 +241,16 @@ class Agent:
 
     def _renew_incarnation(self, now_ms: int) -> None:
         """Begin a new incarnation when nothing lives and the ends are reported."""
-        if self.has_left or self._session_ms is None or not self._is_clear(""):
+        if self.has_left or not self._in_session or not self._is_clear(""):
             return
+        self._drain.go_on(now_ms)
         drained = self.outbox.is_empty or not self.life.lease.joined
-        if drained or now_ms - self._session_ms > DRAIN_MS:
+        if drained or self._drain.is_over(now_ms):
             self._begin_incarnation()
 
     def _begin_incarnation(self) -> None:
         self.life.begin_next()
+        self._drain = Drain()
         self.workers.drop_others(self.life.uuid)
         self.outbox.open(self.life.uuid)
         self._wants_registration = False

@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
+from dataclasses import dataclass
 
+from berth_agent.core.reports import shorten_report
 from berth_agent.linux import files
 from berth_agent.messages import MAX_REPORTS, NodeReport, read_node_report
 from berth_agent.reading import MalformedMessage
 
 COMPACT_LINES = 1000
+SEPARATOR = b", "
+BATCH_BYTES = 256 * 1024
+"""Encoded reports of one request: half of what an executor takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A report that is not acknowledged, and its JSON, which escapes make up to 12 times as long
+    as the text."""
+
+    report: NodeReport
+    content: bytes
 
 
 class Outbox:
@@ -18,8 +32,9 @@ class Outbox:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._waiting: deque[NodeReport] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._first_n = 1
+        self._most_reports = MAX_REPORTS
         self._descriptor = -1
         self._lines = 0
 
@@ -44,8 +59,14 @@ class Outbox:
         self._rewrite(incarnation)
 
     def add(self, report: NodeReport) -> None:
-        """Make a report durable; it is sent later. Raises OSError, and takes nothing then."""
-        line = json.dumps({"report": report.to_json()}).encode() + b"\n"
+        """Make a report durable; it is sent later. One that waits already is not added again.
+
+        Raises OSError, and takes nothing then.
+        """
+        waiting = _encoded(report)
+        if any(present.content == waiting.content for present in self._waiting):
+            return
+        line = _line(waiting)
         end = os.fstat(self._descriptor).st_size
         try:
             if os.write(self._descriptor, line) != len(line):
@@ -54,19 +75,40 @@ class Outbox:
         except OSError:
             os.ftruncate(self._descriptor, end)
             raise
-        self._waiting.append(report)
+        self._waiting.append(waiting)
         self._lines += 1
 
     def batch(self) -> tuple[int, tuple[NodeReport, ...]]:
-        """Return the number of the first report and the oldest ones."""
-        count = min(len(self._waiting), MAX_REPORTS)
-        return self._first_n, tuple(self._waiting[place] for place in range(count))
+        """Return the number of the first report and the oldest ones, bounded in bytes."""
+        reports: list[NodeReport] = []
+        size_bytes = 0
+        for waiting in self._waiting:
+            size_bytes += len(waiting.content) + len(SEPARATOR)
+            if reports and (size_bytes > BATCH_BYTES or len(reports) >= self._most_reports):
+                break
+            reports.append(waiting.report)
+        return self._first_n, tuple(reports)
+
+    def shrink(self, count: int) -> bool:
+        """Make the next batch half as long as one of `count` reports, which was too large.
+
+        A report that is too large by itself loses its output, and then its detail. Returns False
+        where nothing is left to lose.
+        """
+        self._most_reports = max(1, count // 2)
+        if count > 1 or not self._waiting:
+            return True
+        shorter = shorten_report(self._waiting[0].report)
+        if shorter is not None:
+            self._waiting[0] = _encoded(shorter)
+        return shorter is not None
 
     def acknowledge(self, n: int) -> None:
         """Drop the reports up to `n`; what a restart repeats is harmless."""
         while self._waiting and self._first_n <= n:
             self._waiting.popleft()
             self._first_n += 1
+        self._most_reports = min(MAX_REPORTS, 2 * self._most_reports)
         self._append_acknowledged()
 
     def _append_acknowledged(self) -> None:
@@ -98,21 +140,26 @@ class Outbox:
             elif "first_n" in entry:
                 self._first_n = int(entry["first_n"])
             else:
-                self._waiting.append(read_node_report(entry["report"], "report"))
+                self._waiting.append(_encoded(read_node_report(entry["report"], "report")))
         except (ValueError, TypeError, KeyError, MalformedMessage):
             return
 
     def _rewrite(self, incarnation: str) -> None:
-        entries: list[dict[str, object]] = [
-            {"incarnation": incarnation},
-            {"first_n": self._first_n},
-        ]
-        entries += [{"report": report.to_json()} for report in self._waiting]
-        content = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
-        files.write_durable(self._path, content)
+        heads = ({"incarnation": incarnation}, {"first_n": self._first_n})
+        lines = [json.dumps(head).encode() + b"\n" for head in heads]
+        lines += [_line(waiting) for waiting in self._waiting]
+        files.write_durable(self._path, b"".join(lines))
         self.close()
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        self._lines = len(entries)
+        self._lines = len(lines)
+
+
+def _encoded(report: NodeReport) -> _Waiting:
+    return _Waiting(report, json.dumps(report.to_json()).encode())
+
+
+def _line(waiting: _Waiting) -> bytes:
+    return b'{"report": ' + waiting.content + b"}\n"
 
 
 def _incarnation(line: bytes) -> str:

@@ -25,6 +25,7 @@ from berth_agent.node.launcher import Launcher
 from berth_agent.node.life import NodeLife
 from berth_agent.node.passage import check_passage
 from berth_agent.node.renewal import Credentials
+from berth_agent.node.reporting import Reporting
 from berth_agent.node.session import SessionLoop
 from berth_agent.node.streaming import Streaming, telemetry_path
 from berth_agent.node.wakeup import Wakeup
@@ -70,6 +71,7 @@ class Runtime:
         workers = Workers(config, node_id, folders, self._launch)
         self.agent = Agent(config, node_id, life, workers, self._registration)
         self.sessions = SessionLoop(self.agent, self._credentials.access)
+        self._reporting = Reporting(self.agent, self.sessions)
         self._streaming = Streaming(config, self.agent, self.sessions)
         self._wakeup = Wakeup(f"{config.run}/wake")
         self._problem = ""
@@ -82,6 +84,7 @@ class Runtime:
         # A node that has left says nothing to an executor.
         self._tick()
         self.sessions.start()
+        self._reporting.start()
         self._streaming.start()
         self._credentials.start(self.sessions.stopping)
         while not stop.is_set():

@@ -1,4 +1,4 @@
-"""The session with an executor: threads for orders, heartbeats and reports."""
+"""The session with an executor: threads for orders and heartbeats."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from berth_agent.core.backoff import Backoff
-from berth_agent.messages import (
-    Acknowledged,
-    Heartbeat,
-    Orders,
-    OrdersRequest,
-    ReportsRequest,
-    Terms,
-    Welcome,
-)
+from berth_agent.messages import Heartbeat, Orders, OrdersRequest, Terms, Welcome
 from berth_agent.node.agent import Agent
 from berth_agent.node.http import Connection, RequestFailed, parse_address
 
@@ -71,7 +63,7 @@ class SessionLoop:
 
     def start(self) -> None:
         """Start the threads; they end with the process, or by `stop`."""
-        for target in (self._keep_session, self._send_heartbeats, self._send_reports):
+        for target in (self._keep_session, self._send_heartbeats):
             threading.Thread(target=guarded(target), daemon=True, name=target.__name__).start()
 
     def stop(self) -> None:
@@ -114,7 +106,7 @@ class SessionLoop:
                 try:
                     self._serve(backoff)
                 except RequestFailed as failure:
-                    self._note(failure)
+                    self.note(failure)
                     wait_s = max(wait_s, failure.retry_after_s, _least_wait_s(failure))
                     self._place += 0 if failure.status == 409 else 1
                 if self.stopping.is_set():
@@ -186,7 +178,7 @@ class SessionLoop:
                     self._send_heartbeat(session, connection)
                     self.stopping.wait(max(0.0, sent_s + self._heartbeat_s() - monotonic()))
             except RequestFailed as failure:
-                self._note(failure)
+                self.note(failure)
                 self.drop(session, str(failure))
             finally:
                 connection.close()
@@ -211,39 +203,8 @@ class SessionLoop:
             # The steps keep their deadline, and end at it unless the next one can be written.
             log.error("the lease cannot be written: %s", error)
 
-    def _send_reports(self) -> None:
-        while (session := self.wait_for_session()) is not None:
-            connection = self.connect(session.url)
-            try:
-                while self._session is session and not self.stopping.is_set():
-                    self._send_batch(session, connection)
-            except RequestFailed as failure:
-                self._note(failure)
-                self.stopping.wait(failure.retry_after_s)
-                self.drop(session, str(failure))
-            except OSError as error:
-                log.error("reports cannot be noted: %s", error)
-                self.stopping.wait(1.0)
-            finally:
-                connection.close()
-
-    def _send_batch(self, session: OpenSession, connection: Connection) -> None:
-        """Send the oldest reports, or wait for one: one request is in flight at a time."""
-        agent = self._agent
-        with agent.lock:
-            incarnation = agent.life.incarnation
-            first_n, reports = agent.batch()
-            if not reports or agent.wants_hello:
-                agent.changed.wait(1.0)
-                return
-        request = ReportsRequest(
-            session_id=session.session_id, incarnation=incarnation, first_n=first_n, reports=reports
-        )
-        answer = connection.post("/agent/v1/reports", request, Acknowledged, self.request_s())
-        if agent.life.incarnation == incarnation:
-            agent.acknowledged(answer.n)
-
-    def _note(self, failure: RequestFailed) -> None:
+    def note(self, failure: RequestFailed) -> None:
+        """Show the failure as the present problem; one that goes on is logged once."""
         if str(failure) != self.problem:
             log.warning("executor: %s", failure)
         self.problem = str(failure)

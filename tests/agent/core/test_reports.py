@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from berth_agent.core.reports import WorkerView, current_stage, next_report, read_failure
+from berth_agent.core.reports import (
+    WorkerView,
+    current_stage,
+    next_report,
+    read_failure,
+    shorten_report,
+)
 from berth_agent.messages import (
     ExitedReport,
     Failure,
@@ -72,3 +78,18 @@ def test_a_failure_is_cut_to_what_a_message_holds() -> None:
     assert len(failure.detail) == 1024 and len(failure.output) == 20
     assert Failure.from_json(failure.to_json()) == failure
     assert read_failure(None) is None
+
+
+def test_a_report_is_shortened_by_its_output_and_then_by_its_detail() -> None:
+    failure = Failure(reason="exit_code", detail="d", output=("x",), permanent=True)
+    without_output = Failure(reason="exit_code", detail="d", permanent=True)
+    least = Failure(reason="exit_code", permanent=True)
+    for kind in (
+        lambda failure: RefusedReport(allocation_id=W, failure=failure),
+        lambda failure: ExitedReport(allocation_id=W, exit_code=1, failure=failure),
+    ):
+        assert shorten_report(kind(failure)) == kind(without_output)
+        assert shorten_report(kind(without_output)) == kind(least)
+        assert shorten_report(kind(least)) is None
+    assert shorten_report(StuckReport(allocation_id=W, detail="d")) == StuckReport(allocation_id=W)
+    assert shorten_report(StoppedReport(allocation_id=W)) is None

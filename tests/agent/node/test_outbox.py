@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,14 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent.messages import MAX_REPORTS, StoppedReport
-from berth_agent.node.outbox import COMPACT_LINES, Outbox
+from berth_agent.messages import MAX_REPORTS, ExitedReport, Failure, StoppedReport
+from berth_agent.node.outbox import BATCH_BYTES, COMPACT_LINES, Outbox
 
 UUID = "a" * 32
 
 
 def report(number: int) -> StoppedReport:
     return StoppedReport(allocation_id=f"0/{number}/0/0")
+
+
+def failed(number: int) -> ExitedReport:
+    """Return the report of a worker that printed bytes of no encoding."""
+    output = ("\N{REPLACEMENT CHARACTER}" * 512,) * 20
+    failure = Failure(reason="exit_code", detail="exit code 1", output=output)
+    return ExitedReport(allocation_id=f"0/{number}/0/0", exit_code=1, failure=failure)
 
 
 def opened(folder: Path, uuid: str = UUID) -> Outbox:
@@ -100,3 +108,55 @@ def test_a_batch_is_bounded_and_a_long_file_is_compacted(tmp_path: Path) -> None
     assert (tmp_path / "outbox").read_text().count("\n") == 2
     outbox.close()
     assert opened(tmp_path).first_n == COMPACT_LINES + 2
+
+
+def test_a_batch_is_bounded_in_encoded_bytes(tmp_path: Path) -> None:
+    outbox = opened(tmp_path)
+    reports = [failed(number) for number in range(1, 12)]
+    for each in reports:
+        outbox.add(each)
+    sent: list[object] = []
+    while not outbox.is_empty:
+        first_n, batch = outbox.batch()
+        content = json.dumps([each.to_json() for each in batch]).encode()
+        assert batch and len(content) <= BATCH_BYTES
+        sent += batch
+        outbox.acknowledge(first_n + len(batch) - 1)
+    assert sent == reports
+    outbox.close()
+
+
+def test_reports_that_are_too_large_are_sent_in_halves_and_then_without_output(
+    tmp_path: Path,
+) -> None:
+    outbox = opened(tmp_path)
+    for number in (1, 2, 3, 4):
+        outbox.add(failed(number))
+    counts = []
+    while (count := len(outbox.batch()[1])) > 1:
+        counts.append(count)
+        assert outbox.shrink(count)
+    assert counts == [4, 2]
+    details = []
+    while outbox.shrink(1):
+        (shorter,) = outbox.batch()[1]
+        assert isinstance(shorter, ExitedReport) and shorter.failure is not None
+        assert not shorter.failure.output and shorter.failure.reason == "exit_code"
+        details.append(shorter.failure.detail)
+    assert details == ["exit code 1", ""]
+    outbox.acknowledge(1)
+    assert outbox.batch() == (2, (failed(2), failed(3)))
+    outbox.close()
+
+
+def test_a_report_that_waits_is_not_added_again(tmp_path: Path) -> None:
+    outbox = opened(tmp_path)
+    outbox.add(report(1))
+    outbox.close()
+    outbox = opened(tmp_path)
+    outbox.add(report(1))
+    assert outbox.batch() == (1, (report(1),))
+    outbox.acknowledge(1)
+    outbox.add(report(1))
+    assert outbox.batch() == (2, (report(1),))
+    outbox.close()

@@ -309,6 +309,44 @@ def test_lost_answers_repeat_reports_and_nothing_else(
     assert len(double.of_kind("ready")) == len(double.of_kind("exited")) == 4
 
 
+def fail_together(double: ExecutorDouble, node: NodeBench, names: list[str]) -> None:
+    """Let workers print bytes of no encoding and fail, while no report is taken."""
+    closed = True
+
+    def fault(endpoint: str, message: object) -> None:
+        if endpoint == "reports" and closed:
+            raise Refuse(503)
+
+    line = "head -c 512 /dev/zero | tr '\\0' '\\377'; echo"
+    script = (
+        f"until [ -e {node.state}/go ]; do sleep 0.02; done; for i in $(seq 20); do {line}; done"
+    )
+    for number, name in enumerate(names):
+        run(double, f"{script}; exit 1", name, job_id=f"j{number}")
+    double.before = fault
+    (node.state / "go").touch()
+    until(lambda: all(node.step(name).get("phase") == "dead" for name in names))
+    closed = False
+
+
+def test_workers_that_fail_together_after_much_output_are_reported(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    names = [f"0/{number}/0/0" for number in range(5, 15)]
+    fail_together(double, node, names)
+    for name in names:
+        assert len(double.wait_for("exited", name).failure.output) == 20
+
+
+def test_a_report_that_is_too_large_arrives_without_its_output(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    double.max_bytes["reports"] = 16 * 1024
+    fail_together(double, node, [W])
+    failure = double.wait_for("exited", W).failure
+    assert (failure.reason, failure.output) == ("exit_code", ())
+
+
 def test_a_lapsed_lease_ends_the_workers_and_the_incarnation(double: ExecutorDouble) -> None:
     """Heartbeats are answered too late: at the deadline everything ends, and a new life begins."""
     double.terms["stop_after_s"] = 3.0
