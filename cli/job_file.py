@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +11,8 @@ from cli.errors import BadInput
 
 Body = dict[str, object]
 AROUND = ("idempotency_key", "pool", "tenant", "array_size")
+OBJECTS = ("gang", "env")
+"""Fields of which a flag replaces one entry, not the whole object."""
 
 
 def read(path: Path) -> Body:
@@ -30,9 +32,19 @@ def merged(body: Body, around: Mapping[str, object], spec: Mapping[str, object])
     set_around = {name: value for name, value in around.items() if value is not None}
     set_spec = {name: value for name, value in spec.items() if value not in (None, (), [])}
     old = cast("Body", body.get("spec") or {})
-    gang = {**_object(old, "gang"), **_object(set_spec, "gang")}
-    new = {name: value for name, value in {**old, **set_spec}.items() if name != "gang"}
-    return {**body, **set_around, "spec": {**new, "gang": gang} if gang else new}
+    objects = {name: {**_object(old, name), **_object(set_spec, name)} for name in OBJECTS}
+    new = {name: value for name, value in {**old, **set_spec}.items() if name not in OBJECTS}
+    filled = {name: value for name, value in objects.items() if value}
+    return {**body, **set_around, "spec": {**new, **filled}}
+
+
+def variables(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the variables of `--env NAME=VALUE`. Raises BadInput."""
+    split = [pair.partition("=") for pair in pairs]
+    for name, equals, _ in split:
+        if not name or not equals:
+            raise BadInput(f"--env: {name or equals}; NAME=VALUE is allowed")
+    return {name: value for name, _, value in split}
 
 
 def _object(spec: Mapping[str, object], name: str) -> Body:

@@ -14,13 +14,14 @@ from cli.check_commands import bench, projections, verify
 from cli.dead_commands import dead
 from cli.demo_command import demo
 from cli.fault_commands import faults
-from cli.job_commands import cancel, jobs, logs, show, submit
+from cli.job_commands import cancel, jobs, logs, show
 from cli.node_commands import cordon, drain, nodes, queue, uncordon
 from cli.open_command import open_
 from cli.replay_command import replay
 from cli.simulate_commands import simulate
 from cli.stack_commands import access, down, restart, status, up
 from cli.story_commands import events, trace, why
+from cli.submit_command import submit
 from cli.target import CA
 from cli.tenant_commands import keys, tenants
 from cli.validate_command import validate

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.errors import BadInput
-from cli.job_file import merged, read
+from cli.job_file import merged, read, variables
 
 
 def test_both_spellings_of_a_job_become_one(tmp_path: Path) -> None:
@@ -29,6 +29,19 @@ def test_flags_go_before_the_file_and_what_was_not_given_is_not_sent() -> None:
 def test_no_gang_is_sent_if_none_is_given() -> None:
     unsaid = {"gang": {"gpus_per_worker": None, "workers": None}}
     assert merged({}, {}, {"name": "x", **unsaid}) == {"spec": {"name": "x"}}
+
+
+def test_a_variable_of_a_flag_replaces_that_of_the_file_and_no_other() -> None:
+    body = {"spec": {"name": "x", "env": {"A": "file", "B": "file"}}}
+    spec = {"env": variables(["A=flag", "C=1=2", "D="])}
+    merged_spec = merged(body, {}, spec)["spec"]
+    assert merged_spec == {"name": "x", "env": {"A": "flag", "B": "file", "C": "1=2", "D": ""}}
+
+
+@pytest.mark.parametrize("pair", ["A", "=x", ""])
+def test_a_variable_without_a_name_or_a_value_is_bad_input(pair: str) -> None:
+    with pytest.raises(BadInput, match="NAME=VALUE is allowed"):
+        variables([pair])
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '"x"', '{"spec": 1}'])
