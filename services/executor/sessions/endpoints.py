@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic_ns
 from uuid import uuid4
@@ -14,7 +14,7 @@ from services.executor.core.agents.hello import action_for, last_generation
 from services.executor.core.agents.orders import OrderList, confirmations, orders, poll_wait_s
 from services.executor.core.agents.restate import ForeignWorker, NotFolded, restate
 from services.executor.core.agents.state import OutputSource, Place
-from services.executor.sessions.lane import AgentLane, NodeHeartbeat
+from services.executor.sessions.lane import READ_ERRORS, AgentLane, NodeHeartbeat
 from services.executor.sessions.limits import NodeLimits
 from services.executor.sessions.refusal import Refused, malformed, unavailable
 from services.executor.sessions.registry import Session, Sessions
@@ -25,6 +25,7 @@ from shared.contracts.agents import (
     Acknowledged,
     Heartbeat,
     Hello,
+    NodeReport,
     Order,
     Orders,
     OrdersRequest,
@@ -132,18 +133,14 @@ class Endpoints:
             new = message.reports[session.next_report - message.first_n :]
             lane = self._lane(node)
             try:
-                restated = [
-                    restate(lane.state, node.node_id, message.incarnation, report) for report in new
-                ]
-                await self._relay(lane, tuple(r for r in restated if r is not None), size)
+                await self._relay(lane, await _restated(lane, node, message, new), size)
             except ForeignWorker as error:
                 detail = f"allocation_id: {str(error)!r}; a worker of this node is allowed"
                 raise Refused(403, "other_node", detail) from None
-            except NotFolded as error:
-                detail = f"allocation_id: {str(error)!r}; this executor has not read it yet"
-                raise unavailable("behind", detail) from None
             except OutcomeUnknown:
                 raise unavailable("broker_unavailable", "reports: not acknowledged") from None
+            except READ_ERRORS as error:
+                raise unavailable("behind", f"{NOT_READ}: {error!r}") from None
             except ValidationError as error:
                 raise malformed(error) from None
             except TooLarge as error:
@@ -191,6 +188,22 @@ class Endpoints:
             return order
         launch = await asyncio.to_thread(resolve_secrets, order.launch, self._secrets)
         return order.model_copy(update={"launch": launch})
+
+
+async def _restated(
+    lane: AgentLane, node: EnrolledNode, message: ReportsRequest, new: Sequence[NodeReport]
+) -> tuple[Report, ...]:
+    """Return the reports for placement; the ledger is read to its end first if one is unknown."""
+    incarnation = message.incarnation
+    try:
+        made = [restate(lane.state, node.node_id, incarnation, report) for report in new]
+    except NotFolded:
+        await lane.read_to_end()
+        made = [
+            restate(lane.state, node.node_id, incarnation, report, is_complete=True)
+            for report in new
+        ]
+    return tuple(report for report in made if report is not None)
 
 
 def _check_identity(node: EnrolledNode, hello: Hello) -> None:

@@ -34,6 +34,9 @@ MAX_REPORTS = 4096
 MAX_RECORD_BYTES = 640 * 1024
 """Reports of one record as received; restated they grow, and the broker takes a mebibyte."""
 
+READ_ERRORS = (TimeoutError, KafkaError, OutcomeUnknown, OSError)
+"""What reading the end of a ledger raises while the broker is away."""
+
 log = logging.getLogger(__name__)
 
 
@@ -121,6 +124,13 @@ class AgentLane:
             for client in self._logs[1:]:
                 await client.stop()
 
+    async def read_to_end(self) -> None:
+        """Return once all is folded that the ledger holds now. Raises as `READ_ERRORS`."""
+        async with asyncio.timeout(BEHIND_AFTER_S):
+            end = await self._ledger.end()
+            while self._ledger.next < end:
+                await asyncio.sleep(0.01)
+
     async def behind(self) -> dict[TP, int]:
         """Return the number of records that are not folded yet."""
         return await self._ledger.behind()
@@ -134,12 +144,9 @@ class AgentLane:
         while True:
             asked_s = monotonic()
             try:
-                async with asyncio.timeout(BEHIND_AFTER_S):
-                    end = await self._ledger.end()
-                    while self._ledger.next < end:
-                        await asyncio.sleep(0.01)
+                await self.read_to_end()
                 self._fresh_s = asked_s
-            except (TimeoutError, KafkaError, OutcomeUnknown, OSError) as error:
+            except READ_ERRORS as error:
                 log.warning("ledger not read to its end", extra={"error": repr(error)})
             await asyncio.sleep(FRESH_EVERY_S)
 

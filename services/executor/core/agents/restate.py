@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.executor.core.agents.state import AgentPool
+from services.executor.core.agents.state import AgentPool, AgentWorker
 from shared.contracts.agents import (
     ExitedReport,
     Incarnation,
@@ -40,12 +40,19 @@ class NotFolded(Exception):
 
 
 def restate(
-    state: AgentPool, node_id: str, incarnation: Incarnation, report: NodeReport
+    state: AgentPool,
+    node_id: str,
+    incarnation: Incarnation,
+    report: NodeReport,
+    *,
+    is_complete: bool = False,
 ) -> Report | None:
     """Return the report for placement, or None where it has no meaning there.
 
-    None is for workers that the ledger has released, and for those that were placed on another
-    incarnation: another machine may have reported under the node's name since.
+    None is for workers that the ledger has released, for those that were placed on another
+    incarnation (another machine may have reported under the node's name since), and for those of
+    another ledger: a node may still hold workers of an installation that it left. With
+    `is_complete` the fold has read the ledger's end of after the request.
     Raises ForeignWorker and NotFolded.
     """
     match report:
@@ -65,7 +72,13 @@ def restate(
                 node_id=node_id, incarnation=incarnation.uuid, terms_id=terms_id
             )
         case _:
-            job_id = _job_of(state, node_id, incarnation, report.allocation_id)
+            name = report.allocation_id
+            worker = state.workers.get(name)
+            if worker is None:
+                if not is_complete:
+                    _check_folded(state, name)
+                return None
+            job_id = _job_of(worker, node_id, incarnation)
             return _of_worker(report, job_id) if job_id else None
 
 
@@ -93,17 +106,16 @@ def _of_worker(
             return WorkerStuck(allocation_id=name, job_id=job_id, detail=detail)
 
 
-def _job_of(state: AgentPool, node_id: str, incarnation: Incarnation, allocation_id: str) -> str:
-    """Return the job of a worker of the incarnation; "" for a released one, or of another one."""
-    worker = state.workers.get(allocation_id)
-    if worker is not None:
-        if worker.node_id != node_id:
-            raise ForeignWorker(allocation_id)
-        return worker.launch.job_id if worker.incarnation == incarnation.uuid else ""
+def _job_of(worker: AgentWorker, node_id: str, incarnation: Incarnation) -> str:
+    """Return the job of a worker of the incarnation; "" for a worker of another one."""
+    if worker.node_id != node_id:
+        raise ForeignWorker(worker.allocation_id)
+    return worker.launch.job_id if worker.incarnation == incarnation.uuid else ""
+
+
+def _check_folded(state: AgentPool, allocation_id: str) -> None:
+    """Raise NotFolded for a worker that may stand in the part of the ledger not read yet."""
     partition, _, rest = allocation_id.partition("/")
     seq = rest.partition("/")[0]
-    if partition != str(state.partition) or not seq.isdecimal():
-        raise ForeignWorker(allocation_id)
-    if int(seq) > state.through.seq:
+    if partition == str(state.partition) and seq.isdecimal() and int(seq) > state.through.seq:
         raise NotFolded(allocation_id)
-    return ""

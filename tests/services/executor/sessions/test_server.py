@@ -128,6 +128,20 @@ async def test_a_node_cannot_speak_for_another(site: Installation) -> None:
         assert site.sent("reports") == [] == site.sent("logs")
 
 
+async def test_a_worker_of_an_installation_that_the_node_left_delays_no_report(
+    site: Installation,
+) -> None:
+    name = site.place()
+    async with site.serving(), site.agent("n1") as agent:
+        await agent.hello()
+        status, _ = await agent.reports(
+            {"kind": "stopped", "allocation_id": "0/99999/0/0"},
+            {"kind": "stopped", "allocation_id": "7/3/0/0"},
+            {"kind": "ready", "allocation_id": name},
+        )
+        assert status == 200 and len(site.sent("reports")) == 1
+
+
 async def test_output_and_telemetry_carry_what_the_ledger_knows(site: Installation) -> None:
     name = site.place()
     async with site.serving(), site.agent("n1") as agent:

@@ -103,16 +103,22 @@ def test_each_report_has_its_input(report: NodeReport, expected: Report) -> None
     assert restated(report) == expected
 
 
-@pytest.mark.parametrize("name", [allocation(0), "2/5/0/1", "x", "1/x/0/0"])
-def test_a_worker_of_others_is_refused(name: str) -> None:
-    with pytest.raises(ForeignWorker, match=name):
-        restated(StoppedReport(allocation_id=name))
+def test_a_worker_of_another_node_is_refused() -> None:
+    with pytest.raises(ForeignWorker, match=allocation(0)):
+        restated(StoppedReport(allocation_id=allocation(0)))
+
+
+@pytest.mark.parametrize("name", ["2/5/0/1", "x", "1/x/0/0"])
+def test_a_worker_of_another_ledger_needs_no_report(name: str) -> None:
+    assert restated(StoppedReport(allocation_id=name)) is None
 
 
 def test_a_released_worker_needs_no_report_and_an_unread_one_waits() -> None:
     assert restated(StoppedReport(allocation_id="1/2/0/0")) is None
+    unread = StoppedReport(allocation_id="1/99/0/0")
     with pytest.raises(NotFolded):
-        restated(StoppedReport(allocation_id="1/99/0/0"))
+        restated(unread)
+    assert restate(running().state, "n1", INCARNATION, unread, is_complete=True) is None
 
 
 def test_another_machine_under_the_name_of_the_node_ends_no_worker_of_the_first() -> None:
