@@ -8,8 +8,10 @@ import time
 import uvicorn
 
 from services.gateway.app import build
+from services.gateway.http_protocol import HeaderTimeoutProtocol
 from services.gateway.settings import GatewaySettings
 from services.gateway.wiring import wire_gateway
+from shared.open_files import raise_limit
 from shared.server_settings import server_tls
 from shared.settings import read_settings
 from shared.telemetry.page import render_page
@@ -21,6 +23,7 @@ SCRAPE_TIME = "%Y-%m-%d %H:%M:%S UTC"
 
 
 def main() -> None:
+    raise_limit()
     settings = read_settings(GatewaySettings, os.environ)
     tls = server_tls(settings)
     telemetry = start_telemetry("gateway", settings)
@@ -44,6 +47,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
+        http=HeaderTimeoutProtocol,
         ssl_context_factory=(lambda *_: tls) if tls else None,
     )
     telemetry.spans.shutdown()

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import Request
 
 from services.gateway.core.strict import Body, parse_object
 from services.gateway.problem import ApiError
 
 LIMIT_BYTES = 64 * 1024
+BODY_TIMEOUT_S = 15.0
+"""Longest time in which a body must arrive."""
 
 
 async def raw_body(
     request: Request, limit_bytes: int = LIMIT_BYTES, *, encoded: bool = False
 ) -> bytes:
-    """Return the bytes of the body; raises ApiError 413 as soon as the limit is exceeded."""
+    """Return the bytes of the body; raises ApiError 413 as soon as the limit is exceeded.
+
+    Raises a 408 for a body that is not here in time.
+    """
     if int(request.headers.get("content-length") or 0) > limit_bytes:
         raise _too_large(limit_bytes)
     if not encoded and request.headers.get("content-encoding", "identity") != "identity":
         raise ApiError(415, "unsupported_encoding", "send the body uncompressed")
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit_bytes:
-            raise _too_large(limit_bytes)
-        chunks.append(chunk)
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit_bytes:
+                    raise _too_large(limit_bytes)
+                chunks.append(chunk)
+    except TimeoutError:
+        raise ApiError(408, "too_slow", f"body: not here after {BODY_TIMEOUT_S:g} s") from None
     return b"".join(chunks)
 
 

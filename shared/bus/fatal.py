@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 from shared.ledger.errors import BusError, ProtocolViolation
+from shared.open_files import raise_limit
 
 EXIT_ERROR = 70
 EXIT_PROTOCOL = 71
@@ -37,6 +38,7 @@ def die(error: BaseException, where: str) -> NoReturn:
 
 def run_to_end(work: Coroutine[Any, Any, None], where: str) -> None:
     """Run `work` to its end; a ProtocolViolation ends the process as it ends a decider."""
+    raise_limit()
     try:
         asyncio.run(work)
     except* ProtocolViolation as broken:

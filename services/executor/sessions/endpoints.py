@@ -196,14 +196,14 @@ async def _restated(
     """Return the reports for placement; the ledger is read to its end first if one is unknown."""
     incarnation = message.incarnation
     try:
-        made = [restate(lane.state, node.node_id, incarnation, report) for report in new]
+        reports = [restate(lane.state, node.node_id, incarnation, report) for report in new]
     except NotFolded:
         await lane.read_to_end()
-        made = [
+        reports = [
             restate(lane.state, node.node_id, incarnation, report, is_complete=True)
             for report in new
         ]
-    return tuple(report for report in made if report is not None)
+    return tuple(report for report in reports if report is not None)
 
 
 def _check_identity(node: EnrolledNode, hello: Hello) -> None:

@@ -35,7 +35,7 @@ MAX_RECORD_BYTES = 640 * 1024
 """Reports of one record as received; restated they grow, and the broker takes a mebibyte."""
 
 READ_ERRORS = (TimeoutError, KafkaError, OutcomeUnknown, OSError)
-"""What reading the end of a ledger raises while the broker is away."""
+"""Errors of reading a ledger to its end while the broker is away."""
 
 log = logging.getLogger(__name__)
 

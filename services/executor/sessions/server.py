@@ -26,6 +26,8 @@ from shared.server_settings import server_tls
 from shared.telemetry.metrics import Metrics
 
 CLOSE_S = 2.0
+IDLE_S = 20.0
+"""s after which a connection without a whole request is closed; an agent then makes a new one."""
 
 
 class NodeDirectory(AccessFollower):
@@ -143,7 +145,7 @@ class AgentServer:
             access_log=None,
             max_field_size=HEADER_BYTES,
             shutdown_timeout=CLOSE_S,
-            keepalive_timeout=75.0,
+            keepalive_timeout=IDLE_S,
         )
         await runner.setup()
         settings = self._settings

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from fastapi import Request
 
+from services.gateway import body
 from services.gateway.body import LIMIT_BYTES, json_body, raw_body
 from services.gateway.core.field_errors import NotJson
 from services.gateway.problem import ApiError
@@ -52,3 +54,13 @@ async def test_another_media_type_or_encoding_is_refused() -> None:
 async def test_what_is_no_object_is_not_json() -> None:
     with pytest.raises(NotJson):
         await json_body(request(b"[1]"))
+
+
+async def test_a_body_that_does_not_arrive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    monkeypatch.setattr(body, "BODY_TIMEOUT_S", 0.05)
+    scope = {"type": "http", "method": "POST", "headers": []}
+    assert await refusal(Request(scope, receive)) == (408, "too_slow")

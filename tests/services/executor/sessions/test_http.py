@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.sessions import body, http
+from services.executor.sessions import body, http, server
 from services.executor.sessions.limits import REPORTS, REQUESTS
 from shared.rate import Rate
 from tests.services.executor.sessions.installation import PATIENCE_S, Installation, enrolled
@@ -133,4 +133,17 @@ async def test_a_slow_client_delays_no_other_and_is_refused(
         assert await calm.send_heartbeat(1) == 204
         async with asyncio.timeout(PATIENCE_S):
             assert b" 408 " in await reader.readline()
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /agent/v1/hello HTTP/1.1\r\nHost: x\r\n"])
+async def test_a_connection_without_a_whole_header_is_closed(
+    site: Installation, sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    async with site.serving():
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(sent)
+        async with asyncio.timeout(PATIENCE_S):
+            assert await reader.read() == b""
         writer.close()

@@ -1,0 +1,43 @@
+"""The HTTP protocol of the gateway's server, with a limit on the time in which headers arrive."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADERS_S = 10.0
+"""Longest s until the headers of a request are here: an idle client keeps no connection open."""
+
+
+class HeaderTimeoutProtocol(HttpToolsProtocol):
+    """Closes a connection on which no whole header arrives in time; uvicorn itself has no limit."""
+
+    _headers_due: asyncio.TimerHandle | None = None
+
+    def connection_made(  # type: ignore[override]
+        self, transport: asyncio.Transport
+    ) -> None:
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        if self._headers_due is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_headers()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _await_headers(self) -> None:
+        self._headers_due = self.loop.call_later(HEADERS_S, self.timeout_keep_alive_handler)
+
+    def _stop_timer(self) -> None:
+        if self._headers_due is not None:
+            self._headers_due.cancel()
+            self._headers_due = None
