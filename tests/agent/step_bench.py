@@ -63,6 +63,7 @@ class StepBench:
             "wake": str(tmp / "wake"),
             "prolog": "",
             "epilog": "",
+            "hook_env": {},
             "hook_s": 30.0,
             **changes,
         }

@@ -13,23 +13,33 @@ from berth_agent.linux.processes import TOKEN
 from berth_agent.messages import Launch
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+RESERVED = "BERTH_"
 
 
-def environment(
-    launch: Launch, login: Mapping[str, str], *, node_id: str, token: str, telemetry: str
-) -> dict[str, str]:
-    """Return the variables of a worker, without `MASTER_PORT`, which comes with the start.
+def own_variables(launch: Launch, *, node_id: str, token: str, telemetry: str) -> dict[str, str]:
+    """Return what Berth sets, without `MASTER_PORT`, which comes with the start.
 
-    The job's own variables replace those of the login, and cannot replace Berth's.
+    A prolog and an epilog, which may run as root, get these of a worker and no others.
     """
-    own = {
+    return {
         **_of_gang(launch),
         **_of_berth(launch, node_id),
         "BERTH_TELEMETRY": telemetry,
         "BERTH_TELEMETRY_TOKEN": token,
         TOKEN: token,
     }
-    return {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8", **login, **launch.env, **own}
+
+
+def environment(
+    login: Mapping[str, str], job: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables of a worker: the job's replace those of the login, and not Berth's.
+
+    Names that begin with `BERTH_` are Berth's, also those that this worker does not get.
+    """
+    chosen = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8", **login, **job}
+    kept = {name: value for name, value in chosen.items() if not name.startswith(RESERVED)}
+    return {**kept, **own}
 
 
 def master_port_variables(port: int | None) -> dict[str, str]:

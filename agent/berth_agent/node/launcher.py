@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Container
 
-from berth_agent.core.environment import environment
+from berth_agent.core.environment import environment, own_variables
 from berth_agent.linux import cgroups, files
 from berth_agent.linux.hierarchies import Hierarchies
 from berth_agent.linux.processes import STEP_TOKEN
@@ -81,13 +81,10 @@ class Launcher:
         name = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}.{launch.rank}")
         private = self._folders.make_work(allocation, name, user.owner)
         login = self._login.of_user(user, user.home or private)
-        env = environment(
-            launch,
-            {"TMPDIR": private, **login},
-            node_id=self._node_id,
-            token=allocation.token,
-            telemetry=telemetry,
+        own = own_variables(
+            launch, node_id=self._node_id, token=allocation.token, telemetry=telemetry
         )
+        env = environment({"TMPDIR": private, **login}, launch.env, own)
         cwd = launch.workdir or private
         return Spec(
             {
@@ -111,6 +108,7 @@ class Launcher:
                 "wake": f"{self._config.run}/wake",
                 "prolog": self._config.prolog,
                 "epilog": self._config.epilog,
+                "hook_env": own,
                 "hook_s": self._config.hook_s,
             }
         )

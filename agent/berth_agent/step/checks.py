@@ -52,9 +52,12 @@ def run_prolog(spec: Spec) -> bytes:
 
 
 def execute_hook(path: str, spec: Spec) -> None:
-    """Become a prolog or epilog, which sees the variables of Berth. Raises OSError."""
-    own = {name: value for name, value in spec.env.items() if name.startswith(("BERTH_", "CUDA_"))}
-    os.execve(path, [path], {"PATH": os.defpath, "BERTH_WORKDIR": spec.cwd, **own})
+    """Become a prolog or epilog, which sees what Berth set, and nothing of the job's own.
+
+    It may run as root: a variable of the tenant could name a library to load. Raises OSError.
+    """
+    variables = {**spec.hook_env, "PATH": os.defpath, "BERTH_WORKDIR": spec.cwd}
+    os.execve(path, [path], variables)
 
 
 def candidates(spec: Spec) -> list[str]:

@@ -21,6 +21,7 @@ class Spec:
         "gid",
         "grace_s",
         "groups",
+        "hook_env",
         "hook_s",
         "incarnation",
         "kill_s",
@@ -62,6 +63,8 @@ class Spec:
         """FIFO that wakes the agent."""
         self.prolog: str = values["prolog"]
         self.epilog: str = values["epilog"]
+        self.hook_env: dict[str, str] = values.get("hook_env", {})
+        """Variables of prolog and epilog; a step of an older agent has none noted."""
         self.hook_s: float = values["hook_s"]
         """Longest s that a prolog, an epilog or a check may take."""
 

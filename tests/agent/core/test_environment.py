@@ -9,7 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent.core.environment import environment, master_port_variables, parse_environment
+from berth_agent.core.environment import (
+    environment,
+    master_port_variables,
+    own_variables,
+    parse_environment,
+)
 from berth_agent.messages import Launch
 
 GANGS = st.lists(st.integers(1, 8), min_size=1, max_size=6)
@@ -42,7 +47,11 @@ def launches(workers_of_nodes: list[int], gpus: int = 1) -> list[Launch]:
 
 
 def variables(launch: Launch, **login: str) -> dict[str, str]:
-    return environment(launch, login, node_id="n1", token="n1:t", telemetry="/run/s")
+    return environment(login, launch.env, own_of(launch))
+
+
+def own_of(launch: Launch) -> dict[str, str]:
+    return own_variables(launch, node_id="n1", token="n1:t", telemetry="/run/s")
 
 
 @given(GANGS, st.integers(0, 8))
@@ -85,6 +94,17 @@ def test_a_job_replaces_the_login_and_not_berth() -> None:
     launch = Launch.from_json({**values, "env": {"PATH": "/job", "RANK": "7", "LR": "0.1"}})
     env = variables(launch, PATH="/login", EDITOR="vi")
     assert (env["PATH"], env["RANK"], env["LR"], env["EDITOR"]) == ("/job", "0", "0.1", "vi")
+
+
+def test_names_of_berth_are_taken_from_no_job_and_no_login() -> None:
+    values: dict[str, Any] = launches([1])[0].to_json()
+    names = {"BERTH_ARRAY_INDEX": "9", "BERTH_WORKDIR": "/evil", "BERTH_JOB_ID": "other"}
+    launch = Launch.from_json({**values, "env": {**names, "LR": "0.1"}})
+    env = variables(launch, **names)
+    assert {n: v for n, v in env.items() if n.startswith("BERTH_")}.items() <= own_of(
+        launch
+    ).items()
+    assert env["BERTH_JOB_ID"] == "j1" and env["LR"] == "0.1"
 
 
 def test_indices_mean_what_nvidia_smi_shows() -> None:

@@ -506,6 +506,23 @@ def test_a_prolog_that_fails_drains_the_node(double: ExecutorDouble, tmp_path: P
         assert "prolog_failed" in node.status()["draining"]
 
 
+def test_hooks_get_the_variables_of_berth_and_none_of_the_job(
+    double: ExecutorDouble, tmp_path: Path
+) -> None:
+    hook = tmp_path / "hook"
+    hook.write_text("#!/bin/sh\nenv\n")
+    hook.chmod(0o755)
+    evil = ("CUDA_INJECTION64_PATH", "BERTH_WORKDIR", "BERTH_X", "BASH_ENV", "LR")
+    with a_node(double, prolog=str(hook), epilog=str(hook)) as node:
+        run(double, "true", env=dict.fromkeys(evil, "/evil"), gpus=[1])
+        double.wait_for("exited", W)
+        lines = node.output(W).splitlines()
+    assert not [line for line in lines if "evil" in line]
+    for expected in ("BERTH_JOB_ID=j1", "CUDA_VISIBLE_DEVICES=1"):
+        assert lines.count(expected) == 2
+    assert lines.count(f"BERTH_WORKDIR={node.state}/work/j1.1.0") == 2
+
+
 def test_a_second_agent_in_a_folder_is_refused(double: ExecutorDouble, node: NodeBench) -> None:
     done = node.call("run")
     assert done.returncode == 1

@@ -378,7 +378,7 @@ def test_a_prolog_runs_before_and_an_epilog_after_the_worker(
         hook.write_text(f"#!/bin/sh\necho {name} of $BERTH_JOB_ID\n")
         hook.chmod(0o755)
         bench.values[name] = str(hook)
-    bench.values["env"]["BERTH_JOB_ID"] = "j1"
+    bench.values["hook_env"]["BERTH_JOB_ID"] = "j1"
     bench.start("echo work")
     bench.end()
     assert bench.output().splitlines() == ["prolog of j1", "work", "epilog of j1"]
