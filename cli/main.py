@@ -17,6 +17,7 @@ from cli.fault_commands import faults
 from cli.job_commands import cancel, jobs, logs, show
 from cli.node_commands import cordon, drain, nodes, queue, uncordon
 from cli.open_command import open_
+from cli.pool_commands import pools
 from cli.replay_command import replay
 from cli.simulate_commands import simulate
 from cli.stack_commands import access, down, restart, status, up
@@ -71,6 +72,7 @@ for _name, _group in (
     ("tenants", tenants),
     ("keys", keys),
     ("nodes", nodes),
+    ("pools", pools),
     ("access", access),
     ("dead", dead),
     ("faults", faults),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -54,8 +55,9 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     (secrets / "ada" / "db").write_text("sesame\n")
     env = {AGENTS: {"BERTH_SECRETS": str(secrets)}}
     with a_stand(OWN_AGENT, "failslow", "throttle", tls=True, env=env) as stand:
-        configure(stand, pool=POOL)
-        configure(stand, pool=SHORT, **SHORT_TERMS)
+        berth(stand, "pools", "add", POOL, "backends=agent")
+        terms = [f"{name}={value}" for name, value in SHORT_TERMS.items()]
+        berth(stand, "pools", "add", SHORT, "backends=agent", *terms)
         yield stand
 
 
@@ -63,11 +65,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def node(stand: Stand) -> Iterator[JoinedNode]:
     with a_joined_node(stand, POOL, "agent-1") as node:
         yield node
-
-
-def configure(stand: Stand, **settings: object) -> None:
-    status, ticket = stand.call("POST", "/v1/pools", {"backends": ["agent"], **settings})
-    assert status == 202 and stand.answer(ticket["command_id"])["accepted"], ticket
 
 
 def submit(stand: Stand, command: list[str] | str, pool: str = POOL, **spec: object) -> str:
@@ -287,6 +284,14 @@ class frozen:
 
     def __exit__(self, *_: Any) -> None:
         self._process.send_signal(signal.SIGCONT)
+
+
+def test_an_operator_changes_one_setting_of_a_pool(stand: Stand) -> None:
+    assert berth(stand, "pools", "set", SHORT, "rank_ms=77") == "rank_ms: 1000 -> 77\n"
+    settings = json.loads(berth(stand, "pools", "show", SHORT, "--json"))["settings"]
+    kept = {name: settings[name] for name in SHORT_TERMS}
+    assert (settings["rank_ms"], settings["backends"], kept) == (77, ["agent"], SHORT_TERMS)
+    assert SHORT in berth(stand, "pools", "list")
 
 
 def test_a_revoked_node_is_refused(stand: Stand) -> None:
