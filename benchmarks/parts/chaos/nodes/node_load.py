@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.parts.agents.node_pool import POOL
 from benchmarks.parts.chaos.loaded_stack import LoadedStack
@@ -46,6 +47,11 @@ class NodeLoad(LoadedStack):
     is_uniform: bool = False
     """Whether all jobs are long, and have one worker with one GPU."""
     attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+
+    def end_all(self) -> None:
+        """Submit no more jobs, and let all that run end at their next tick."""
+        self.ends_load.set()
+        Path(f"{self.folder}.end").touch()
 
     def target(self) -> tuple[int, str]:
         return self.lane, POOL

@@ -25,8 +25,8 @@ DEFAULT_TERMS_FROM_S = 60.0
 """Outages at least so long are those of a pool with the default settings."""
 STARTED_S = 180.0
 BACK_S = 300.0
-RUN_ON_S = 20.0
-"""Jobs run on for so long after the outage."""
+UNTIL_ENDED_S = 1e6
+"""Run time of jobs that end when they are told to."""
 
 
 async def outage(options: ChaosOptions, say: Say) -> Json:
@@ -36,7 +36,7 @@ async def outage(options: ChaosOptions, say: Say) -> Json:
         nodes=options.agents,
         per_s=0.0,
         most_open=JOBS,
-        long_s=options.outage_s + RUN_ON_S,
+        long_s=UNTIL_ENDED_S,
         terms=terms_of(options.outage_s),
         is_uniform=True,
     )
@@ -57,8 +57,11 @@ async def outage(options: ChaosOptions, say: Say) -> Json:
 
 
 def terms_of(outage_s: float) -> dict[str, Any]:
-    """Return the settings of the pool: the defaults, unless the outage is a short one."""
-    return {} if outage_s >= DEFAULT_TERMS_FROM_S else quick_terms(2.5 * outage_s)
+    """Return the settings of the pool: the defaults, unless the outage is a short one.
+
+    The lease of a short one also has to cover the start of the broker on a busy machine.
+    """
+    return {} if outage_s >= DEFAULT_TERMS_FROM_S else quick_terms(10 * outage_s)
 
 
 async def start_jobs(site: Site, count: int) -> None:

@@ -70,7 +70,7 @@ async def nodes(options: ChaosOptions, say: Say) -> Json:
 async def judge(site: Site, account: Account) -> Json:
     """End the load, wait for all jobs, and compare what workers, ledger and nodes say."""
     load = site.load
-    load.ends_load.set()
+    load.end_all()
     load.say(f"waiting for {load.outstanding} jobs to end")
     all_ended = await load.all_ended(ALL_ENDED_S)
     await faults.wait_until(lambda: not any(n.left_behind() for n in site.nodes), TIDY_S)

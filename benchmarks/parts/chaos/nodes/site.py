@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ async def running_site(options: SiteOptions, say: Say) -> AsyncIterator[Site]:
         nodes = []
         for number in range(1, options.nodes + 1):
             folder = bench.stack.data_dir / f"node-{number}"
-            node = Node(f"chaos-{number}", folder, Proxy(target), options.gpus)
+            node = Node(f"chaos-{os.getpid()}-{number}", folder, Proxy(target), options.gpus)
             open_.push_async_callback(node.remove)
             await node.join(bench.stack.gateway, token)
             node.start()

@@ -24,12 +24,13 @@ while True:
     for gpu, log in logs.items():
         line = " ".join([str(round(now_s * 1000)), *names, gpu, node])
         os.write(log, f"{line}\\n".encode())
-    if now_s >= ends_s:
+    if now_s >= ends_s or os.path.exists(f"{folder}.end"):
         print("complete", flush=True)
         break
     time.sleep(0.1)
 """
-"""Appends a line for each of its GPUs ten times a second, for so many seconds."""
+"""Appends a line for each of its GPUs ten times a second, for so many seconds or until there is a
+file beside the folder whose name ends in `.end`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from benchmarks.parts.agents.real_agent import PACKAGE
 from benchmarks.parts.chaos import faults
 from benchmarks.parts.chaos.nodes.account import Account
 from benchmarks.parts.chaos.nodes.node import Node, read_json
-from benchmarks.parts.chaos.nodes.outage import longest_gap_s, start_jobs
+from benchmarks.parts.chaos.nodes.outage import UNTIL_ENDED_S, longest_gap_s, start_jobs
 from benchmarks.parts.chaos.nodes.run import judge
 from benchmarks.parts.chaos.nodes.site import SiteOptions, running_site
 from benchmarks.parts.chaos.nodes.ticks import boot_ms
@@ -20,9 +20,6 @@ from benchmarks.parts.command import Json, Say
 from benchmarks.parts.percentiles import summarize
 
 UPGRADED_S = 120.0
-PER_UPGRADE_S = 6.0
-STARTS_S = 60.0
-"""Time in which the jobs start, and after which they have seen every upgrade."""
 
 
 async def upgrade(options: ChaosOptions, say: Say) -> Json:
@@ -32,7 +29,7 @@ async def upgrade(options: ChaosOptions, say: Say) -> Json:
         nodes=1,
         per_s=0.0,
         most_open=options.upgrade_jobs,
-        long_s=STARTS_S + PER_UPGRADE_S * options.upgrades,
+        long_s=UNTIL_ENDED_S,
         terms={},
         gpus=options.upgrade_jobs,
         is_uniform=True,

@@ -14,7 +14,7 @@ from infra.broker import kafka
 
 def test_long_outages_are_those_of_the_default_settings() -> None:
     assert terms_of(480.0) == {}
-    assert terms_of(12.0)["stop_after_s"] == 30.0
+    assert terms_of(12.0)["stop_after_s"] == 120.0
 
 
 def test_the_longest_gap_is_that_of_one_worker_on_one_gpu(tmp_path: Path) -> None:
