@@ -26,7 +26,7 @@ DEFAULT_TERMS_FROM_S = 60.0
 STARTED_S = 180.0
 BACK_S = 300.0
 UNTIL_ENDED_S = 1e6
-"""Run time of jobs that end when they are told to."""
+"""Run time of jobs that end only with the load, s."""
 
 
 async def outage(options: ChaosOptions, say: Say) -> Json:
