@@ -212,14 +212,17 @@ class Board:
         node = self.nodes[slot.node_id]
         node.cpu_free += sign * slot.cpu_milli
         node.mem_free += sign * slot.mem_mib
-        before, free, step = node.whole, node.free, sign * slot.milli
+        free, step, before = node.free, sign * slot.milli, node.whole
+        is_indexed_share = slot.milli != GPU and node.indexed
+        whole = before
         for gpu in slot.gpus:
             old = free[gpu]
             new = free[gpu] = old + step
-            node.whole += (new == GPU) - (old == GPU)
-            if node.indexed and slot.milli != GPU:
+            whole += (new == GPU) - (old == GPU)
+            if is_indexed_share:
                 self._move_share(node, gpu, old, new)
-        if node.indexed and node.whole != before:
+        node.whole = whole
+        if node.indexed and whole != before:
             self._move_whole(node, before)
 
     def _move_whole(self, node: Node, before: int) -> None:
