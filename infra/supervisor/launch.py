@@ -252,7 +252,6 @@ def _site(options: StackOptions, stack: RunningStack) -> Site:
         postgres_gateway=parts.address_of(stack, postgres.GATEWAY),
         otlp=stack.otlp,
         data=stack.state,
-        work=stack.work,
         partitions=stack.partitions,
         idempotent=stack.durable,
         durable=stack.durable,

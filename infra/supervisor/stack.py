@@ -109,7 +109,6 @@ class Site:
     postgres: str
     otlp: str
     data: Path
-    work: Path
     partitions: int
     idempotent: bool
     durable: bool
@@ -247,7 +246,6 @@ def _values(site: Site) -> dict[str, str]:
         "postgres_projector": site.postgres_projector,
         "postgres_gateway": site.postgres_gateway,
         "otlp": site.otlp,
-        "work": str(site.work),
         "partitions": str(site.partitions),
         "idempotent": str(int(site.idempotent)),
         "durable": str(int(site.durable)),

@@ -12,7 +12,6 @@ from services.executor.core.effects import (
     SendReport,
     StartWorker,
     StopWorker,
-    WorkerEnded,
     WorkerOutcome,
 )
 from services.executor.core.membership import configure, leave, register_again, rejoin, take_over
@@ -50,9 +49,9 @@ class Agent:
     def on_pool(self, pool: PoolConfigured) -> None:
         self._perform(configure(self.state, pool))
 
-    def take_over(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
+    def take_over(self, incarnation: str) -> None:
         self._acts = True
-        self._perform(take_over(self.state, incarnation, ends))
+        self._perform(take_over(self.state, incarnation))
 
     def rejoin(self) -> None:
         self._perform(rejoin(self.state, self.state.lease_s / 4))

@@ -12,7 +12,6 @@ from time import monotonic
 from aiokafka.errors import KafkaError
 
 from services.executor.agent import Agent
-from services.executor.core.effects import WorkerEnded
 from services.executor.core.inventory import InventoryNode
 from services.executor.core.membership import resume
 from services.executor.core.state import ExecutorState
@@ -52,14 +51,14 @@ class LaneReader:
     def expired(self) -> bool:
         return self._lease.expired
 
-    async def catch_up(self, incarnation: str, ends: Mapping[str, WorkerEnded]) -> None:
+    async def catch_up(self, incarnation: str) -> None:
         """Fold up to the present end, then begin to act."""
         self._restore()
         await self._ledger.start()
         while not self._ledger.caught_up:
             self._fold(await self._ledger.poll())
         self._lease = ReadLease(monotonic())
-        self._agent.take_over(incarnation, ends)
+        self._agent.take_over(incarnation)
         self.acting = True
 
     async def run(self) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from services.executor.agent import Agent
-from services.executor.backends import Backend
-from services.executor.core.effects import WorkerEnded
 from services.executor.core.inventory import InventoryNode
 from services.executor.core.state import ExecutorState
 from services.executor.heartbeats import HeartbeatSender
 from services.executor.lane import LaneReader, snapshots_of
 from services.executor.pools import PoolWatch
-from services.executor.process.backend import ProcessBackend
-from services.executor.process.journal import Journal
 from services.executor.reporter import Reporter
 from services.executor.settings import ExecutorSettings
 from services.executor.soft import SoftOutbox
@@ -45,9 +41,6 @@ class SharedParts:
     connect: Callable[[], Log]
     soft: SoftOutbox
     incarnation: str
-    processes: ProcessBackend | None
-    journal: Journal | None
-    ends: Mapping[str, WorkerEnded]
     metrics: Metrics
 
 
@@ -83,7 +76,7 @@ class PoolLane:
         )
         snapshots = snapshots_of(settings.folder, self.partition, own)
         self._reader = LaneReader(self._ledger_log, self.agent, snapshots, shared.metrics)
-        self.agent.use(self._backends())
+        self.agent.use({"virtual": self._virtual})
 
     def problem(self) -> str:
         """Return the reason why it is not ready, "" if it is."""
@@ -112,7 +105,7 @@ class PoolLane:
 
     async def _caught_up(self, stopping: asyncio.Task[None]) -> bool:
         shared = self._shared
-        fold = asyncio.ensure_future(self._reader.catch_up(shared.incarnation, shared.ends))
+        fold = asyncio.ensure_future(self._reader.catch_up(shared.incarnation))
         await asyncio.wait({stopping, fold}, return_when=asyncio.FIRST_COMPLETED)
         if not fold.done():
             fold.cancel()
@@ -120,7 +113,6 @@ class PoolLane:
         await fold
         # The reporter has not started: no registration is sent yet.
         self._heartbeats.begin()
-        self._tidy_journal()
         return True
 
     async def _work_until(self, stopping: asyncio.Task[None]) -> None:
@@ -141,12 +133,6 @@ class PoolLane:
         await self._reader.stop()
         await self._heartbeats.stop()
         await self._report_log.stop()
-
-    def _backends(self) -> dict[str, Backend]:
-        backends: dict[str, Backend] = {"virtual": self._virtual}
-        if self._shared.processes is not None:
-            backends["process"] = self._shared.processes
-        return backends
 
     def _work(self) -> list[Coroutine[None, None, None]]:
         return [
@@ -182,11 +168,6 @@ class PoolLane:
             executor_id = self._shared.settings.executor_id
             report = TelemetryReported(executor_id=executor_id, at=now_ms(), times=times)
             self._shared.soft.post(self.partition, report)
-
-    def _tidy_journal(self) -> None:
-        """Drop ends from the journal that the ledger has already."""
-        if self._shared.journal is not None:
-            self._shared.journal.keep(f"{self.partition}/", self.agent.state.workers)
 
 
 async def _is_set(stop: asyncio.Event) -> None:

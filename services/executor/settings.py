@@ -12,7 +12,7 @@ from shared.server_settings import ServerSettings
 class ExecutorSettings(ServerSettings):
     """`BERTH_` variables of this service; one process serves nodes of one or more pools.
 
-    With an inventory it runs the workers of those nodes itself; without one it serves the agents of
+    With an inventory it runs the virtual nodes in it; without one it serves the agents of
     pools whose backends name `agent`.
     """
 
@@ -36,24 +36,13 @@ class ExecutorSettings(ServerSettings):
         pattern=r"^([a-z0-9._-]+:[0-9]+(\.[0-9]+)?(,|$))*$",
         description="node:factor,...: slow down virtual workers there by that factor",
     )
-    secrets: Path | None = Field(default=None, description="Folder of <tenant>/<name> files")
-    work: Path | None = Field(
-        default=None, description="Folder of the workers' directories; below the data if not given"
+    secrets: Path | None = Field(
+        default=None, description="Folder of <tenant>/<name> files, for nodes with an agent"
     )
-    worker_path: str = Field(
-        default="/usr/local/bin:/usr/bin:/bin", description="PATH of the workers' programs"
-    )
-    uid_first: int = Field(
-        default=70_000,
-        ge=0,
-        le=2**31,
-        description="First uid of workers, one uid each (needs root); 0 = run workers as root",
-    )
-    uid_count: int = Field(default=1000, ge=1, le=100_000, description="Number of uids for workers")
 
     @property
     def folder(self) -> Path:
-        """Folder of this executor's journal and snapshots."""
+        """Folder of this executor's snapshots."""
         return self.data / "executor" / self.executor_id
 
     @property

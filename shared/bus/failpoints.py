@@ -1,7 +1,7 @@
 """Named places at which a test can end the process as a power cut would.
 
-There is one on each side of every commit: of an append, a transaction, a publication, a journal
-entry and a snapshot.
+There is one on each side of every commit: of an append, a transaction, a publication and a
+snapshot.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ Place = Literal[
     "after_forward",
     "before_report",
     "after_report",
-    "before_journal",
-    "after_journal",
     "half_snapshot",
     "after_snapshot",
 ]

@@ -58,13 +58,13 @@ class PoolSettings(Command):
         1.0, gt=0, le=1e7, description="cluster seconds per wall second; 1 in production"
     )
     backends: tuple[Backend, ...] = Field(
-        ("virtual",), description="backends its nodes may use; `process` must be listed explicitly"
+        ("virtual",), description="backends its nodes may use; `process` is retired"
     )
     lease_s: float = Field(
         30.0,
         gt=0,
         le=3600,
-        description="nodes inside an executor (`virtual`, `process`): wall s after its last "
+        description="nodes inside an executor (`virtual`): wall s after its last "
         "acknowledged heartbeat at which it has stopped its workers; lost after twice as long",
     )
     stop_after_s: Annotated[float, Field(ge=5, le=604800)] | Literal["keep"] = Field(

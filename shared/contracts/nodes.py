@@ -9,7 +9,8 @@ from pydantic import Field
 from shared.contracts.base import Command, Event, Name, Text, command, event
 
 Backend = Literal["virtual", "process", "agent"]
-"""How a node runs its workers: on a clock alone, as processes of an executor, or by an agent."""
+"""How a node runs its workers: on a clock alone, as processes of an executor of an earlier release
+(`process`, only in old records), or by an agent."""
 Fencing = Literal["kernel", "advice"]
 """The end of a worker whose step died: the kernel kills it, or a sweep by the agent."""
 

@@ -49,7 +49,7 @@ class VirtualExecutor:
         self._workers = VirtualWorkers(slow)
         self._facts: list[Fact] = []
         self._reports: list[Report] = []
-        self._perform([*configure(self._lane, pool), *take_over(self._lane, "first", {})], 0.0)
+        self._perform([*configure(self._lane, pool), *take_over(self._lane, "first")], 0.0)
 
     def give(self, fact: Fact) -> None:
         """Add a fact of the placement ledger that `is_consumed` selects."""

@@ -12,8 +12,6 @@ from unittest.mock import patch
 import pytest
 
 from infra.supervisor.stack import AGENT
-from services.executor.process import journal as journal_module
-from services.executor.process.journal import Journal, JournalEntry
 from shared.bus import snapshots as snapshots_module
 from shared.bus.failpoints import PLACES, Failpoints
 from shared.bus.kafka import KafkaLog
@@ -114,7 +112,7 @@ def test_nothing_is_lost_or_doubled_by_deaths_at_the_commits(armed: dict[str, st
 
 def test_every_place_is_passed_by_some_run_or_test() -> None:
     here = {place.partition(":")[0] for run in RUNS.values() for place in run.values()}
-    elsewhere = {"half_snapshot", "after_snapshot", "before_journal", "after_journal"}
+    elsewhere = {"half_snapshot", "after_snapshot"}
     assert here | elsewhere == set(PLACES)
 
 
@@ -147,17 +145,3 @@ def test_a_death_at_a_snapshot_leaves_the_old_one_or_the_new_one(
     loaded = store.load()
     assert loaded is not None
     assert (loaded.state, loaded.cursor.seq) == (expected, expected)
-
-
-@pytest.mark.parametrize(("place", "known"), [("before_journal", False), ("after_journal", True)])
-def test_a_death_at_the_journal_leaves_all_of_a_line_or_nothing(
-    tmp_path: Path, place: str, known: bool
-) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.write(JournalEntry("0/1/0/0", "starting"))
-    with patch.object(journal_module, "FAILPOINTS", Dying(place)), pytest.raises(Died):
-        journal.write(JournalEntry("0/2/0/0", "starting"))
-    journal.close()
-    again = Journal(tmp_path / "journal")
-    assert [again.has("0/1/0/0"), again.has("0/2/0/0")] == [True, known]
-    again.close()

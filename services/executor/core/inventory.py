@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 from shared.contracts.base import Model, Name
 from shared.contracts.nodes import Backend
@@ -46,8 +46,15 @@ class PoolNodes(Model):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     pool: Name = Field(description="pool of the nodes")
-    backend: Backend = Field("virtual", description="how workers run there")
+    backend: Backend = Field("virtual", description="`virtual`; an agent runs processes")
     nodes: tuple[NodeGroup, ...] = Field(min_length=1, description="groups of equal nodes")
+
+    @field_validator("backend")
+    @classmethod
+    def _runs_here(cls, backend: Backend) -> Backend:
+        if backend != "virtual":
+            raise ValueError(f"backend: {backend!r}; 'virtual' is allowed, processes need an agent")
+        return backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from services.executor.core.effects import Effect, SendReport, WorkerEnded
+from services.executor.core.effects import Effect, SendReport
 from services.executor.core.inventory import InventoryNode
-from services.executor.core.state import ExecutorState, Worker
+from services.executor.core.state import ExecutorState
 from services.executor.core.stopping import stop
 from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import NodeJoined, NodeLost
-from shared.contracts.reports import (
-    NodeLeaving,
-    NodeRegistered,
-    NodeTermsReported,
-    WorkerExited,
-    WorkerStopped,
-)
+from shared.contracts.reports import NodeLeaving, NodeRegistered, NodeTermsReported, WorkerStopped
 from shared.contracts.terms import fold_terms
 from shared.ledger.decider import Fact
 
@@ -48,23 +42,20 @@ def resume(state: ExecutorState, pool: ExecutorState) -> None:
             state.drop(worker)
 
 
-def take_over(state: ExecutorState, base: str, ends: Mapping[str, WorkerEnded]) -> list[Effect]:
-    """Begin to act: the fold has reached the end, and no process of an earlier incarnation lives.
+def take_over(state: ExecutorState, base: str) -> list[Effect]:
+    """Begin to act: the fold has reached the end, and no worker of an earlier incarnation lives.
 
-    Ends in the journal are reported before the nodes join anew, so that finished jobs stay
-    finished; workers without a known end are reported stopped after it, and their jobs wait again.
+    The nodes join anew; then the workers are reported stopped, and their jobs wait again.
     """
     state.base, state.rejoins, state.use, state.mine = base, 0, {}, {}
     state.usurped.clear()
     state.rejoining.clear()
-    known_ends: list[Effect] = []
-    unknown_ends: list[Effect] = []
+    ends: list[Effect] = []
     for worker in state.workers.values():
         state.vacate(worker)
-        end = ends.get(worker.allocation_id)
-        worker.last_report = _end_report(worker, end)
-        (known_ends if end else unknown_ends).append(SendReport(worker.last_report))
-    return [*known_ends, *_register(state, state.nodes), *unknown_ends]
+        worker.last_report = WorkerStopped(allocation_id=worker.allocation_id, job_id=worker.job_id)
+        ends.append(SendReport(worker.last_report))
+    return [*_register(state, state.nodes), *ends]
 
 
 def rejoin(state: ExecutorState, at_most_s: float) -> list[Effect]:
@@ -197,15 +188,4 @@ def _registration(state: ExecutorState, node: InventoryNode) -> NodeRegistered:
         pid_namespace=state.base,
         hardware=hashlib.sha256(node.node_id.encode()).hexdigest()[:32],
         terms_id=state.terms.in_executor.terms_id if state.terms else "",
-    )
-
-
-def _end_report(worker: Worker, end: WorkerEnded | None) -> WorkerExited | WorkerStopped:
-    if end is None or end.exit_code is None:
-        return WorkerStopped(allocation_id=worker.allocation_id, job_id=worker.job_id)
-    return WorkerExited(
-        allocation_id=worker.allocation_id,
-        job_id=worker.job_id,
-        exit_code=end.exit_code,
-        ran_ms=end.ran_ms,
     )

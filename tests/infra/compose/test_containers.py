@@ -38,7 +38,6 @@ SITE = Site(
     "dsn",
     "http://o",
     Path("/data"),
-    Path("/data/work"),
     16,
     idempotent=True,
     durable=True,

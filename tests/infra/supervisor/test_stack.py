@@ -25,7 +25,6 @@ SITE = Site(
     postgres="postgresql://berth@/berth?host=/run",
     otlp="http://127.0.0.1:4318",
     data=Path("/data"),
-    work=Path("/data/work"),
     partitions=4,
     idempotent=False,
     durable=False,

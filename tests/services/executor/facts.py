@@ -19,25 +19,15 @@ from shared.ledger.decider import Fact
 AT = 1_700_000_000_000
 
 
-def a_node(
-    name: str = "n1", gpus: int = 4, backend: str = "virtual", pool: str = "demo"
-) -> InventoryNode:
+def a_node(name: str = "n1", gpus: int = 4, pool: str = "demo") -> InventoryNode:
     return InventoryNode(
-        name,
-        pool,
-        "process" if backend == "process" else "virtual",
-        "a100",
-        gpus,
-        64,
-        512,
-        "r1",
-        (("berth.address", "10.0.0.1"),),
+        name, pool, "virtual", "a100", gpus, 64, 512, "r1", (("berth.address", "10.0.0.1"),)
     )
 
 
 def a_lane(*nodes: InventoryNode) -> ExecutorState:
     own = {node.node_id: node for node in nodes or (a_node(),)}
-    return ExecutorState(0, own, backends=frozenset({"virtual", "process"}))
+    return ExecutorState(0, own, backends=frozenset({"virtual"}))
 
 
 def a_spec(duration_s: float | None = 10.0, workers: int = 1, grace_s: float = 5.0) -> JobSpec:
@@ -104,7 +94,7 @@ class Script:
 
     def at_work(self, base: str = "boot") -> Script:
         """Take over the lane and let its nodes join."""
-        take_over(self.lane, base, {})
+        take_over(self.lane, base)
         for name, incarnation in self.lane.mine.items():
             self.when(joined(self.lane.nodes[name], incarnation))
         return self

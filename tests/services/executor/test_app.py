@@ -14,10 +14,9 @@ from shared.bus.log import Headers
 from shared.bus.memory import MemoryLog
 from shared.contracts.jobs import JobSpec
 from shared.contracts.nodes import NodeLost
-from shared.contracts.placement import AllocationReleased, JobPreempted
+from shared.contracts.placement import AllocationReleased
 from shared.contracts.reports import (
     Heartbeats,
-    LogLines,
     NodeLeaving,
     NodeRegistered,
     TelemetryReported,
@@ -32,12 +31,7 @@ from tests.services.executor.facts import a_node, a_spec, enqueued, placed, star
 from tests.services.executor.twin import Twin
 
 VIRTUAL = a_node("n1", gpus=8)
-PROCESS = a_node("p1", gpus=2, backend="process")
-BOTH = ("virtual", "process")
-
-
-def shell(script: str, grace_s: float = 5.0) -> JobSpec:
-    return JobSpec(name="t", command=("/bin/sh", "-c", script), grace_s=grace_s)
+SECOND = a_node("n2", gpus=2)
 
 
 async def run_job(twin: Twin, job: str, spec: JobSpec, *on: tuple[str, int]) -> str:
@@ -157,39 +151,15 @@ async def test_a_slow_node_shows_in_the_telemetry_of_its_gang(tmp_path: Path) ->
     await twin.leave()
 
 
-@pytest.mark.process
-async def test_a_real_job_runs_prints_and_exits(tmp_path: Path) -> None:
-    twin = Twin(tmp_path, PROCESS, backends=BOTH)
-    await twin.serving()
-    await run_job(twin, "j1", shell("echo gpu $CUDA_VISIBLE_DEVICES; exit 5"), ("p1", 1))
-    (end,) = await twin.wait_for(WorkerExited)
-    assert end.exit_code == 5
-    await twin.until(lambda: bool(twin.messages("logs", LogLines)))
-    (lines,) = twin.messages("logs", LogLines)
-    assert (lines.job_id, lines.tenant, lines.lines) == ("j1", "ada", ("gpu 1",))
-    await twin.leave()
-
-
-@pytest.mark.process
-async def test_a_preempted_real_job_is_stopped_and_reported(tmp_path: Path) -> None:
-    twin = Twin(tmp_path, PROCESS, backends=BOTH)
-    await twin.serving()
-    await run_job(twin, "j1", shell("sleep 600"), ("p1", 0))
-    twin.write(JobPreempted(job_id="j1", tenant="ada", attempt=1, reason="higher_class"))
-    (stopped,) = await twin.wait_for(WorkerStopped)
-    assert stopped.exit_code == 143
-    await twin.leave()
-
-
-async def test_nodes_of_processes_wait_until_the_pool_allows_that_backend(tmp_path: Path) -> None:
-    twin = Twin(tmp_path, PROCESS)
+async def test_nodes_wait_until_the_pool_allows_their_backend(tmp_path: Path) -> None:
+    twin = Twin(tmp_path, VIRTUAL, backends=("agent",))
     twin.access.write([twin.pool])
     twin.start()
     executor = twin.executor
     assert isinstance(executor, Executor)
     await twin.until(lambda: "does not allow" in str(executor.health().get("reason")))
     assert twin.reports(NodeRegistered) == []
-    twin.access.write([twin.pool.model_copy(update={"backends": BOTH})])
+    twin.access.write([twin.pool.model_copy(update={"backends": ("virtual", "agent")})])
     twin.admit(await twin.wait_for(NodeRegistered))
     await twin.until(lambda: executor.health() == {"ready": True})
     await twin.leave()
@@ -205,32 +175,30 @@ async def test_a_busy_gpu_is_refused(tmp_path: Path) -> None:
     await twin.leave()
 
 
-@pytest.mark.process
 async def test_a_clean_stop_reports_leaving_and_then_each_end(tmp_path: Path) -> None:
-    twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
+    twin = Twin(tmp_path, VIRTUAL, SECOND)
     await twin.serving()
     await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
-    await run_job(twin, "j2", shell("sleep 600"), ("p1", 0))
+    await run_job(twin, "j2", a_spec(1e6), ("n2", 0))
     await twin.leave()
     reports = [r for record in twin.records() for r in record.reports][-4:]
     assert [type(r) for r in reports[:2]] == [NodeLeaving, NodeLeaving]
     assert {r.job_id for r in reports[2:] if isinstance(r, WorkerStopped)} == {"j1", "j2"}
 
 
-@pytest.mark.process
 async def test_after_a_crash_the_next_executor_reports_the_workers_that_were_left(
     tmp_path: Path,
 ) -> None:
-    twin = Twin(tmp_path, VIRTUAL, PROCESS, backends=BOTH)
+    twin = Twin(tmp_path, VIRTUAL, SECOND)
     await twin.serving()
-    virtual = await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
-    real = await run_job(twin, "j2", shell("sleep 600"), ("p1", 0))
+    first = await run_job(twin, "j1", a_spec(1e6), ("n1", 0))
+    second = await run_job(twin, "j2", a_spec(1e6), ("n2", 0))
     await twin.crash()
     await twin.serving()
     stopped = await twin.wait_for(WorkerStopped, 2)
-    assert {s.allocation_id for s in stopped} == {f"{virtual}/0", f"{real}/0"}
+    assert {s.allocation_id for s in stopped} == {f"{first}/0", f"{second}/0"}
     assert len({r.incarnation for r in twin.reports(NodeRegistered)}) == 2
-    await run_job(twin, "j3", shell("exit 0"), ("p1", 0))
+    await run_job(twin, "j3", a_spec(0.001), ("n2", 0))
     assert (await twin.wait_for(WorkerExited))[-1].job_id == "j3"
     await twin.leave()
 

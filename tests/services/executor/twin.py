@@ -47,7 +47,6 @@ class Twin:
                 "data": self.folder,
                 "executor_id": "e1",
                 "nodes": "unused",
-                "uid_first": 0,
                 **more,
             }
         )

@@ -24,7 +24,7 @@ def test_no_kind_of_noise_can_be_decoded(kind: int) -> None:
 
 
 def test_a_second_writer_gets_command_and_environment_of_the_supervised_one(tmp_path: Path) -> None:
-    variables = {"BERTH_LANES": "0,1,2", "BERTH_OTLP": "http://127.0.0.1:1/%", "BERTH_WORK": ""}
+    variables = {"BERTH_LANES": "0,1,2", "BERTH_OTLP": "http://127.0.0.1:1/%", "BERTH_SLOW": ""}
     program = Program("placement", ["python", "-m", "services.placement"], variables)
     text = render(tmp_path, tmp_path / "socket", [program])
     (tmp_path / "supervisord.conf").write_text(text)

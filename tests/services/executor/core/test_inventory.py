@@ -26,10 +26,10 @@ def test_a_range_names_all_its_nodes_with_equal_width() -> None:
 
 def test_several_pools_may_stand_in_one_file() -> None:
     one = json.loads(text(id="n1"))
-    two = {**json.loads(text(id="n2")), "pool": "local", "backend": "process"}
+    two = {**json.loads(text(id="n2")), "pool": "other", "backend": "virtual"}
     assert [(n.pool, n.backend) for n in parse_inventory(json.dumps([one, two]))] == [
         ("demo", "virtual"),
-        ("local", "process"),
+        ("other", "virtual"),
     ]
 
 
@@ -47,3 +47,9 @@ def test_several_pools_may_stand_in_one_file() -> None:
 def test_an_inventory_that_contradicts_itself_is_refused(bad: str) -> None:
     with pytest.raises(ValueError):
         parse_inventory(bad)
+
+
+def test_an_inventory_of_processes_names_the_remedy() -> None:
+    inventory = {**json.loads(text()), "backend": "process"}
+    with pytest.raises(ValueError, match="'virtual' is allowed, processes need an agent"):
+        parse_inventory(json.dumps(inventory))

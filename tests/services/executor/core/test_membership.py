@@ -17,13 +17,7 @@ from services.executor.core.state import ExecutorState
 from shared.contracts.access import PoolConfigured
 from shared.contracts.nodes import NodeJoined, NodeLost
 from shared.contracts.placement import AllocationReleased
-from shared.contracts.reports import (
-    NodeLeaving,
-    NodeRegistered,
-    NodeTermsReported,
-    WorkerExited,
-    WorkerStopped,
-)
+from shared.contracts.reports import NodeLeaving, NodeRegistered, NodeTermsReported, WorkerStopped
 from tests.services.executor.facts import (
     Script,
     a_lane,
@@ -50,16 +44,8 @@ def test_workers_of_an_earlier_incarnation_are_reported_stopped_after_the_regist
     script = Script(a_lane()).given(
         joined(a_node(), "old"), enqueued(), placed("j1", ("n1", 0)), started()
     )
-    reports = sent_reports(take_over(script.lane, "boot", {}))
+    reports = sent_reports(take_over(script.lane, "boot"))
     assert [type(r) for r in reports] == [NodeRegistered, WorkerStopped]
-
-
-def test_a_noted_end_is_reported_before_the_registration() -> None:
-    script = Script(a_lane()).given(enqueued(), placed("j1", ("n1", 0), ("n1", 1)), started())
-    first, second = script.lane.of_job["j1"]
-    reports = sent_reports(take_over(script.lane, "boot", {first: WorkerEnded(first, 0, 70)}))
-    assert [type(r) for r in reports] == [WorkerExited, NodeRegistered, WorkerStopped]
-    assert reports[0] == WorkerExited(allocation_id=first, job_id="j1", exit_code=0, ran_ms=70)
 
 
 def test_a_worker_released_after_the_snapshot_is_not_reported_again() -> None:
@@ -70,12 +56,12 @@ def test_a_worker_released_after_the_snapshot_is_not_reported_again() -> None:
     resume(again, a_lane())
     assert list(again.workers) == [first]
     Script(again).when(released("j1", first))
-    assert [type(r) for r in sent_reports(take_over(again, "boot", {}))] == [NodeRegistered]
+    assert [type(r) for r in sent_reports(take_over(again, "boot"))] == [NodeRegistered]
 
 
 def test_a_worker_placed_on_an_earlier_incarnation_is_not_run() -> None:
     script = Script(a_lane()).given(joined(a_node(), "old"), enqueued())
-    take_over(script.lane, "boot", {})
+    take_over(script.lane, "boot")
     (report,) = sent_reports(script.when(placed()))
     assert isinstance(report, WorkerStopped)
     script.when(joined(a_node(), "boot.0"))
@@ -84,11 +70,11 @@ def test_a_worker_placed_on_an_earlier_incarnation_is_not_run() -> None:
 
 
 def test_a_node_joins_only_where_the_pool_allows_its_backend() -> None:
-    lane = a_lane(a_node("n1"), a_node("p1", backend="process"))
-    configure(lane, PoolConfigured(partition=0, pool="demo", time_scale=60))
-    assert [getattr(r, "node_id", "") for r in sent_reports(take_over(lane, "boot", {}))] == ["n1"]
-    more = PoolConfigured(partition=0, pool="demo", backends=("virtual", "process"))
-    assert [getattr(r, "node_id", "") for r in sent_reports(configure(lane, more))] == ["p1"]
+    lane = a_lane(a_node("n1"))
+    configure(lane, PoolConfigured(partition=0, pool="demo", backends=("agent",)))
+    assert sent_reports(take_over(lane, "boot")) == []
+    more = PoolConfigured(partition=0, pool="demo", backends=("virtual", "agent"))
+    assert [getattr(r, "node_id", "") for r in sent_reports(configure(lane, more))] == ["n1"]
 
 
 def test_a_lost_lease_stops_the_workers_and_joins_anew_once_they_are_gone() -> None:
@@ -127,20 +113,20 @@ def test_each_registration_has_a_higher_generation_and_proves_the_machine() -> N
     script = Script(a_lane()).given(
         NodeJoined.model_validate({**dict(joined(a_node(), "old")), "generation": 7})
     )
-    (first,) = sent_reports(take_over(script.lane, "boot", {}))
+    (first,) = sent_reports(take_over(script.lane, "boot"))
     (second,) = sent_reports(rejoin(script.lane, 1.0))
     assert isinstance(first, NodeRegistered) and isinstance(second, NodeRegistered)
     assert (first.generation, second.generation) == (8, 9)
     assert first.boot_id == second.boot_id == "boot"
     other = a_lane()
-    (later,) = sent_reports(take_over(other, "boot2", {}))
+    (later,) = sent_reports(take_over(other, "boot2"))
     assert isinstance(later, NodeRegistered)
     assert later.boot_id != first.boot_id and later.hardware == first.hardware != ""
 
 
 def test_a_registration_that_was_overtaken_is_sent_again_with_a_higher_generation() -> None:
     script = Script(a_lane())
-    (first,) = sent_reports(take_over(script.lane, "boot", {}))
+    (first,) = sent_reports(take_over(script.lane, "boot"))
     assert isinstance(first, NodeRegistered) and first.generation == 1
     other = NodeJoined.model_validate({**dict(joined(a_node(), "rival")), "generation": 1})
     (again,) = sent_reports(script.when(other))
@@ -160,7 +146,7 @@ def test_new_terms_of_the_ledger_are_applied_and_reported_at_once() -> None:
 
 def test_a_node_that_joined_under_older_terms_reports_the_present_ones() -> None:
     script = Script(a_lane()).given(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
-    take_over(script.lane, "boot", {})
+    take_over(script.lane, "boot")
     older = joined(a_node(), "boot.0").model_copy(update={"terms_id": "0.0"})
     (report,) = sent_reports(script.when(older))
     assert isinstance(report, NodeTermsReported)
@@ -168,7 +154,7 @@ def test_a_node_that_joined_under_older_terms_reports_the_present_ones() -> None
 
 def test_a_placement_that_knows_no_terms_gets_no_report_of_them() -> None:
     script = Script(a_lane()).given(PoolConfigured(partition=0, pool="demo", lease_s=9.0))
-    take_over(script.lane, "boot", {})
+    take_over(script.lane, "boot")
     assert script.when(joined(a_node(), "boot.0")) == []
 
 
@@ -219,7 +205,7 @@ def test_leaving_is_reported_before_the_workers_stop() -> None:
 def test_a_registration_is_repeated_until_the_ledger_shows_the_join() -> None:
     lane = a_lane()
     script = Script(lane)
-    take_over(lane, "boot", {})
+    take_over(lane, "boot")
     assert [type(r) for r in sent_reports(register_again(lane))] == [NodeRegistered]
     script.when(joined(a_node(), "boot.0"))
     assert register_again(lane) == []

@@ -144,8 +144,8 @@ def test_a_gpu_that_the_node_has_not_is_refused() -> None:
 
 
 def test_a_backend_that_the_pool_does_not_allow_is_refused() -> None:
-    script = Script(a_lane(a_node("n1", backend="process"))).at_work()
-    script.lane.backends = frozenset({"virtual"})
+    script = at_work()
+    script.lane.backends = frozenset({"agent"})
     script.when(enqueued())
     (report,) = sent_reports(script.when(placed()))
     assert isinstance(report, WorkerRefused) and report.reason.startswith("backend_not_allowed")

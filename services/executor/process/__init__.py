@@ -1,1 +1,0 @@
-"""Backend `process`: each worker is a process group."""
