@@ -10,6 +10,7 @@ from typing import NoReturn
 import typer
 
 from cli.errors import FAILED, INTERRUPTED, UNREACHABLE, CliError
+from cli.output import printable
 
 DEBUG = "BERTH_DEBUG"
 OURS = ("infra", "shared", "simulator")
@@ -57,6 +58,6 @@ def _origin(error: Exception) -> str:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     sys.stderr.write(f"berth: {line}\n")
     raise SystemExit(code)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from cli.output import printable, text_of
+
 Data = Mapping[str, object]
 
 REASONS = {
@@ -53,9 +55,9 @@ def failure_words(failure: Data) -> str:
     detail = f": {failure['detail']}" if failure.get("detail") else ""
     code = failure.get("exit_code")
     exited = "" if code is None else f", exit code {code}"
-    return (
-        f"{text}{detail} ({reason}; rank {failure.get('rank')} on {failure.get('node_id')}{exited})"
-    )
+    place = f"rank {failure.get('rank')} on {failure.get('node_id')}"
+    # Its detail comes from the tenant's program: it is one line, and no terminal obeys it.
+    return text_of(f"{text}{detail} ({reason}; {place}{exited})")
 
 
 def failure_lines(failure: Data) -> list[str]:
@@ -63,7 +65,7 @@ def failure_lines(failure: Data) -> list[str]:
     shown = [f"failed: {failure_words(failure)}"]
     output = failure.get("output")
     if isinstance(output, (list, tuple)):
-        shown += [f"  | {text}" for text in output]
+        shown += [f"  | {printable(str(text), kept='')}" for text in output]
     if failure.get("advice"):
         shown.append(f"to do: {failure['advice']}")
     if failure.get("permanent"):

@@ -147,7 +147,10 @@ def logs(
             if frame.get("reason") not in (None, "", "ended"):
                 raise CliError(f"the stream ended: {frame.get('reason')}")
             return
-        lines([text] if as_json else [_line(frame)])
+        if as_json:
+            emit(frame)
+        else:
+            lines([_line(frame)])
 
 
 def _line(printed: Json) -> str:

@@ -32,14 +32,14 @@ def emit(value: object) -> None:
 
 def say(line: str) -> None:
     """Print a progress line on stderr."""
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Print lines on stdout and flush each."""
+    """Print lines on stdout, without control characters, which a terminal would obey."""
     for text in texts:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable(text) + "\n")
     sys.stdout.flush()
 
 
@@ -91,4 +91,9 @@ def text_of(cell: object) -> str:
         case list() | tuple():
             return ", ".join(map(text_of, cell)) or "-"
         case _:
-            return "".join(char if char.isprintable() else "?" for char in str(cell))
+            return printable(str(cell), kept="")
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Return the text with `?` for each character that cannot be printed, except those kept."""
+    return "".join(char if char.isprintable() or char in kept else "?" for char in text)

@@ -84,8 +84,10 @@ def events(
             raise Unreachable(f"the stream ended: {json.loads(text).get('reason')}")
         elif as_json and not follow:
             collected.append(json.loads(text))
+        elif as_json:
+            emit(json.loads(text))
         else:
-            lines([text if as_json else _event(json.loads(text))])
+            lines([_event(json.loads(text))])
     if as_json and not follow:
         emit(collected)
 

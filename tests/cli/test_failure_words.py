@@ -38,3 +38,10 @@ def test_only_a_failure_is_a_failure() -> None:
     assert failure_of({"failure": None}) is None
     assert failure_of({}) is None
     assert failure_of({"failure": FAILURE}) == FAILURE
+
+
+def test_the_text_of_a_program_moves_no_cursor_and_forges_no_line() -> None:
+    hostile = {**FAILURE, "detail": "\x1b[2J\nfailed: no", "output": ["\x1b]0;x\x07", "a\rb\nc"]}
+    shown = failure_lines(hostile)
+    assert shown[0].startswith("failed: the program failed: ?[2J?failed: no (exit_code;")
+    assert shown[1:3] == ["  | ?]0;x?", "  | a?b?c"]

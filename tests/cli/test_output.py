@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.output import emit, say, table, text_of, working
+from cli.output import emit, lines, say, table, text_of, working
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,14 @@ def test_progress_goes_to_stderr_and_the_document_to_stdout(
     printed = capsys.readouterr()
     assert printed.err == "reading\n"
     assert json.loads(printed.out) == {"jobs": 2}
+
+
+def test_no_line_holds_a_character_that_a_terminal_obeys(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hostile = "a\x1b]0;title\x07\r\x9b2J\u202eb\tc"
+    lines([hostile, "two\nlines"])
+    say(hostile)
+    printed = capsys.readouterr()
+    assert printed.out == "a?]0;title???2J?b\tc\ntwo\nlines\n"
+    assert printed.err == "a?]0;title???2J?b\tc\n"
