@@ -99,6 +99,8 @@ def up(
         if not detach:
             say("press Ctrl-C to stop")
             stay(folder)
+    except supervise.OtherStack as error:
+        raise Refused(str(error)) from None
     except BaseException:
         supervise.down(folder)
         raise

@@ -19,6 +19,7 @@ from infra.supervisor import control, local_node, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
 from infra.supervisor.listening import Listen
+from infra.supervisor.logs import last_words, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
 from infra.supervisor.stack import (
     BY_NAME,
@@ -126,6 +127,7 @@ def prepare(stack: RunningStack) -> None:
     for directory in (folder, stack.state, stack.work):
         make_own(directory, 0o711)
     (stack.data_dir / "logs").mkdir(exist_ok=True, mode=0o700)
+    mark_start(stack.data_dir)
     (stack.data_dir / STOPPED).unlink(missing_ok=True)
 
 
@@ -150,13 +152,6 @@ def reap(data_dir: Path, timeout_s: float) -> None:
     if process is not None:
         process.wait(timeout_s)
         del _SUPERVISORS[data_dir]
-
-
-def last_words(data_dir: Path, name: str, size_bytes: int = 2000) -> str:
-    """Return the last lines of a process's log."""
-    path = data_dir / "logs" / f"{name}.log"
-    text = path.read_bytes()[-size_bytes:].decode(errors="replace") if path.exists() else ""
-    return text.strip() or "no output"
 
 
 def _programs(options: StackOptions, stack: RunningStack) -> list[Program]:
@@ -278,7 +273,8 @@ def _wait(stack: RunningStack, name: str, is_ready: Callable[[], bool]) -> None:
     ends = time.monotonic() + PART_S
     while not is_ready():
         if time.monotonic() > ends:
-            raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
+            log, words = path_of(stack.data_dir, name), last_words(stack.data_dir, name)
+            raise DidNotStart(f"{name} is not ready after {PART_S:g} s; its log {log}: {words}")
         time.sleep(POLL_S)
 
 

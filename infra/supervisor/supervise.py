@@ -7,31 +7,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from infra.machine.folders import agent_run_dir, work_dir
 from infra.machine.process import DidNotStart, free_ports
 from infra.postgres import server as postgres
-from infra.supervisor import control, local_node
-from infra.supervisor.launch import (
-    TRACING,
-    StackOptions,
-    executors_of_agents,
-    last_words,
-    launch,
-    reap,
-    tidy,
-)
+from infra.supervisor import control
+from infra.supervisor.data_folder import OtherStack, claim_folder
+from infra.supervisor.launch import TRACING, StackOptions, executors_of_agents, launch, reap, tidy
 from infra.supervisor.listening import Listen
 from infra.supervisor.parts import passwords_of
+from infra.supervisor.readiness import is_ready, is_serving, refuse_ended, wait_ready, why_stopped
 from infra.supervisor.running import NoStack, RunningStack, load, save
 from infra.supervisor.stack import AGENT
-from infra.supervisor.supervisord import STOPPED
 
 __all__ = [
     "DidNotStart",
     "NoStack",
+    "OtherStack",
     "RunningStack",
     "ServiceStatus",
     "StackOptions",
@@ -49,8 +42,6 @@ __all__ = [
 ]
 
 POLL_S = 0.05
-LOOK_S = 1.0
-ENDED = "exited"
 STOP_S = 30.0
 RETIRED = frozenset({"executor-local"})
 """Services of earlier releases: a stack that began with one stops it when it is upgraded."""
@@ -78,6 +69,7 @@ def up(options: StackOptions, say: Callable[[str], None] = lambda line: None) ->
     with _alone(data_dir):
         if control.is_up(data_dir):
             raise NoStack(f"a stack is already running in {data_dir}; stop it with `berth down`")
+        claim_folder(data_dir, options.broker)
         stack = _plan(options, data_dir)
         try:
             say(_what_starts(stack))
@@ -150,47 +142,6 @@ def pid_of(data_dir: Path, service: str) -> int:
 def is_running(data_dir: Path) -> bool:
     """Return whether a stack is running in this directory."""
     return control.is_up(data_dir.resolve())
-
-
-def why_stopped(data_dir: Path) -> str:
-    """Return the reason why a stack stopped by itself, else an empty string."""
-    path = data_dir / STOPPED
-    return path.read_text().strip() if path.exists() else ""
-
-
-def is_ready(port: int) -> bool:
-    """Return whether the service with this metrics port is ready."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=1)
-    try:
-        connection.request("GET", "/health")
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-def wait_ready(data_dir: Path, names: tuple[str, ...], timeout_s: float) -> None:
-    """Wait until these services are ready. Raises DidNotStart with the end of the log."""
-    stack = load(data_dir.resolve())
-    ends = time.monotonic() + timeout_s
-    for name in names:
-        looked = time.monotonic()
-        while not _is_serving(stack, name):
-            now = time.monotonic()
-            if now > ends or not control.is_up(stack.data_dir):
-                raise DidNotStart(f"{name} is not ready: {last_words(stack.data_dir, name)}")
-            if now > looked + LOOK_S:
-                looked = now
-                refuse_ended(stack.data_dir)
-            time.sleep(POLL_S)
-
-
-def refuse_ended(data_dir: Path) -> None:
-    """Raise DidNotStart if a service has ended for good, as after a broken ledger."""
-    for state in control.processes(data_dir):
-        if state.state == ENDED:
-            raise DidNotStart(f"{state.name} has ended: {last_words(data_dir, state.name)}")
 
 
 def _wait_for_end(data_dir: Path) -> None:
@@ -273,14 +224,5 @@ def _url(
 
 def _status(stack: RunningStack, process: control.ProcessState) -> ServiceStatus:
     port = stack.ports.get(process.name, {}).get("metrics", 0)
-    ready = process.pid > 0 and _is_serving(stack, process.name)
+    ready = process.pid > 0 and is_serving(stack, process.name)
     return ServiceStatus(process.name, process.state, process.pid, process.uptime_s, ready, port)
-
-
-def _is_serving(stack: RunningStack, name: str) -> bool:
-    """Return whether a process that runs does its work; a part is not asked."""
-    if name == AGENT:
-        pids = {process.name: process.pid for process in control.processes(stack.data_dir)}
-        return local_node.is_ready(stack, pids.get(name, 0))
-    port = stack.ports.get(name, {}).get("metrics", 0)
-    return not port or is_ready(port)

@@ -19,7 +19,7 @@ from infra.broker import kafka, topics
 from infra.machine.process import is_open
 from infra.supervisor import control, supervise, usage
 from infra.supervisor.stack import STEPS, Service
-from infra.supervisor.supervise import DidNotStart, NoStack, StackOptions
+from infra.supervisor.supervise import DidNotStart, NoStack, OtherStack, StackOptions
 from shared.contracts.topics import TOPICS, TopicSpec
 
 pytestmark = pytest.mark.process
@@ -187,9 +187,18 @@ def test_a_service_sees_only_its_own_variables(
 
 def test_a_service_that_cannot_start_is_named_with_its_reason(data_dir: Path) -> None:
     options = _options(data_dir, env={"second": {"BERTH_FAILS": "1"}}, ready_timeout_s=10)
-    with pytest.raises(DidNotStart, match="second is not ready: .*no such pool"):
+    with pytest.raises(DidNotStart, match="second is not ready after 10 s: .*no such pool"):
         supervise.up(options)
     assert not supervise.is_running(data_dir)
+
+
+def test_a_durable_stack_with_another_broker_keeps_its_folder(data_dir: Path) -> None:
+    (data_dir / "kafka").mkdir(parents=True)
+    key = data_dir / "operator.key"
+    key.write_text("of the stack with Kafka")
+    with pytest.raises(OtherStack, match="holds the data of a stack with the broker kafka"):
+        supervise.up(_options(data_dir))
+    assert key.exists() and not supervise.is_running(data_dir)
 
 
 def test_a_second_stack_in_the_same_folder_is_refused(data_dir: Path) -> None:
