@@ -1,4 +1,4 @@
-"""`berth nodes token`, `approve`, `revoke`, `show`: the identities of nodes."""
+"""`berth nodes token`, `tokens`, `approve`, `revoke`, `show`: the identities of nodes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cli.http_api import Api, Json, part
 from cli.output import emit, say, table
 from cli.times import clock, parse_span_s
 
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 NodeArgument = Annotated[str, typer.Argument(help="Node id.", metavar="NODE")]
 
 
@@ -37,6 +38,37 @@ def token(
     report(as_json, receipt, str(receipt["token"]))
 
 
+def tokens(limit: Limit = 1000, as_json: AsJson = False, data: Data = None) -> None:
+    """List the join tokens: valid, expired, used up or revoked."""
+    rows = pages(api(data), "/v1/nodes/tokens", {}, limit)
+    if as_json:
+        emit(rows)
+        return
+    cells = (
+        (
+            row["token_id"],
+            row["pool"],
+            row["state"],
+            "yes" if row["approve"] else "no",
+            row["uses"] if row["max_uses"] is None else f"{row['uses']} of {row['max_uses']}",
+            clock(row["expires_at"]),
+        )
+        for row in rows
+    )
+    table(("TOKEN", "POOL", "STATE", "APPROVES", "USES", "EXPIRES"), cells, "no join tokens")
+
+
+def revoke_token(
+    token_id: Annotated[str, typer.Argument(help="First part of the token.", metavar="TOKEN")],
+    as_json: AsJson = False,
+    data: Data = None,
+) -> None:
+    """End a join token; nodes that joined with it keep their identities."""
+    client = api(data)
+    ticket = client.post(f"/v1/nodes/tokens/{part(token_id)}/revoke", {})
+    report(as_json, await_answer(client, ticket), f"token {token_id} revoked")
+
+
 def approve(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Let a node work that joined with a token without --approve."""
     client = api(data)
@@ -52,8 +84,12 @@ def revoke(
 ) -> None:
     """Take away a node's identity; executors refuse it within about a second."""
     client = api(data)
+    identity = _identity(client, node) or {}
     ticket = client.post(f"/v1/nodes/{part(node)}/revoke", {"reason": reason})
     report(as_json, await_answer(client, ticket), f"{node} revoked")
+    if not as_json and identity.get("token_id"):
+        token_id = identity["token_id"]
+        say(f"it joined with token {token_id}, see berth nodes tokens and revoke-token")
 
 
 def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None:

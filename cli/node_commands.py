@@ -8,7 +8,16 @@ import typer
 
 from cli.answers import api, await_answer, items, pages, report
 from cli.arguments import AsJson, Data
-from cli.enrolment_commands import approve, list_identities, revoke, show, token
+from cli.enrolment_commands import (
+    Limit,
+    approve,
+    list_identities,
+    revoke,
+    revoke_token,
+    show,
+    token,
+    tokens,
+)
 from cli.http_api import Json, part
 from cli.output import emit, table
 from cli.times import clock
@@ -21,13 +30,12 @@ Pool = Annotated[
 
 
 OnlyPool = Annotated[str | None, typer.Option(help="Filter by pool.")]
-Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 
 nodes = typer.Typer(
     invoke_without_command=True,
-    help="Nodes: list, show, lost, token, approve, revoke; alone: list.",
+    help="Nodes: list, show, lost, token, tokens, revoke-token, approve, revoke; alone: list.",
 )
-for _verb in (show, token, approve, revoke):
+for _verb in (show, token, tokens, revoke_token, approve, revoke):
     nodes.command()(_verb)
 
 

@@ -35,6 +35,15 @@ class CreateNodeToken(Command):
 
 
 @command
+class RevokeNodeToken(Command):
+    """End a join token before its time; nodes that joined with it keep their identities."""
+
+    TYPE: ClassVar[str] = "node.revoke-token.v1"
+    OWNER: ClassVar[str] = "access"
+    token_id: Name = Field(description="public first part of the token")
+
+
+@command
 class EnrollNode(Command):
     """Give a node an identity, by a join token that the gateway has verified."""
 
@@ -90,6 +99,17 @@ class NodeTokenCreated(Event):
     expires_at: int = Field(description="ms, when it expires")
     max_uses: int | None = Field(None, description="nodes that may join; absent: any number")
     approve: bool = Field(False, description="its nodes need no approval")
+
+
+@event
+class NodeTokenRevoked(Event):
+    """No node joins with the token any more."""
+
+    TYPE: ClassVar[str] = "node.token-revoked.v1"
+    LEDGERS: ClassVar[tuple[str, ...]] = ("access",)
+    SUBJECT: ClassVar[str] = "token_id"
+    PUBLIC: ClassVar[bool] = False
+    token_id: Name = Field(description="public first part of the token")
 
 
 @event

@@ -12,12 +12,14 @@ from shared.contracts.enrolment import (
     NodeEnrolled,
     NodeRevoked,
     NodeTokenCreated,
+    NodeTokenRevoked,
 )
 from shared.contracts.keys import hash_secret, parse_key, verify_secret
 
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown node is refused as slowly as a wrong secret."""
 
+TokenState = Literal["valid", "expired", "used_up", "revoked"]
 NodeState = Literal["pending", "approved", "revoked", "expired"]
 
 
@@ -26,10 +28,16 @@ class JoinToken(NamedTuple):
 
     created: NodeTokenCreated
     uses: int = 0
+    is_revoked: bool = False
 
-    @property
-    def is_used_up(self) -> bool:
-        return self.created.max_uses is not None and self.uses >= self.created.max_uses
+    def state(self, now: int) -> TokenState:
+        """Return whether a node may join with it at that time, in ms."""
+        if self.is_revoked:
+            return "revoked"
+        if self.created.expires_at <= now:
+            return "expired"
+        is_used_up = self.created.max_uses is not None and self.uses >= self.created.max_uses
+        return "used_up" if is_used_up else "valid"
 
 
 @dataclass(slots=True)
@@ -94,6 +102,9 @@ class NodeRegistry:
         match event:
             case NodeTokenCreated(token_id=token_id):
                 self.tokens[token_id] = JoinToken(event)
+            case NodeTokenRevoked(token_id=token_id):
+                if token_id in self.tokens:
+                    self.tokens[token_id] = self.tokens[token_id]._replace(is_revoked=True)
             case NodeEnrolled():
                 self._enroll(event)
             case NodeApproved() | NodeRevoked() | NodeCredentialRenewed():
@@ -141,4 +152,4 @@ class NodeRegistry:
             former=set(old.former) if old else set(),
         )
         if (token := self.tokens.get(event.token_id)) is not None:
-            self.tokens[event.token_id] = JoinToken(token.created, token.uses + 1)
+            self.tokens[event.token_id] = token._replace(uses=token.uses + 1)

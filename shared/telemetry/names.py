@@ -136,6 +136,7 @@ LATER_EVENTS: Mapping[str, LaterSpan] = MappingProxyType(
         "node.lost": "node",
         "node.revoked": "access",
         "node.token-created": "access",
+        "node.token-revoked": "access",
         "node.uncordoned": "node",
         "pool.configured": "access",
         "queue.changed": "note",

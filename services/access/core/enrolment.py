@@ -14,12 +14,21 @@ from shared.contracts.enrolment import (
     NodeEnrolled,
     NodeRevoked,
     NodeTokenCreated,
+    NodeTokenRevoked,
     RenewNodeCredential,
     RevokeNode,
+    RevokeNodeToken,
 )
 from shared.contracts.node_registry import EnrolledNode, NodeRegistry
 
-ENROLMENT = (CreateNodeToken, EnrollNode, ApproveNode, RevokeNode, RenewNodeCredential)
+ENROLMENT = (
+    CreateNodeToken,
+    RevokeNodeToken,
+    EnrollNode,
+    ApproveNode,
+    RevokeNode,
+    RenewNodeCredential,
+)
 RENEWED_FOR_MS = 3_600_000
 """How long a renewed credential stays valid: the node may not have got the answer."""
 
@@ -35,6 +44,8 @@ def decide_enrolment(
     match command:
         case CreateNodeToken():
             return create_token(nodes, pools, command, now)
+        case RevokeNodeToken():
+            return revoke_token(nodes, command)
         case EnrollNode():
             return enroll(nodes, command, now, now + credential_ms)
         case ApproveNode():
@@ -72,6 +83,13 @@ def create_token(
     return Grant(token_id, event)
 
 
+def revoke_token(nodes: NodeRegistry, command: RevokeNodeToken) -> Outcome:
+    token_id, token = command.token_id, nodes.tokens.get(command.token_id)
+    if token is None:
+        return Denial(token_id, "unknown_token", f"token_id: {token_id!r}: no such token")
+    return Grant(token_id, None if token.is_revoked else NodeTokenRevoked(token_id=token_id))
+
+
 def enroll(nodes: NodeRegistry, command: EnrollNode, now: int, expires_at: int) -> Outcome:
     """A repeated enrolment changes nothing and uses no token: the node lost the answer."""
     node_id, old = command.node_id, nodes.nodes.get(command.node_id)
@@ -98,14 +116,20 @@ def _deny_token(nodes: NodeRegistry, command: EnrollNode, now: int) -> Denial | 
     if token is None:
         detail = f"token_id: {command.token_id!r}: no such token; create one"
         return Denial(node_id, "unknown_token", detail)
-    if token.created.expires_at <= now:
-        late_s = (now - token.created.expires_at) // 1000
-        detail = f"token_id: {command.token_id!r}: expired {late_s} s ago; create another"
-        return Denial(node_id, "token_expired", detail)
-    if token.is_used_up:
-        detail = f"token_id: {command.token_id!r}: used {token.uses} times; it allows no more"
-        return Denial(node_id, "token_used_up", detail)
-    return None
+    detail = f"token_id: {command.token_id!r}: "
+    match token.state(now):
+        case "revoked":
+            return Denial(node_id, "token_revoked", f"{detail}revoked; create another")
+        case "expired":
+            late_s = (now - token.created.expires_at) // 1000
+            return Denial(
+                node_id, "token_expired", f"{detail}expired {late_s} s ago; create another"
+            )
+        case "used_up":
+            rule = f"used {token.uses} times; it allows no more"
+            return Denial(node_id, "token_used_up", f"{detail}{rule}")
+        case "valid":
+            return None
 
 
 def _deny_node(old: EnrolledNode | None, command: EnrollNode) -> Denial | None:

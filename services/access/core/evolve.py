@@ -19,6 +19,7 @@ from shared.contracts.enrolment import (
     NodeEnrolled,
     NodeRevoked,
     NodeTokenCreated,
+    NodeTokenRevoked,
 )
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.rejected import (
@@ -51,6 +52,7 @@ FOLDS: dict[type[Event], EventFold[AccessState]] = {
     PoolConfigured: fold_registry,
     EndpointConfigured: fold_registry,
     NodeTokenCreated: fold_registry,
+    NodeTokenRevoked: fold_registry,
     NodeEnrolled: fold_registry,
     NodeApproved: fold_registry,
     NodeRevoked: fold_registry,

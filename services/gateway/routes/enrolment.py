@@ -26,13 +26,20 @@ from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
 from shared.contracts.base import Model, Name, Text
-from shared.contracts.enrolment import MAX_TOKEN_S, ApproveNode, CreateNodeToken, RevokeNode
+from shared.contracts.enrolment import (
+    MAX_TOKEN_S,
+    ApproveNode,
+    CreateNodeToken,
+    RevokeNode,
+    RevokeNodeToken,
+)
 from shared.contracts.keys import format_key, hash_secret
-from shared.contracts.node_registry import EnrolledNode
+from shared.contracts.node_registry import EnrolledNode, JoinToken
 
 router = APIRouter(prefix="/v1/nodes", tags=["nodes"])
 enrolments = APIRouter(prefix="/v1/enrolments", tags=["nodes"])
 Node = Annotated[Name, Path(description="name of the node")]
+Token = Annotated[Name, Path(description="public first part of the token")]
 WRITES = problem_responses(400, 409, 413, 415, 422)
 
 
@@ -89,6 +96,28 @@ async def create_node_token(request: Request) -> Response:
     )
 
 
+@router.get("/tokens", responses=problem_responses(422))
+async def list_node_tokens(
+    request: Request, after: PageToken = None, limit: Limit = 1000
+) -> Response:
+    """List the join tokens, without their secrets: valid, expired, used up or revoked."""
+    await authorize(request, "operator")
+    tokens = gateway_of(request).access.view.enrolled.tokens
+    later = sorted(token_id for token_id in tokens if after is None or token_id > after)
+    rows = [token_row(tokens[token_id], now_ms()) for token_id in later[:limit]]
+    return json_response(page_of(rows, limit, "token_id"))
+
+
+@router.post(
+    "/tokens/{token_id}/revoke", status_code=202, response_model=CommandReceipt, responses=WRITES
+)
+async def revoke_node_token(request: Request, token_id: Token) -> Response:
+    """End a join token; nodes that joined with it keep their identities."""
+    bearer = await authorize(request, "operator")
+    command = RevokeNodeToken(token_id=token_id)
+    return accepted_response(await send_access_command(request, bearer, command, token_id))
+
+
 @enrolments.get("", responses=problem_responses(422))
 async def list_enrolled_nodes(
     request: Request, after: PageToken = None, limit: Limit = 1000
@@ -132,6 +161,20 @@ async def revoke_node(request: Request, node_id: Node) -> Response:
     body = parse_body(RevokeNodeRequest, await json_body(request))
     command = RevokeNode(node_id=node_id, reason=body.reason)
     return accepted_response(await send_access_command(request, bearer, command, node_id))
+
+
+def token_row(token: JoinToken, now: int) -> dict[str, object]:
+    """Return what operators see of a join token; the hash of its secret is not shown."""
+    created = token.created
+    return {
+        "token_id": created.token_id,
+        "pool": created.pool,
+        "state": token.state(now),
+        "approve": created.approve,
+        "uses": token.uses,
+        "max_uses": created.max_uses,
+        "expires_at": created.expires_at,
+    }
 
 
 def enrolled_row(node: EnrolledNode, now: int) -> dict[str, object]:

@@ -101,4 +101,4 @@ def test_a_wrong_token_is_none(text: str) -> None:
 def test_a_token_counts_the_nodes_that_used_it() -> None:
     assert registry(TOKEN).verify_token("t.1.ts") == TOKEN
     once = registry(TOKEN.model_copy(update={"max_uses": 1}), NODE)
-    assert once.tokens["t.1"].uses == 1 and once.tokens["t.1"].is_used_up
+    assert once.tokens["t.1"].uses == 1 and once.tokens["t.1"].state(0) == "used_up"

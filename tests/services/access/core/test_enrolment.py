@@ -17,8 +17,10 @@ from shared.contracts.enrolment import (
     NodeEnrolled,
     NodeRevoked,
     NodeTokenCreated,
+    NodeTokenRevoked,
     RenewNodeCredential,
     RevokeNode,
+    RevokeNodeToken,
 )
 from shared.contracts.jobs import CommandAccepted, CommandRefused
 from shared.contracts.keys import hash_secret
@@ -80,6 +82,16 @@ def test_a_token_needs_a_pool_with_the_backend_agent() -> None:
     assert refused(command) == "unknown_pool"
     virtual = PoolConfigured(partition=0, pool="gpu", backends=("virtual",))
     assert refused(command, virtual) == "backend_not_allowed"
+
+
+def test_no_node_joins_with_a_revoked_token_and_joined_ones_stay() -> None:
+    revoke, revoked = RevokeNodeToken(token_id="t1"), NodeTokenRevoked(token_id="t1")
+    assert granted(revoke, POOL, TOKEN) == revoked
+    assert granted(revoke, POOL, TOKEN, revoked) is None
+    assert refused(revoke, POOL) == "unknown_token"
+    other = changed(ENROLL, node_id="n2", credential_sha256=SECOND)
+    assert refused(other, POOL, TOKEN, NODE, revoked) == "token_revoked"
+    assert granted(ENROLL, POOL, TOKEN, NODE, revoked) is None
 
 
 def test_a_token_id_is_given_once() -> None:

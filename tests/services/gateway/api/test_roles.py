@@ -31,6 +31,8 @@ LEAST: dict[tuple[str, str], Role | str] = {
     ("GET", "/v1/enrolments"): "operator",
     ("GET", "/v1/enrolments/{node_id}"): "operator",
     ("POST", "/v1/nodes/tokens"): "operator",
+    ("GET", "/v1/nodes/tokens"): "operator",
+    ("POST", "/v1/nodes/tokens/{token_id}/revoke"): "operator",
     ("POST", "/v1/nodes/{node_id}/approve"): "operator",
     ("POST", "/v1/nodes/{node_id}/revoke"): "operator",
     ("POST", "/v1/nodes/{node_id}/lost"): "operator",
@@ -71,6 +73,7 @@ HOLDERS: dict[Role, str] = {
 VALUES = {
     "{job_id}": "no-such-job",
     "{node_id}": "no-such-node",
+    "{token_id}": "no-such-token",
     "{verb}": "cordon",
     "{tenant}": "ada",
     "{key_id}": "no-such-key",
