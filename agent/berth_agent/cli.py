@@ -66,6 +66,10 @@ def _join(config: Config, options: argparse.Namespace) -> int:
     identity.write_identity(config.state, joined)
     rest = "" if joined.approved else "; an operator has to run `berth nodes approve`"
     _print(f"Joined pool {joined.pool} as {joined.node_id}{rest}.")
+    if files.is_locked(f"{config.state}/lock"):
+        _print(
+            "The running agent has the old identity: restart it (systemctl restart berth-agent)."
+        )
     return 0
 
 

@@ -16,6 +16,7 @@ from shared.contracts.enrolment import (
 )
 from shared.contracts.keys import hash_secret, parse_key, verify_secret
 
+JOIN_AGAIN = "run `berth-agent join --again` with a new token, and restart the agent"
 NO_HASH = "0" * 64
 """The hash of no secret: an unknown node is refused as slowly as a wrong secret."""
 
@@ -132,7 +133,7 @@ class NodeRegistry:
         if node is None or not matching:
             return UNKNOWN
         if sha256 in node.former:
-            return Refusal(403, "node_revoked", f"node: {node.node_id}: revoked; enrol it anew")
+            return Refusal(403, "node_revoked", f"node: {node.node_id}: revoked; {JOIN_AGAIN}")
         if matching[0] <= now:
             return Refusal(401, "credential_expired", f"node: {node.node_id}: join it again")
         if not node.approved:
