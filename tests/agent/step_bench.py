@@ -64,6 +64,7 @@ class StepBench:
             "prolog": "",
             "epilog": "",
             "hook_env": {},
+            "notes": [],
             "hook_s": 30.0,
             **changes,
         }

@@ -20,7 +20,7 @@ from berth_agent.node.config import Config
 from berth_agent.node.folders import Folders
 from berth_agent.node.login import LoginEnvironments
 from berth_agent.node.machine import package_path
-from berth_agent.node.users import Users
+from berth_agent.node.users import Users, WorkerUser
 from berth_agent.step.checks import StartRefused
 from berth_agent.step.spec import Spec
 
@@ -46,7 +46,7 @@ class Launcher:
         self._hierarchies = hierarchies
         self._pid_namespaces = pid_namespaces
         self._users = Users(config)
-        self._login = LoginEnvironments(config)
+        self._login = LoginEnvironments(config, pid_namespaces)
 
     def launch(self, allocation: AllocationFolder, telemetry: str) -> None:
         """Write the specification and start the step. Raises StartRefused, OSError."""
@@ -80,7 +80,7 @@ class Launcher:
         user = self._users.user_of(launch.tenant)
         name = UNSAFE.sub("_", f"{launch.job_id}.{launch.attempt}.{launch.rank}")
         private = self._folders.make_work(allocation, name, user.owner)
-        login = self._login.of_user(user, user.home or private)
+        login, problem = self._read_login(allocation, user, user.home or private)
         own = own_variables(
             launch, node_id=self._node_id, token=allocation.token, telemetry=telemetry
         )
@@ -102,21 +102,34 @@ class Launcher:
                 "walltime_s": launch.walltime_s,
                 "kill_s": self._config.kill_s,
                 "output_bytes": round(self._config.output_mib * MIB),
-                "cgroups": self._make_groups(allocation, launch),
+                "cgroups": self._make_groups(os.path.basename(allocation.folder), launch),
                 "pid_namespace": self._pid_namespaces,
                 "lease": f"{self._config.run}/lease.json",
                 "wake": f"{self._config.run}/wake",
                 "prolog": self._config.prolog,
                 "epilog": self._config.epilog,
                 "hook_env": own,
+                "notes": [problem] if problem else [],
                 "hook_s": self._config.hook_s,
             }
         )
 
-    def _make_groups(self, allocation: AllocationFolder, launch: Launch) -> list[str]:
+    def _read_login(
+        self, allocation: AllocationFolder, user: WorkerUser, home: str
+    ) -> tuple[dict[str, str], str]:
+        """Read the login within limits as the worker's, in groups that count for it alone."""
+        groups = self._make_groups(
+            f"{os.path.basename(allocation.folder)}-login", allocation.launch
+        )
+        try:
+            return self._login.of_user(user, home, allocation.token, groups)
+        finally:
+            cgroups.remove(groups)
+
+    def _make_groups(self, name: str, launch: Launch) -> list[str]:
         return cgroups.create(
             self._hierarchies.parents,
-            os.path.basename(allocation.folder),
+            name,
             launch.cpus,
             round(launch.mem_gib * 1024) * MIB,
             self._config.max_pids,

@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
-import signal
 import subprocess
-import threading
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from berth_agent.core.environment import DEFAULT_PATH, parse_environment
+from berth_agent.linux.processes import TOKEN
 from berth_agent.node.config import Config
+from berth_agent.node.machine import package_path
 from berth_agent.node.users import WorkerUser
+from berth_agent.step import login_shell
+from berth_agent.step.spec import Spec
 
-SHELL = "/bin/bash"
 LIMIT_S = 15.0
-MAX_BYTES = 256 * 1024
+SPARE_S = 15.0
+"""Time for the process around the shell, beyond that of the shell."""
 OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "BASH_ENV", "INVOCATION_ID", "JOURNAL_STREAM"})
 """Variables of the shell itself, and of the agent's unit."""
 
+log = logging.getLogger(__name__)
+
 
 class LoginEnvironments:
-    """Environments by user; a profile that fails or hangs leaves that of /etc/environment."""
+    """Environments by user; a profile that fails or hangs leaves that of /etc/environment.
 
-    def __init__(self, config: Config) -> None:
+    Used by threads, which do not wait for each other: a profile is code of a tenant.
+    """
+
+    def __init__(self, config: Config, pid_namespaces: bool) -> None:
         self._config = config
+        self._pid_namespaces = pid_namespaces
         self._known: dict[int | None, dict[str, str]] = {}
-        self._lock = threading.Lock()
 
-    def of_user(self, user: WorkerUser, home: str) -> dict[str, str]:
-        """Return the variables that a worker of the user begins with; HOME is the given one."""
-        with self._lock:
-            if user.uid not in self._known:
-                self._known[user.uid] = self._read(user, home)
-            variables = dict(self._known[user.uid])
-        variables["HOME"] = home
-        return {**variables, **self._config.environment}
+    def of_user(
+        self, user: WorkerUser, home: str, token: str, groups: Sequence[str]
+    ) -> tuple[dict[str, str], str]:
+        """Return the variables that a worker of the user begins with, and why some are left out.
 
-    def _read(self, user: WorkerUser, home: str) -> dict[str, str]:
+        HOME is the given one; `token` marks the shell and `groups` are its control groups. The
+        environment of a profile that failed is read again with the next worker.
+        """
+        problem = ""
+        known = self._known.get(user.uid)
+        if known is None:
+            known, problem = self._read(user, home, token, groups)
+        if not problem:
+            self._known[user.uid] = known
+        return {**known, "HOME": home, **self._config.environment}, problem
+
+    def _read(
+        self, user: WorkerUser, home: str, token: str, groups: Sequence[str]
+    ) -> tuple[dict[str, str], str]:
         variables = {"PATH": DEFAULT_PATH, **_system_environment()}
         if user.name:
             variables |= {"USER": user.name, "LOGNAME": user.name}
-        if not self._config.login_shell or not os.path.exists(SHELL):
-            return variables
-        return {**variables, **_shell_environment(user, {**variables, "HOME": home})}
+        if not self._config.login_shell or not os.path.exists(login_shell.SHELL):
+            return variables, ""
+        marked = {**variables, "HOME": home, TOKEN: token}
+        answer = _run_shell(_shell_spec(user, marked, groups, self._pid_namespaces))
+        if "variables" not in answer:
+            problem = f"login shell: {answer['problem']}; its variables are left out"
+            log.warning("user %s: %s", user.name or user.uid, problem)
+            return variables, problem
+        fresh = {name: value for name, value in answer["variables"].items() if name not in OWN}
+        return {**variables, **fresh}, ""
 
 
 def _system_environment() -> dict[str, str]:
@@ -52,27 +80,44 @@ def _system_environment() -> dict[str, str]:
         return {}
 
 
-def _shell_environment(user: WorkerUser, variables: dict[str, str]) -> dict[str, str]:
-    """Run `bash -lc env` as the user; all of it is killed when its time is over."""
-    process = subprocess.Popen(
-        [SHELL, "-lc", "env -0"],
-        env=variables,
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        user=user.uid,
-        group=None if user.uid is None else user.gid,
-        extra_groups=None if user.uid is None else list(user.groups),
+def _shell_spec(
+    user: WorkerUser, variables: dict[str, str], groups: Sequence[str], pid_namespace: bool
+) -> Spec:
+    """Return the shell as a worker that starts at once and may take `LIMIT_S`."""
+    unused = dict.fromkeys(Spec.__slots__, "")
+    return Spec(
+        {
+            **unused,
+            "argv": login_shell.COMMAND,
+            "env": variables,
+            "cwd": "/",
+            "uid": user.uid,
+            "gid": user.gid,
+            "groups": list(user.groups),
+            "umask": 0o077,
+            "cgroups": list(groups),
+            "pid_namespace": pid_namespace,
+            "hook_s": LIMIT_S,
+        }
     )
+
+
+def _run_shell(spec: Spec) -> dict[str, Any]:
+    """Return `variables`, or a `problem`. The shell dies with the process around it."""
+    code = (
+        f"import sys; sys.path.insert(0, {package_path()!r})\n"
+        "from berth_agent.step.login_shell import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
+    request = json.dumps(spec.to_json()).encode()
+    limit_s = spec.hook_s + SPARE_S
     try:
-        output, _ = process.communicate(timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return {}
-    if process.returncode != 0 or len(output) > MAX_BYTES:
-        return {}
-    pairs = (entry.partition("=") for entry in output.decode(errors="replace").split("\0"))
-    return {name: value for name, sign, value in pairs if sign and name not in OWN}
+        done = subprocess.run(
+            command, input=request, stdout=subprocess.PIPE, timeout=limit_s, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"problem": str(error)}
+    if not done.stdout:
+        return {"problem": f"exit code {done.returncode} of the process around it"}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -45,6 +45,8 @@ class Step:
 
     def run(self) -> None:
         """Run the worker from its checks to its end."""
+        for line in self._spec.notes:
+            self._output.note(line)
         try:
             self._prepare()
         except checks.StartRefused as refusal:

@@ -11,6 +11,7 @@ from berth_agent.linux.clocks import boot_ms
 from berth_agent.step import worker
 from berth_agent.step.limits import Limits
 from berth_agent.step.outcome import Outcome
+from berth_agent.step.sweep import sweep
 from berth_agent.step.worker import Worker
 
 TYPE_CHECKING = False
@@ -125,16 +126,8 @@ class Run:
         self.outcome.take_init_status(status)
 
     def _sweep(self) -> bool:
-        """Kill what the program left without a namespace; return whether something lives.
-
-        The step is its subreaper, so that every orphan becomes a child of it.
-        """
-        if self._spec.pid_namespace:
-            return False
-        cgroups.kill_members(self._spec.cgroups)
-        orphans = [pid for pid in processes.children() if pid != self._spared]
-        processes.kill_each(orphans)
-        return not all([_reaped(pid) for pid in orphans])
+        """Kill what the program left without a namespace; return whether something lives."""
+        return not self._spec.pid_namespace and sweep(self._spec.cgroups, self._spared)
 
     def _note_stuck(self, now_ms: int) -> None:
         if self._killed_ms is None or self._stuck:
@@ -164,10 +157,3 @@ class Run:
         cgroups.remove(self._spec.cgroups)
         for descriptor in (init, self.worker.output, self.worker.status):
             os.close(descriptor)
-
-
-def _reaped(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True

@@ -26,6 +26,7 @@ class Spec:
         "incarnation",
         "kill_s",
         "lease",
+        "notes",
         "output_bytes",
         "pid_namespace",
         "private",
@@ -65,6 +66,8 @@ class Spec:
         self.epilog: str = values["epilog"]
         self.hook_env: dict[str, str] = values.get("hook_env", {})
         """Variables of prolog and epilog; a step of an older agent has none noted."""
+        self.notes: list[str] = values.get("notes", [])
+        """Lines of the agent that come before the worker's output."""
         self.hook_s: float = values["hook_s"]
         """Longest s that a prolog, an epilog or a check may take."""
 

@@ -384,6 +384,13 @@ def test_a_prolog_runs_before_and_an_epilog_after_the_worker(
     assert bench.output().splitlines() == ["prolog of j1", "work", "epilog of j1"]
 
 
+def test_notes_of_the_agent_come_before_the_output(bench: StepBench) -> None:
+    bench.values["notes"] = ["login shell: no end within 15 s; its variables are left out"]
+    bench.start("echo work")
+    bench.end()
+    assert bench.output().splitlines() == [f"berth: {bench.values['notes'][0]}", "work"]
+
+
 def test_an_epilog_runs_although_the_step_was_killed(bench: StepBench, tmp_path: Path) -> None:
     hook = tmp_path / "epilog"
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/cleaned\n")
