@@ -14,7 +14,8 @@ ONE_COPY: list[dict[str, object]] = [
     }
     for lanes in (1, 2, 4)
 ]
-ROWS = [*ONE_COPY, {name: 9999.0 for name in ONE_COPY[0]} | {"copies": 2}]
+OVERLOADED: dict[str, object] = {**dict.fromkeys(ONE_COPY[0], 9999.0), "copies": 2}
+ROWS = [*ONE_COPY, OVERLOADED]
 
 
 def test_lines_through_the_shapes_with_one_copy() -> None:

@@ -35,8 +35,9 @@ def _comparable(request: ExportTraceServiceRequest) -> Span:
     [span] = request.resource_spans[0].scope_spans[0].spans
     assert not span.status.code
     span.ClearField("status")
-    for flagged in (span, *span.links):
-        flagged.flags &= ~1
+    span.flags &= ~1
+    for link in span.links:
+        link.flags &= ~1
     return span
 
 

@@ -23,6 +23,7 @@ from shared.bus.log import fetch
 from shared.connection import Connection
 from shared.contracts.topics import TOPICS
 from shared.ledger import cloudevents
+from shared.ledger.errors import OutcomeUnknown
 from shared.ledger.inputs import InputDecoder
 from shared.ledger.partition import TP
 from shared.testing.ledger import SeatDecider, Seats, command, fold
@@ -149,5 +150,5 @@ async def put(out: KafkaLog, value: bytes) -> None:
         try:
             await out.append(INPUT, value)
             return
-        except kafka.OutcomeUnknown:
+        except OutcomeUnknown:
             await asyncio.sleep(0.1)

@@ -145,6 +145,7 @@ def of_this_loop(broker: MemoryBroker) -> MemoryBroker:
     copy = MemoryBroker()
     for topic in TOPICS:
         for entry in broker.entries(TP(topic, 0)):
+            assert entry.value is not None
             copy.append(TP(topic, 0), entry.value, entry.key, entry.headers)
     return copy
 

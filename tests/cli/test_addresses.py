@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cli.addresses import address_lines, monitoring_addresses
 from infra.supervisor.running import RunningStack
 
 
 def stack(traces: str) -> RunningStack:
-    return RunningStack.model_construct(ports={"gateway": {"metrics": 9100}}, traces=traces)
+    fields: dict[str, Any] = {"ports": {"gateway": {"metrics": 9100}}, "traces": traces}
+    return RunningStack.model_construct(**fields)
 
 
 def test_metrics_and_traces_have_an_address_each() -> None:

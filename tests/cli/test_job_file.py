@@ -18,8 +18,12 @@ def test_both_spellings_of_a_job_become_one(tmp_path: Path) -> None:
 
 
 def test_flags_go_before_the_file_and_what_was_not_given_is_not_sent() -> None:
-    body = {"pool": "demo", "spec": {"name": "x", "gang": {"workers": 2}}}
-    spec = {"name": None, "gpu_types": None, "gang": {"gpus_per_worker": 4, "workers": None}}
+    body: dict[str, object] = {"pool": "demo", "spec": {"name": "x", "gang": {"workers": 2}}}
+    spec: dict[str, object] = {
+        "name": None,
+        "gpu_types": None,
+        "gang": {"gpus_per_worker": 4, "workers": None},
+    }
     assert merged(body, {"pool": "local", "tenant": None}, spec) == {
         "pool": "local",
         "spec": {"name": "x", "gang": {"workers": 2, "gpus_per_worker": 4}},
@@ -32,8 +36,8 @@ def test_no_gang_is_sent_if_none_is_given() -> None:
 
 
 def test_a_variable_of_a_flag_replaces_that_of_the_file_and_no_other() -> None:
-    body = {"spec": {"name": "x", "env": {"A": "file", "B": "file"}}}
-    spec = {"env": variables(["A=flag", "C=1=2", "D="])}
+    body: dict[str, object] = {"spec": {"name": "x", "env": {"A": "file", "B": "file"}}}
+    spec: dict[str, object] = {"env": variables(["A=flag", "C=1=2", "D="])}
     merged_spec = merged(body, {}, spec)["spec"]
     assert merged_spec == {"name": "x", "env": {"A": "flag", "B": "file", "C": "1=2", "D": ""}}
 

@@ -48,7 +48,7 @@ def job_id(stand: Stand) -> Iterator[str]:
     """A gang that ran and ended, behind a few others that still run."""
     behind = []
     for tenant, workers in (("ada", 2), ("bob", 1), ("ada", 1)):
-        spec = {
+        spec: dict[str, Any] = {
             "gang": {"workers": workers, "gpus_per_worker": 4},
             "simulated": {"duration_s": 600},
         }

@@ -18,9 +18,8 @@ import pytest
 from berth_agent.linux import processes
 from infra.broker import kafka
 from infra.supervisor import supervise
-from infra.supervisor.local_node import AGENT
 from infra.supervisor.running import load
-from infra.supervisor.stack import SERVICES
+from infra.supervisor.stack import AGENT, SERVICES
 from tests.e2e.stand import LOCAL_POOL, Stand, a_stand, eventually
 
 ABSENT = ("failslow", "throttle")

@@ -77,7 +77,8 @@ def test_a_slow_worker_of_a_gang_is_suspected_and_cleared_when_its_job_ends(stan
 
 def health(stand: Stand, node_id: str) -> float:
     nodes = stand.get("/v1/nodes?limit=1000")
-    return next(node["health"] for node in nodes["items"] if node["node_id"] == node_id)  # type: ignore[index]
+    assert nodes is not None
+    return float(next(n["health"] for n in nodes["items"] if n["node_id"] == node_id))
 
 
 def test_its_node_is_used_last_until_an_operator_reports_a_false_alarm(stand: Stand) -> None:

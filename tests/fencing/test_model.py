@@ -36,7 +36,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def results(model: Path, prefix: str) -> dict[str, str]:
     """Return the line of each configuration whose name begins with the prefix, by its number."""
-    command = [model, prefix]
+    command = [str(model), prefix]
     finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     return {line.split()[0]: line for line in finished.stdout.splitlines()}
 

@@ -111,7 +111,7 @@ def test_a_hostile_command_is_one_input_with_a_message_or_a_reason(name: str) ->
                 encode(item.message.rejection())
             else:
                 assert version == "1.0"
-                encode(item.message)  # type: ignore[arg-type]
+                encode(item.message)
         assert inputs or CUSTODIAN[topic] != COMMANDS[name].OWNER
 
     check()

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_without_a_word_there_is_something_to_see() -> None:
 
 
 def test_resources_are_grouped_as_the_list_of_the_stack_has_them(tilt: Tilt) -> None:
-    kinds = {"parts": PARTS, "steps": STEPS, "services": SERVICES}
+    kinds: dict[str, Iterable[Any]] = {"parts": PARTS, "steps": STEPS, "services": SERVICES}
     known = {unit.name: kind for kind, units in kinds.items() for unit in units}
     known[AGENT] = "services"
     for name, more in tilt.resources.items():

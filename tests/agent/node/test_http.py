@@ -176,7 +176,12 @@ def test_a_request_in_flight_is_aborted() -> None:
         client.recv(1)
 
     with a_server(talk) as connection:
-        aborter = threading.Thread(target=lambda: (arrived.wait(), connection.abort()))
+
+        def abort() -> None:
+            arrived.wait()
+            connection.abort()
+
+        aborter = threading.Thread(target=abort)
         aborter.start()
         with pytest.raises(RequestFailed):
             post(connection)

@@ -48,8 +48,8 @@ def test_heartbeats_of_another_year_do_not_change_whether_a_node_is_alive(
     stand.publish("heartbeats", stand.lane, *[an_event(data, Heartbeats.TYPE, time=time_)] * 20)
     stand.publish("heartbeats", stand.lane, b"\xff", b"", an_event({}, Heartbeats.TYPE))
     assert stand.ended(stand.submit()["job_id"])["phase"] == "succeeded"
-    nodes = stand.get("/v1/nodes")
-    assert nodes is not None
-    virtual = [row for row in nodes["items"] if row["pool"] == POOL]
+    shown = stand.get("/v1/nodes")
+    assert shown is not None
+    virtual = [row for row in shown["items"] if row["pool"] == POOL]
     assert {row["node_id"] for row in virtual} == {f"a100-{n}" for n in range(4)}
     assert all(row["alive"] for row in virtual)

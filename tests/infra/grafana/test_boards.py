@@ -71,7 +71,7 @@ def test_panels_lie_side_by_side(board: object) -> None:
 
 def test_the_provisioned_sources_are_those_of_the_dashboards() -> None:
     (source,) = _listed("datasources", "datasources")
-    assert (source["uid"], source["type"]) == (SOURCE["uid"], "prometheus")
+    assert {"uid": source["uid"], "type": "prometheus"} == SOURCE
     (provider,) = _listed("dashboards", "providers")
     assert provider["options"]["path"] == "/var/lib/grafana/dashboards"
     assert all(json.loads(text)["uid"] + ".json" == name for name, text in files().items())

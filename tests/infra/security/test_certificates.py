@@ -16,7 +16,8 @@ import pytest
 from cryptography import x509
 
 from infra.security import certificates
-from infra.security.certificates import SERVERS, BadCertificates, CertificateOptions, make
+from infra.security.certificate_files import BadCertificates
+from infra.security.certificates import SERVERS, CertificateOptions, make
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ALL = ["ca", *SERVERS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -86,7 +86,7 @@ async def test_a_response_has_every_frame_and_then_an_end() -> None:
 async def test_a_client_that_leaves_closes_its_frames() -> None:
     is_closed = asyncio.Event()
 
-    async def frames() -> AsyncIterator[bytes]:
+    async def frames() -> AsyncGenerator[bytes]:
         try:
             yield b"one"
             await asyncio.Event().wait()

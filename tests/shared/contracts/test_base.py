@@ -19,7 +19,7 @@ class Example(BaseModel):
 def test_a_message_is_frozen() -> None:
     message = NodeCordoned(node_id="n1")
     with pytest.raises(ValidationError, match="frozen"):
-        message.node_id = "n2"
+        message.node_id = "n2"  # type: ignore[misc]
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -67,14 +67,18 @@ def test_only_tenants_that_differ_are_restated(
     assert [decision.event for decision in decisions] == restated
 
 
+def never_noted(tenant: str) -> None:
+    """Return what is noted of a tenant that no event has named yet."""
+
+
 def test_each_tenant_of_a_batch_is_restated() -> None:
     blue = TenantRegistered(tenant="blue", default_pool="main")
     inputs = [an_input(event, "access") for event in (RED, blue, RETIRED_RED)]
-    decisions = restate_tenants(inputs, {}.get)
+    decisions = restate_tenants(inputs, never_noted)
     assert [decision.event for decision in decisions] == [INACTIVE, TenantNoted(tenant="blue")]
 
 
 def test_a_decision_belongs_to_the_last_input_on_its_subject() -> None:
     inputs = [an_input(RED, "access"), an_input(HEAVY_RED, "access")]
-    (decision,) = restate_tenants(inputs, {}.get)
+    (decision,) = restate_tenants(inputs, never_noted)
     assert decision == inputs[1].decision(HEAVY)

@@ -40,7 +40,7 @@ def migrated(reason: str = "slow_node") -> JobMigrated:
         from_nodes=("n1",),
         to_nodes=("n2",),
         target=(Allocation(rank=0, node_id="n2"),),
-    )  # type: ignore[arg-type]
+    )
 
 
 def linked(span: Span) -> list[str]:

@@ -269,10 +269,10 @@ async def test_a_job_may_stop_to_continue_elsewhere(database: str, kind: type[Ev
     world = World()
     position = world.run("j2")
     target = [{"rank": 0, "node_id": "n1", "gpus": [2, 3]}]
-    how = {"reason": "drain", "from_nodes": ["n1"], "to_nodes": ["n1"]}
+    how: dict[str, object] = {"reason": "drain", "from_nodes": ["n1"], "to_nodes": ["n1"]}
     if kind is JobResized:
         how = {"reason": "grow", "from_workers": 1, "to_workers": 1}
-    common = {"job_id": "j2", "tenant": "red", "attempt": 1, "target": target}
+    common: dict[str, object] = {"job_id": "j2", "tenant": "red", "attempt": 1, "target": target}
     world.placement.write([kind.model_validate(common | how)])
     world.release("j2", position)
     world.placement.write([JobRequeued(job_id="j2", tenant="red", attempt=2, reason="migrated")])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pytest
 
-from shared.contracts.access import NEVER_S
+from shared.contracts.access import NEVER_S, QueueMode
 from simulator.engine.models import FOLDER
 from simulator.engine.run import simulate
 from simulator.engine.scenario import FIRST_MS, POOL, Scenario, simulated_pool
@@ -20,6 +21,8 @@ from simulator.kernel.work import build_work
 from simulator.metrics.outcome import Ints
 from simulator.workload.jobs import columns_from
 from simulator.workload.rows import WorkloadJob
+
+Runtime: TypeAlias = Literal["oracle", "history"]
 
 pytestmark = pytest.mark.slow
 
@@ -73,8 +76,8 @@ def slowed(jobs: list[WorkloadJob], factor: int) -> list[WorkloadJob]:
 def faithful(
     jobs: list[WorkloadJob],
     policy: str,
-    mode: str,
-    runtime: str,
+    mode: QueueMode,
+    runtime: Runtime,
     ranked: bool,
     margin: float,
     large: float,
@@ -110,8 +113,8 @@ def faithful(
 def compiled(
     jobs: list[WorkloadJob],
     policy: str,
-    mode: str,
-    runtime: str,
+    mode: QueueMode,
+    runtime: Runtime,
     ranked: bool,
     margin: float,
     large: float,
@@ -122,7 +125,7 @@ def compiled(
         policy=policy,
         queue_mode=mode,
         runtime=runtime,
-        preemption=ranked,  # type: ignore[arg-type]
+        preemption=ranked,
         min_residency_s=RESIDENCY_S,
         restart_s=RESTART_S,
         checkpoint_s=CHECKPOINT_S,
@@ -145,8 +148,8 @@ def compiled(
 def assert_same(
     jobs: list[WorkloadJob],
     policy: str,
-    mode: str,
-    runtime: str = "oracle",
+    mode: QueueMode,
+    runtime: Runtime = "oracle",
     ranked: bool = False,
     margin: float = 0.0,
     large: float = 1.0,
@@ -163,7 +166,7 @@ def assert_same(
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", PLAIN)
-def test_orders_without_preemption_agree_in_every_mode(policy: str, mode: str) -> None:
+def test_orders_without_preemption_agree_in_every_mode(policy: str, mode: QueueMode) -> None:
     assert_same(workload(seed=PLAIN.index(policy)), policy, mode)
 
 
@@ -174,13 +177,13 @@ def test_run_times_of_history_agree(policy: str) -> None:
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["srsf", "srtf", "las"])
-def test_preemption_by_rank_agrees(policy: str, mode: str) -> None:
+def test_preemption_by_rank_agrees(policy: str, mode: QueueMode) -> None:
     stops = [assert_same(workload(seed), policy, mode, ranked=True) for seed in range(3)]
     assert sum(stops) > 0 or policy == "las"
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-def test_gangs_that_rank_spares_agree(mode: str) -> None:
+def test_gangs_that_rank_spares_agree(mode: QueueMode) -> None:
     spared = [assert_same(workload(s), "srsf", mode, ranked=True, large=0.25) for s in range(3)]
     stopped = [assert_same(workload(s), "srsf", mode, ranked=True) for s in range(3)]
     assert sum(spared) > 0
@@ -189,7 +192,7 @@ def test_gangs_that_rank_spares_agree(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["fcfs", "srsf"])
-def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: str) -> None:
+def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: QueueMode) -> None:
     moved = [assert_same(workload(s), policy, mode, ranked=True, after_s=20.0) for s in range(4)]
     stay = [assert_same(workload(s), policy, mode, ranked=True) for s in range(4)]
     assert sum(moved) > 0
@@ -198,7 +201,7 @@ def test_jobs_that_move_for_larger_ones_agree(policy: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
 @pytest.mark.parametrize("policy", ["gittins", LEARNED])
-def test_preemption_by_rank_of_history_agrees(policy: str, mode: str) -> None:
+def test_preemption_by_rank_of_history_agrees(policy: str, mode: QueueMode) -> None:
     """Over some hours, so that the network's context is computed again."""
     stops = 0
     for seed in (1, 2):
@@ -210,5 +213,5 @@ def test_preemption_by_rank_of_history_agrees(policy: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
-def test_the_learned_order_without_preemption_agrees(mode: str) -> None:
+def test_the_learned_order_without_preemption_agrees(mode: QueueMode) -> None:
     assert_same(slowed(workload(5, tenants=3), 10), LEARNED, mode, "history")

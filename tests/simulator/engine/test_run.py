@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_gpu_seconds_are_conserved() -> None:
 DAY = [(float(n % 7 * 40), 60.0 + 37 * (n % 5), 1 + n % 3, float(1 << n % 4)) for n in range(24)]
 DAY.sort()
 FALLS = (Failure("n1", 50.0, 400.0), Failure("n0", 300.0, 310.0))
-RANKED = {
+RANKED: dict[str, Any] = {
     "base_policy": "srsf",
     "runtime": "oracle",
     "preemption": "ranked",

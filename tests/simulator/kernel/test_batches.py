@@ -19,7 +19,7 @@ from simulator.workload.source import load
 NODE = np.full(1, 8, np.int64)
 
 
-def test_without_a_count_every_job_of_the_part_that_counts_is_in_one_batch():
+def test_without_a_count_every_job_of_the_part_that_counts_is_in_one_batch() -> None:
     work = build_work(columns_from(load("synthetic", 2000).jobs))
     first, last = work.submit_ms[0], work.submit_ms[-1]
     counted = work.submit_ms[work.submit_ms >= first + EVALUATED[0] * (last - first)]
@@ -29,7 +29,7 @@ def test_without_a_count_every_job_of_the_part_that_counts_is_in_one_batch():
     assert len(counted) - len(submits) < 64
 
 
-def test_with_a_count_so_many_lie_evenly_in_the_part_that_counts():
+def test_with_a_count_so_many_lie_evenly_in_the_part_that_counts() -> None:
     work = build_work(columns_from(load("synthetic", 2000).jobs))
     made = make_batches(work, jobs=256, count=5, warm_up=128)
     assert [len(batch.work) for batch in made] == [128 + 256] * 5
@@ -38,7 +38,7 @@ def test_with_a_count_so_many_lie_evenly_in_the_part_that_counts():
     assert int(made[-1].work.submit_ms[-1]) == int(work.submit_ms[-1])
 
 
-def test_longest_first_takes_the_longest_of_those_that_wait():
+def test_longest_first_takes_the_longest_of_those_that_wait() -> None:
     jobs = [job("a", 0.0, 100.0), job("b", 1.0, 10.0), job("c", 2.0, 50.0)]
     whole = make_batch(build_work(columns_from(jobs)), 0, len(jobs), 0, NODE)
     rules = oracle("sjf", "skip").rules

@@ -48,8 +48,8 @@ def test_a_gang_takes_the_nodes_that_the_live_best_fit_takes(seed: int) -> None:
     nodes = Board()
     for at, gpus in enumerate(sizes.tolist()):
         kind = Kind("H100", gpus, 1000, 1000, ())
-        free = [GPU] * gpus
-        node = Node(f"n{at:02d}", "i", "virtual", kind, {}, free, gpus, 1000, 1000)
+        shares = [GPU] * gpus
+        node = Node(f"n{at:02d}", "i", "virtual", kind, {}, shares, gpus, 1000, 1000)
         nodes.nodes[node.node_id] = node
         nodes.index(node)
     free, levels = sizes.copy(), np.bincount(sizes)

@@ -61,8 +61,8 @@ def test_quantiles_are_those_of_the_window() -> None:
     plain = replace(
         outcome(),
         submit_s=np.full(many, 500.0),
-        start_s=500.0 + np.arange(many),
-        end_s=600.0 + np.arange(many),
+        start_s=500.0 + np.arange(many, dtype=np.float64),
+        end_s=600.0 + np.arange(many, dtype=np.float64),
         duration_s=np.full(many, 100.0),
         gpus=np.ones(many),
         tenant=np.zeros(many, np.int64),

@@ -68,6 +68,6 @@ def test_the_page_shows_figures_and_violations() -> None:
 
 
 def test_a_goal_without_results_is_shown_as_not_measured() -> None:
-    empty = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
+    empty: dict[str, dict[str, object]] = {"runs": {}, "parts": {}, "simulation": {}, "checks": {}}
     for goal in GOALS:
         assert row(goal, empty, {})[3] == NOT_MEASURED, goal.name

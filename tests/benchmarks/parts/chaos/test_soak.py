@@ -1,11 +1,13 @@
 """Growth is measured by process, over the time after caches have filled."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.parts.chaos.soak import MemorySamples, error_lines, growth_figures, is_error
 
 
-def test_growth_is_that_of_the_second_half():
+def test_growth_is_that_of_the_second_half() -> None:
     samples = MemorySamples()
     for minute in range(61):
         filling = min(minute, 20)
@@ -16,14 +18,14 @@ def test_growth_is_that_of_the_second_half():
     assert growth["still"] == pytest.approx(0)
 
 
-def test_a_missing_process_keeps_its_last_value():
+def test_a_missing_process_keeps_its_last_value() -> None:
     samples = MemorySamples()
     for at_s, memory_mib in ((0.0, {"a": 1.0}), (10.0, {"b": 3.0}), (20.0, {"a": 2.0, "b": 3.0})):
         samples.add(at_s, memory_mib)
     assert samples.mib == {"a": [1.0, 1.0, 2.0], "b": [3.0, 3.0, 3.0]}
 
 
-def test_one_sample_has_no_growth():
+def test_one_sample_has_no_growth() -> None:
     samples = MemorySamples()
     samples.add(0.0, {"a": 1.0})
     assert samples.growth_mib_per_h() == {}
@@ -41,11 +43,11 @@ def test_one_sample_has_no_growth():
         ("", False),
     ],
 )
-def test_error_levels_and_lines_that_are_no_log_records_are_errors(line: str, bad: bool):
+def test_error_levels_and_lines_that_are_no_log_records_are_errors(line: str, bad: bool) -> None:
     assert is_error(line) is bad
 
 
-def test_only_logs_of_services_are_read(tmp_path):
+def test_only_logs_of_services_are_read(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for name in ("broker.log", "postgres.log", "placement.log", "placement.log.1"):
@@ -56,7 +58,7 @@ def test_only_logs_of_services_are_read(tmp_path):
     ]
 
 
-def test_the_worst_growth_is_that_of_a_service():
+def test_the_worst_growth_is_that_of_a_service() -> None:
     samples = MemorySamples()
     for minute in range(61):
         samples.add(minute * 60.0, {"broker": 5.0 * minute, "a": 1.0 * minute, "b": 9.0})

@@ -23,7 +23,7 @@ def side(times: float, use: float) -> PolicyJobs:
     return PolicyJobs(delays, 2 * delays, 3 * delays, np.array([0, 0, 1, 1]), np.array([use, use]))
 
 
-def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_each():
+def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_each() -> None:
     seeds = [side(0.5, 0.8), side(0.25, 0.5), side(2.0, 0.7)]
     cells = compare(side(1.0, 0.4), side(0.5, 0.6), FIELDS, seeds=seeds)
     assert [cell.metric for cell in cells] == list(METRICS)
@@ -34,7 +34,7 @@ def test_less_time_and_more_use_are_gains_and_the_worst_seed_has_the_least_of_ea
         assert cell.worst_seed == pytest.approx(worst)
 
 
-def test_without_training_seeds_there_is_no_worst_seed():
+def test_without_training_seeds_there_is_no_worst_seed() -> None:
     (cell,) = compare(side(1.0, 0.4), side(0.5, 0.6), FIELDS, ["mean_wait_s"])
     assert cell.worst_seed is None
     assert (cell.base_value, cell.berth_value) == (25.0, 12.5)

@@ -57,7 +57,7 @@ def granted(command: Command, *history: Event, now: int = AT) -> Event | None:
     """Return the event of an accepted command; None for a duplicate."""
     answer, *events = when(command, *history, now=now)
     assert isinstance(answer, CommandAccepted)
-    assert answer.duplicate is not events
+    assert answer.duplicate is (not events)
     return events[0] if events else None
 
 

@@ -21,8 +21,8 @@ def encode(items: Sequence[str]) -> bytes:
     return ",".join(items).encode()
 
 
-def relay(log: FlakyLog, **bounds: int) -> Relay[str]:
-    return Relay(log, PLACE, encode, **{"window_s": 0.0, "max_count": 9, "max_size": 9, **bounds})
+def relay(log: FlakyLog, *, max_count: int = 9, max_size: int = 9) -> Relay[str]:
+    return Relay(log, PLACE, encode, window_s=0.0, max_count=max_count, max_size=max_size)
 
 
 async def put_all(made: Relay[str], *items: str) -> list[object]:

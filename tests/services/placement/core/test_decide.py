@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -227,7 +228,7 @@ class PoolMachine(RuleBasedStateMachine):
         cpus: int,
     ) -> None:
         self.jobs += 1
-        more: dict[str, object] = {"elastic": {"min_workers": 1, "max_workers": 3}}
+        more: dict[str, Any] = {"elastic": {"min_workers": 1, "max_workers": 3}}
         self.lane.submit(
             job(
                 f"j{self.jobs}",

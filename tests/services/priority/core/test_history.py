@@ -12,7 +12,7 @@ from services.priority.core.history import BINS, FADE, TRUST, Floats, History
 def scalar_estimate(counts: dict[history.HistoryGroup, Floats], *job: object) -> Floats:
     p: Floats = np.zeros(BINS)
     history.fill_prior(p)
-    for group, trust in zip(history.groups(*job), TRUST, strict=True):  # type: ignore[arg-type]
+    for group, trust in zip(history.groups(*job), TRUST, strict=True):
         if group in counts:
             history.shrink(counts[group], trust, p)
     return p

@@ -15,6 +15,7 @@ from services.priority.core.policies import POLICIES
 from services.priority.core.state import Queue
 from shared.contracts.access import PoolConfigured
 from shared.contracts.ranking import QueueRanked
+from shared.ledger.decider import Input
 from shared.testing.decider import AT, given, run
 from tests.services.priority.core.lane import admitted, node, only, pool, running, succeeded
 from tests.services.priority.core.networks import manifest, network, weights
@@ -27,7 +28,7 @@ def banded(band: float, **given_weights: float) -> LearnedModel:
     return load_model(manifest(model, band=band), model)
 
 
-def jobs_of_all_sizes() -> list[object]:
+def jobs_of_all_sizes() -> list[Input]:
     """Return jobs of all sizes with various limits, one after the other."""
     sizes = [4, 1, 8, 2, 1, 16, 2, 8]
     return [node("n", 64)] + [

@@ -44,7 +44,7 @@ def trusts_every_ack(lane: Lane[Seats]) -> None:
 
 
 def keeps_used_inputs(lane: Lane[Seats]) -> None:
-    def keep(_: object) -> None:
+    def keep(vector: object) -> None:
         lane.inbox.silent = 0
 
     lane.inbox.settle = keep  # type: ignore[method-assign]

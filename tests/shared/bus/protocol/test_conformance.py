@@ -9,7 +9,7 @@ import pytest
 
 from shared.bus.ids import new_id
 from shared.bus.lane import LaneSettings
-from shared.bus.log import fetch
+from shared.bus.log import Entry, fetch
 from shared.bus.rounds import MAX_SILENT
 from shared.bus.tail import LedgerTail, TopicTail
 from shared.contracts.codec import encode_event
@@ -274,7 +274,7 @@ async def test_a_soft_tail_starts_at_the_end(bench: Bench) -> None:
     tail = TopicTail(bench.broker.log(), lossy=True)
     await tail.start_at_end([tp])
     await bench.raw.append(tp, b"new")
-    entries = []
+    entries: list[Entry] = []
     async with asyncio.timeout(60):
         while not entries:
             entries = (await tail.poll(0.5)).get(tp, [])

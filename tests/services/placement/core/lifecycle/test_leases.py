@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shared.contracts.base import Event
@@ -34,7 +36,7 @@ W_MS = 773_750
 """1.25 x (600 + 15) + 5 s, of the default settings."""
 
 
-def agents(*nodes: str, **settings: object) -> Lane:
+def agents(*nodes: str, **settings: Any) -> Lane:
     """A pool of nodes with agents."""
     made = lane(backends=("virtual", "agent"), **settings)
     for name in nodes:
@@ -195,7 +197,7 @@ def test_an_older_registration_is_ignored(backend: str) -> None:
 
 
 def test_registrations_without_generation_are_those_of_older_executors() -> None:
-    old = {"generation": 0, "boot_id": "", "pid_namespace": "", "hardware": ""}
+    old: dict[str, Any] = {"generation": 0, "boot_id": "", "pid_namespace": "", "hardware": ""}
     pool = lane()
     pool.report(registered("n1", incarnation="i1", **old))
     pool.run(job("a"))
@@ -218,7 +220,7 @@ def test_registrations_without_generation_are_those_of_older_executors() -> None
     ],
 )
 def test_another_machine_waits_until_the_older_incarnation_holds_nothing(
-    other: dict[str, str],
+    other: dict[str, Any],
 ) -> None:
     """[R11] The disk was cloned: the original lives."""
     pool = agents("n1")
@@ -301,6 +303,7 @@ def test_powered_off_releases_at_once_but_not_what_was_just_heard() -> None:
             pool.silent("n1", silent_ms=silent_ms)
         (refused,) = declare(pool, "n1", powered_off=True)
         assert isinstance(refused, CommandRefused) and refused.reason == "node_heard"
+    assert isinstance(refused, CommandRefused)
     assert refused.detail == "silence of n1: 59 s; at least 60 s are allowed"
     pool.silent("n1", silent_ms=60_000)
     events = declare(pool, "n1", powered_off=True)

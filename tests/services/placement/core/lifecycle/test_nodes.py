@@ -245,7 +245,9 @@ def test_an_unknown_node_and_a_lane_without_pool_are_refused() -> None:
 def test_a_node_that_refuses_all_work_gets_none_until_it_joins_anew() -> None:
     pool = lane("n1")
     pool.submit(job("a"))
-    (cordoned,) = only(NodeCordoned, pool.report(refused(*pool.ids_of("a"), "a", "node_draining")))
+    (cordoned,) = only(
+        NodeCordoned, pool.report(refused(pool.ids_of("a")[0], "a", "node_draining"))
+    )
     assert isinstance(cordoned, NodeCordoned) and cordoned.until_joined
     assert "JobPlaced" not in kinds(pool.submit(job("b")))
     pool.report(left("n1"))
@@ -276,4 +278,5 @@ def test_a_failed_prolog_cordons_the_node_until_an_operator_lifts_it() -> None:
 def test_a_busy_gpu_cordons_no_node() -> None:
     pool = lane("n1")
     pool.submit(job("a"))
-    assert only(NodeCordoned, pool.report(refused(*pool.ids_of("a"), "a"))) == []
+    (allocation_id,) = pool.ids_of("a")
+    assert only(NodeCordoned, pool.report(refused(allocation_id, "a"))) == []

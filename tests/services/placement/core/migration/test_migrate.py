@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -248,7 +249,7 @@ def test_no_job_migrates_twice_or_while_the_plan_stops_it(pool: Lane) -> None:
     [{"guaranteed_s": 1e6}, {"preemptible": False}, {}],
     ids=["guaranteed", "never", "young"],
 )
-def test_a_protected_job_is_not_moved(spec: dict[str, object]) -> None:
+def test_a_protected_job_is_not_moved(spec: dict[str, Any]) -> None:
     pool = lane("n1", "n2", min_residency_s=60.0)
     pool.run(job("a", 2, **spec))
     pool.feed(after_ms=61_000 if spec else 59_000)

@@ -37,5 +37,8 @@ def test_an_event_type_that_the_ledger_does_not_hold_raises() -> None:
 
 def test_a_rejected_input_changes_nothing() -> None:
     pool = Pool(0)
-    evolve(pool, fact(InputRejected.model_construct()))
+    evolve(
+        pool,
+        fact(InputRejected(topic="reports", partition=0, offset=0, reason="x", sha256="0" * 64)),
+    )
     assert pool == Pool(0)

@@ -24,7 +24,7 @@ from services.placement.core.pool.state import Pool
 from services.placement.core.round.greedy import GREEDY, RoundPlanner, plan, rank
 from services.placement.core.round.plan import Plan
 from services.placement.core.round.view import View, view_of
-from shared.contracts.jobs import PRIORITY_CLASSES
+from shared.contracts.jobs import PRIORITY_CLASSES, JobAdmitted
 from tests.services.placement.core.lane import Lane, job, lane
 
 MODES = ("strict", "skip", "easy")
@@ -113,7 +113,7 @@ def crowd(pool: Lane, chance: Random) -> None:
     )
 
 
-def some_job(chance: Random, number: int) -> object:
+def some_job(chance: Random, number: int) -> JobAdmitted:
     return job(
         f"j{number}",
         chance.choice([0, 0.5, 1, 1, 2, 4, 8]),

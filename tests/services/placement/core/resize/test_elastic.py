@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from services.placement.core.resize.elastic import ElasticJob, elastic_jobs
 from shared.contracts.nodes import CordonNode
 from tests.services.placement.core.lane import Lane, job, lane
@@ -9,7 +11,7 @@ from tests.services.placement.core.lane import Lane, job, lane
 ELASTIC = {"min_workers": 1, "max_workers": 2}
 
 
-def running(**spec: object) -> Lane:
+def running(**spec: Any) -> Lane:
     """Return a pool with a rigid job and an elastic one of two workers, on nodes a and b."""
     pool = lane("a", "b", gpus=4)
     pool.run(job("rigid", 2))

@@ -11,8 +11,8 @@ from tests.services.placement.core.lane import Lane, job, lane
 
 def elastic(walltime_s: float | None) -> Lane:
     pool = lane("a", gpus=2)
-    more = {} if walltime_s is None else {"walltime_s": walltime_s}
-    pool.run(job("e", 1, elastic={"min_workers": 1, "max_workers": 4}, **more))
+    elastic = {"min_workers": 1, "max_workers": 4}
+    pool.run(job("e", 1, elastic=elastic, walltime_s=walltime_s))
     pool.node("b", 4)
     return pool
 

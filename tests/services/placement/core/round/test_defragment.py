@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shared.contracts.access import NEVER_S
@@ -13,9 +15,9 @@ AFTER_S = 1000.0
 AFTER_MS = 1_000_000
 
 
-def scattered(*nodes: str, **settings: object) -> Lane:
+def scattered(*nodes: str, **settings: Any) -> Lane:
     """A pool in which the small jobs of a node move once they ran for `AFTER_S`."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "preemption": "ranked",
         "rank_ms": 0,
         "settle_ms": 1,
@@ -25,7 +27,7 @@ def scattered(*nodes: str, **settings: object) -> Lane:
     return lane(*nodes, round_ms=1, **{**fields, **settings})
 
 
-def begin(pool: Lane, *names_gpus: tuple[str, int], **spec: object) -> None:
+def begin(pool: Lane, *names_gpus: tuple[str, int], **spec: Any) -> None:
     """Jobs of so many GPUs run, each on the node where best fit puts it."""
     for name, gpus in names_gpus:
         pool.submit(job(name, gpus, **spec))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from shared.contracts.placement import JobPreempted
 from tests.services.placement.core.lane import Lane, job, kinds, lane, only
 
 
-def victims(pool: Lane, *, high: dict[str, object] | None = None, gpus: float = 1) -> list[str]:
+def victims(pool: Lane, *, high: dict[str, Any] | None = None, gpus: float = 1) -> list[str]:
     request = {"priority_class": "high", **(high or {})}
     events = pool.submit(job("high", gpus, **request), after_ms=100)
     return sorted(event.subject for event in only(JobPreempted, events))
@@ -36,7 +38,7 @@ def test_a_higher_class_takes_the_gpus_when_they_are_reported_free() -> None:
         {"guaranteed_s": 60.0},
     ],
 )
-def test_no_job_is_evicted_without_need(victim: dict[str, object]) -> None:
+def test_no_job_is_evicted_without_need(victim: dict[str, Any]) -> None:
     pool = lane("n1", gpus=1)
     pool.run(job("a", **victim))
     assert victims(pool) == []

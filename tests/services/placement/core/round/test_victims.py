@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from services.placement.core.pool.job import Job
@@ -102,7 +104,7 @@ def test_a_running_job_without_a_score_yields_first_and_a_waiting_one_stops_none
 @pytest.mark.parametrize(
     "victim", [{"preemptible": False}, {"guaranteed_s": 400.0}, {"priority_class": "high"}]
 )
-def test_no_job_yields_to_rank_without_need(victim: dict[str, object]) -> None:
+def test_no_job_yields_to_rank_without_need(victim: dict[str, Any]) -> None:
     pool = ranked("n1")
     pool.submit(job("x", 8, **victim))
     pool.wake()
@@ -225,7 +227,7 @@ def test_stale_ranks_stop_no_job() -> None:
 def test_a_start_after_a_preemption_first_earns_what_that_preemption_cost() -> None:
     """Lost 100 s (400 s since a checkpoint of every 300 s) and 250 s of restart: 350 s > 300 s."""
     pool = ranked("n1")
-    spec = {"checkpoint_interval_s": 300.0, "simulated": {"restart_s": 250.0}}
+    spec: dict[str, Any] = {"checkpoint_interval_s": 300.0, "simulated": {"restart_s": 250.0}}
     pool.submit(job("x", 8, **spec))
     pool.wake()
     pool.ready("x")

@@ -34,10 +34,10 @@ def variables(cls: NodeClass, next_worker: NextWorker = NO_WORKER) -> Variables:
     return model
 
 
-def largest(model: Variables, *terms: object) -> int:
+def largest(model: Variables, *terms: cp_model.LinearExprT) -> int:
     """Return the largest sum that the constraints allow."""
     Capacity(model)
-    model.cp.maximize(sum(terms))  # type: ignore[call-overload]
+    model.cp.maximize(sum(terms))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(model.cp) == cp_model.OPTIMAL

@@ -12,6 +12,7 @@ from services.placement.core.solver.contended import (
 )
 from services.placement.core.solver.instance import Instance, RoundPlan
 from services.placement.core.solver.solve import solve
+from shared.contracts.base import Event
 from shared.contracts.nodes import CordonNode
 from shared.contracts.placement import (
     JobMigrated,
@@ -38,11 +39,11 @@ def ready(made: Lane) -> PlanReady:
     return result
 
 
-def reply(made: Lane, message: PlanReady | None = None) -> list[object]:
+def reply(made: Lane, message: PlanReady | None = None) -> list[Event]:
     return list(made.feed(made.an("local", message or ready(made))))
 
 
-def placed(events: list[object]) -> dict[str, JobPlaced]:
+def placed(events: list[Event]) -> dict[str, JobPlaced]:
     return {event.job_id: event for event in events if isinstance(event, JobPlaced)}
 
 

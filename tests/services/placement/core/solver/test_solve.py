@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -139,7 +140,7 @@ def test_a_proven_optimum_is_the_best_of_all_plans(instance: Instance) -> None:
     assert result.exact and result.bound == result.objective == optimum(instance)
 
 
-def pool(*nodes: dict[str, object], **settings: object) -> Lane:
+def pool(*nodes: dict[str, Any], **settings: object) -> Lane:
     """Nodes by their fields, one name per node."""
     made = Lane()
     made.pool(solver="cpsat", **settings)
@@ -315,7 +316,7 @@ def crowded(draw: st.DrawFn) -> Instance:
     classes = st.sampled_from(("high", "normal", "low"))
     sizes = st.sampled_from((0.25, 0.5, 1, 2, 4))
     for number in range(draw(st.integers(5, 40))):
-        shape = {"gpus": draw(sizes), "priority_class": draw(classes)}
+        shape: dict[str, Any] = {"gpus": draw(sizes), "priority_class": draw(classes)}
         made.submit(job(f"old{number}", **shape))
         open_ = made.state.open_round
         if open_ is not None:
