@@ -11,6 +11,7 @@ from infra.supervisor import local_node
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import RunningStack
 from shared.bus.kafka import KafkaLog
+from shared.bus.log import Log
 from shared.bus.tail import LedgerTail
 from shared.connection import Connection
 from shared.contracts.access import ConfigurePool, PoolConfigured
@@ -46,7 +47,7 @@ def admit(stack: RunningStack, commands: Sequence[Command], node: LocalNode | No
         send(connection, commands)
     else:
         # A stack that has begun already may have its pool from a release without agents.
-        pool = [] if commands else asyncio.run(pool_of_agents(connection, node.pool))
+        pool = [] if commands else asyncio.run(pool_of_agents(KafkaLog(connection), node.pool))
         enroll(stack, connection, [*commands, *pool], node)
     local_node.begin(stack)
 
@@ -71,9 +72,9 @@ def send(connection: Connection, commands: Sequence[Command]) -> None:
         asyncio.run(send_to_access(connection, commands))
 
 
-async def pool_of_agents(connection: Connection, name: str) -> list[ConfigurePool]:
+async def pool_of_agents(log: Log, name: str) -> list[ConfigurePool]:
     """Return the command that lets agents into the pool, which may exist; none if they are."""
-    tail = LedgerTail(KafkaLog(connection), {LEDGER: range(1)})
+    tail = LedgerTail(log, {LEDGER: range(1)})
     view = AccessView()
     await tail.start()
     try:

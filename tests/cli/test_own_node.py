@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cli.own_node import move_to_agents
+from cli.own_node import move_to_agents, pool_of_agents
+from shared.bus.memory import MemoryBroker, MemoryLog
 from shared.contracts.access import ConfigurePool, PoolConfigured, default_of
+from shared.testing.ledgers import LedgerWriter
 
 
 def a_pool(*backends: str, **settings: object) -> PoolConfigured:
@@ -31,3 +33,13 @@ def test_a_missing_pool_is_made() -> None:
 @pytest.mark.parametrize("backends", [("agent",), ("virtual", "agent")])
 def test_a_pool_of_agents_stays_as_it_is(backends: tuple[str, ...]) -> None:
     assert move_to_agents("local", a_pool(*backends)) == []
+
+
+async def test_the_pool_is_read_as_the_ledger_has_it_last() -> None:
+    broker = MemoryBroker()
+    access = LedgerWriter(broker, "access")
+    access.write([a_pool("process", lease_s=9)])
+    [command] = await pool_of_agents(MemoryLog(broker), "local")
+    assert (command.backends, command.lease_s) == (("agent",), 9)
+    access.write([a_pool("agent")])
+    assert await pool_of_agents(MemoryLog(broker), "local") == []

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 import pytest
 
 from berth_agent.linux import processes
+from infra.image import node as node_image
 from infra.supervisor import supervise
 from infra.supervisor.stack import AGENT as OWN_AGENT
 from tests.agent.node_bench import NodeBench
 from tests.agent.step_bench import AGENT
-from tests.e2e.joined import AGENTS, JoinedNode, a_joined_node
+from tests.e2e.joined import AGENTS, JoinedNode, a_joined_node, make_token
 from tests.e2e.stand import Json, Stand, a_stand, eventually
 
 pytestmark = pytest.mark.stack
@@ -299,6 +301,36 @@ def test_a_revoked_node_is_refused(stand: Stand) -> None:
         eventually(lambda: node.status().get("executor"))
         berth(stand, "nodes", "revoke", "short-3", "--reason", "sold")
         eventually(lambda: "revoked" in node.status()["problem"])
+
+
+def test_the_agent_in_a_container_joins_once_and_leaves_when_it_is_stopped(stand: Stand) -> None:
+    with tempfile.TemporaryDirectory(prefix="berth-node-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        config, token = folder / "config.toml", folder / "token"
+        text = node_image.CONFIG.read_text()
+        text = text.replace("/data/agent", f"{name}/state").replace("/tmp/berth-agent", name)
+        config.write_text(text + "uid_first = 0\n")
+        arguments = [stand.stack.gateway, str(stand.stack.ca), config, token]
+        code = (
+            "import sys; from pathlib import Path; from infra.image.node import main;"
+            "sys.exit(main(*sys.argv[1:3], *map(Path, sys.argv[3:])))"
+        )
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        token.write_text(make_token(stand, POOL) + "\n")
+        for _ in range(2):
+            process = subprocess.Popen(command)
+            eventually(lambda: is_alive(stand, node_image.NODE))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+            eventually(lambda: not is_alive(stand, node_image.NODE))
+            token.unlink(missing_ok=True)
+
+
+def is_alive(stand: Stand, node_id: str) -> bool:
+    page = stand.get("/v1/nodes?limit=1000")
+    rows = page["items"] if page else []
+    return any(row["alive"] for row in rows if row["node_id"] == node_id)
 
 
 def test_the_ledgers_are_sound(stand: Stand) -> None:

@@ -131,6 +131,11 @@ def test_a_job_outlives_a_durable_stack_that_stops_and_starts_again(folder: Path
         again = (load(data).agent / "identity.json").read_text()
         assert json.loads(again)["secret"] == json.loads(node)["secret"]
         berth(data, "verify")
+        berth(data, "down")
+        (load(data).agent / "identity.json").unlink()
+        berth(data, *begin)
+        words = ("submit", "--tenant", "ada", "--pool", LOCAL_POOL, "--wait")
+        berth(data, *words, command=["true"])
     finally:
         berth(data, "down")
 
