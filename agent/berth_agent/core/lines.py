@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 LINE_CHARS = 4096
 MARK = "\N{REPLACEMENT CHARACTER}"
 CONTROLS = {code: MARK for code in (*range(9), *range(10, 32), *range(127, 160))}
@@ -22,3 +25,16 @@ def line_text(line: bytes) -> str:
     """Decode a line; bytes of other encodings become marks."""
     text = line[: 4 * LINE_CHARS].decode("utf-8", errors="replace").rstrip("\r")
     return text[:LINE_CHARS].translate(CONTROLS)
+
+
+def count_fitting(lines: Sequence[str], most_bytes: int) -> int:
+    """Return how many of the first lines fit as JSON, whose escapes are up to 12 times as long.
+
+    The first one counts whatever its size.
+    """
+    size_bytes = 0
+    for count, line in enumerate(lines):
+        size_bytes += len(json.dumps(line)) + 2
+        if count and size_bytes > most_bytes:
+            return count
+    return len(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from berth_agent.core.lines import line_text, split_lines
+from berth_agent.core.lines import count_fitting, line_text, split_lines
 from berth_agent.messages import PrintedLines
 from berth_agent.step.output import NAME
 
@@ -12,6 +12,8 @@ CHUNK_BYTES = 96 * 1024
 LAST_BYTES = 64 * 1024
 """Of the output that is streamed when the reader is far behind."""
 BEHIND_BYTES = 1024 * 1024
+SHARE_BYTES = 64 * 1024
+"""Encoded lines of one worker in one message, and more only where a single line is longer."""
 
 
 class OutputFollower:
@@ -58,6 +60,8 @@ class OutputFollower:
     def _read_segment(self, most_lines: int, *, with_rest: bool) -> PrintedLines | None:
         chunk = self._chunk(self._segment, self._offset, CHUNK_BYTES)
         lines, taken = split_lines(chunk, most_lines)
+        if (fitting := count_fitting(lines, SHARE_BYTES)) < len(lines):
+            lines, taken = split_lines(chunk, fitting)
         if not lines and chunk and (with_rest or len(chunk) == CHUNK_BYTES):
             lines, taken = (line_text(chunk),), len(chunk)
         if not lines:

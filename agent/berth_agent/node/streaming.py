@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from berth_agent.linux import files
 from berth_agent.messages import MAX_LINES, Iterations, PrintedLines, Stream
@@ -20,13 +21,16 @@ from berth_agent.node.follower import OutputFollower
 from berth_agent.node.http import Connection, RequestFailed
 from berth_agent.node.session import OpenSession, SessionLoop, guarded
 from berth_agent.step import spec as spec_of_step
-from berth_agent.telemetry_door import TelemetryDoor
+from berth_agent.telemetry_door import MAX_ITERATIONS, TelemetryDoor
 
 EVERY_S = 0.5
 MAX_WORKERS = 256
 """Workers of one message."""
-MAX_ITERATIONS = 1024
-"""Messages of iterations that wait; the oldest are lost first."""
+OUTPUT_BYTES = 256 * 1024
+ITERATION_BYTES = 128 * 1024
+"""Encoded parts of one message, and one part more: below what an executor takes."""
+REFUSED = (400, 413)
+"""Statuses of a message that is refused whenever it is sent."""
 RETRY_S = 5.0
 OPEN_PHASES = ("prepared", "starting", "running", "stopping")
 
@@ -34,7 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Streaming:
-    """One thread; its positions are kept in the run folder, so that a restart repeats little."""
+    """One thread; its positions are kept in the run folder, so that a restart repeats little.
+
+    A message is bounded in bytes, and the workers take turns: those that were served longest ago
+    are the first of `_followers` and of `_unsent`.
+    """
 
     def __init__(self, config: Config, agent: Agent, sessions: SessionLoop) -> None:
         self._config = config
@@ -44,7 +52,9 @@ class Streaming:
         self._dropped: set[str] = set()
         """Followed workers whose end the ledger has already."""
         self._doors: dict[str, TelemetryDoor] = {}
-        self._unsent: list[Iterations] = []
+        self._unsent: dict[str, Iterations] = {}
+        """The newest iterations of each worker."""
+        self._most_parts = MAX_WORKERS
         self._path = f"{config.run}/streamed.json"
         self._positions = self._read_positions()
 
@@ -68,19 +78,54 @@ class Streaming:
     def _send(self, session: OpenSession, connection: Connection) -> None:
         """Send what there is; nothing counts as sent before the answer."""
         self._sync()
-        read = list(self._read_output())
-        if not read and not self._unsent:
+        iterations = tuple(self._due_iterations())
+        read = list(self._read_output(self._most_parts - len(iterations)))
+        if not read and not iterations:
             return
-        message = Stream(
-            session_id=session.session_id,
-            printed=tuple(printed for _, printed in read),
-            iterations=tuple(self._unsent),
-        )
+        printed = tuple(lines for _, lines in read)
+        try:
+            self._post(session, connection, printed, iterations)
+        except RequestFailed as failure:
+            if failure.status not in REFUSED:
+                raise
+            if len(printed) + len(iterations) > 1:
+                self._most_parts = (len(printed) + len(iterations)) // 2
+                return
+            log.warning("stream: left out: %s", failure)
+            self._note_sent(read, iterations)
+            notes = (_left_out(lines, failure) for lines in printed)
+            self._post(session, connection, tuple(notes), ())
+        else:
+            self._most_parts = min(MAX_WORKERS, 2 * self._most_parts)
+            self._note_sent(read, iterations)
+
+    def _post(
+        self,
+        session: OpenSession,
+        connection: Connection,
+        printed: tuple[PrintedLines, ...],
+        iterations: tuple[Iterations, ...],
+    ) -> None:
+        message = Stream(session_id=session.session_id, printed=printed, iterations=iterations)
         connection.exchange("/agent/v1/stream", message.to_json(), self._sessions.request_s())
-        self._unsent.clear()
-        for follower, _ in read:
+
+    def _note_sent(
+        self, read: list[tuple[OutputFollower, PrintedLines]], iterations: tuple[Iterations, ...]
+    ) -> None:
+        for times in iterations:
+            del self._unsent[times.allocation_id]
+        for follower, lines in read:
             follower.sent()
+            self._followers[lines.allocation_id] = self._followers.pop(lines.allocation_id)
         self._write_positions()
+
+    def _due_iterations(self) -> Iterator[Iterations]:
+        size_bytes = 0
+        for iterations in list(self._unsent.values())[: self._most_parts]:
+            if size_bytes > ITERATION_BYTES:
+                return
+            size_bytes += len(json.dumps(iterations.to_json()))
+            yield iterations
 
     def _wait_for_telemetry(self) -> None:
         """Empty the sockets until the next message is due: the kernel keeps few datagrams."""
@@ -94,26 +139,33 @@ class Streaming:
         until_s = time.monotonic() + EVERY_S
         while (left_s := until_s - time.monotonic()) > 0:
             for descriptor, _ in poll.poll(left_s * 1000):
-                iterations = doors[descriptor].drain()
-                self._unsent += [iterations] if iterations else []
-        del self._unsent[:-MAX_ITERATIONS]
+                self._keep(doors[descriptor].drain())
 
-    def _read_output(self) -> Iterator[tuple[OutputFollower, PrintedLines]]:
+    def _keep(self, fresh: Iterations | None) -> None:
+        """Keep the newest iterations of a worker until they are sent."""
+        if fresh is None:
+            return
+        kept = self._unsent.get(fresh.allocation_id, replace(fresh, iteration_s=()))
+        times = (*kept.iteration_s, *fresh.iteration_s)[-MAX_ITERATIONS:]
+        self._unsent[fresh.allocation_id] = replace(fresh, iteration_s=times)
+
+    def _read_output(self, most_workers: int) -> Iterator[tuple[OutputFollower, PrintedLines]]:
         most = min(MAX_LINES, max(1, round(self._config.lines_per_s * EVERY_S)))
         with self._agent.lock:
             dead = {a.allocation_id for a in self._agent.workers if a.is_dead}
-        read = 0
+        read = size_bytes = 0
         for allocation_id, follower in list(self._followers.items()):
+            if read >= most_workers or size_bytes > OUTPUT_BYTES:
+                return
             is_dropped = allocation_id in self._dropped
             printed = follower.read(most, ended=is_dropped or allocation_id in dead)
             if printed is not None:
                 yield follower, printed
                 read += 1
+                size_bytes += len(json.dumps(printed.to_json()))
             elif is_dropped:
                 del self._followers[allocation_id]
                 self._dropped.discard(allocation_id)
-            if read == MAX_WORKERS:
-                return
 
     def _sync(self) -> None:
         """Follow the workers that are held now, and dropped ones to the end of their output."""
@@ -171,6 +223,12 @@ class Streaming:
             files.write_atomic(self._path, json.dumps(positions).encode())
         except OSError:
             return
+
+
+def _left_out(printed: PrintedLines, failure: RequestFailed) -> PrintedLines:
+    """Return a line that stands for those which the executor does not take."""
+    line = f"berth: lines left out here: {len(printed.lines)}; they were refused: {failure.reason}"
+    return replace(printed, lines=(line,))
 
 
 def telemetry_path(config: Config, allocation: AllocationFolder) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_agent.core.lines import LINE_CHARS, line_text, split_lines
+from berth_agent.core.lines import LINE_CHARS, count_fitting, line_text, split_lines
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), max_size=20))
@@ -29,3 +29,9 @@ def test_terminals_have_nothing_to_obey(line: bytes) -> None:
 
 def test_a_long_line_is_cut() -> None:
     assert len(line_text(b"x" * 10**6)) == LINE_CHARS
+
+
+def test_lines_are_counted_as_json() -> None:
+    assert count_fitting(["a" * 10] * 9, 3 * 14) == 3
+    assert count_fitting(["\N{REPLACEMENT CHARACTER}" * 10] * 9, 3 * 64) == 3
+    assert count_fitting(["a" * 100], 1) == 1 and count_fitting([], 1) == 0

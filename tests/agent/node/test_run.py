@@ -347,6 +347,35 @@ def test_a_report_that_is_too_large_arrives_without_its_output(
     assert (failure.reason, failure.output) == ("exit_code", ())
 
 
+def test_output_of_many_escapes_is_streamed_of_each_worker_in_turn(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    names = [f"0/{number}/0/0" for number in range(5, 11)]
+    script = (
+        "head -c 90000 /dev/zero | tr '\\0' '\\377' | fold -b -w 500; echo; echo done; sleep 600"
+    )
+    for number, name in enumerate(names):
+        run(double, script, name, job_id=f"j{number}")
+    double.wait(lambda: all("done" in double.lines(name).values() for name in names))
+    for name in names:
+        assert sorted(double.lines(name)) == list(range(len(double.lines(name))))
+
+
+def test_lines_that_an_executor_refuses_are_left_out_with_a_note(
+    double: ExecutorDouble, node: NodeBench
+) -> None:
+    double.max_bytes["stream"] = 8 * 1024
+    script = (
+        "head -c 4000 /dev/zero | tr '\\0' '\\377'; echo; until [ -e next ]; do sleep 0.02; done"
+    )
+    run(double, f"{script}; echo after; sleep 600", W)
+    run(double, "echo other; sleep 600", "0/6/0/0", job_id="j2")
+    double.wait(lambda: double.lines("0/6/0/0") == {0: "other"})
+    double.wait(lambda: double.lines(W).get(0, "").startswith("berth: lines left out here: 1;"))
+    (node.state / "work" / "j1.1.0" / "next").touch()
+    double.wait(lambda: double.lines(W).get(1) == "after")
+
+
 def test_a_lapsed_lease_ends_the_workers_and_the_incarnation(double: ExecutorDouble) -> None:
     """Heartbeats are answered too late: at the deadline everything ends, and a new life begins."""
     double.terms["stop_after_s"] = 3.0
