@@ -18,6 +18,7 @@ from infra.postgres import server as postgres
 from infra.supervisor import control, local_node, parts
 from infra.supervisor.configuration import Program, render
 from infra.supervisor.external import ExternalKafka, ExternalPostgres
+from infra.supervisor.given_settings import given_settings
 from infra.supervisor.listening import Listen
 from infra.supervisor.logs import last_words, mark_start, path_of
 from infra.supervisor.running import OPERATOR_KEY, Broker, RunningStack
@@ -52,9 +53,7 @@ KEPT = (
     "PYTHONHASHSEED",
     "PYTHONDONTWRITEBYTECODE",
 )
-"""Variables that services inherit from the environment, beside `PASSED`."""
-PASSED = ("BERTH_TRACE_SAMPLE",)
-"""Settings that may be given in the environment."""
+"""Variables that services inherit from the environment, beside their `given_settings`."""
 TRACING = "tracing"
 
 _SUPERVISORS: dict[Path, subprocess.Popen[bytes]] = {}
@@ -209,7 +208,7 @@ def _program(options: StackOptions, stack: RunningStack, site: Site, service: Se
     if service.module == BY_NAME["gateway"].module:
         env["BERTH_METRICS_OF"] = metrics_of(stack)
         env["BERTH_NODE_EXECUTORS"] = executors_of(options, stack)
-    env |= {name: os.environ[name] for name in PASSED if name in os.environ}
+    env |= given_settings(service.user, os.environ)
     env |= {**options.env.get("*", {}), **options.env.get(service.name, {})}
     (site.data / service.name).mkdir(exist_ok=True, mode=0o700)
     command = [*tied("TERM"), sys.executable, "-P", *service.arguments]

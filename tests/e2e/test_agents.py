@@ -160,7 +160,7 @@ def test_a_job_gets_its_secrets_and_fails_at_once_without_them(
     assert (failed["phase"], failed["attempt"]) == ("failed", 1)
     assert failed["failure"]["reason"] == "secret_missing"
     for shown in (berth(stand, "why", absent), berth(stand, "show", absent)):
-        assert "a secret is missing: env.PASS: 'absent'; a secret of the tenant is allowed" in shown
+        assert "a secret is missing: env.PASS: 'absent'; there is no file ada/absent" in shown
         assert "to do: ask an operator to set the secret" in shown
     assert "secret_missing" in berth(stand, "jobs", "--failed")
     assert [path.name for path in tmp_path.iterdir()] == ["db"]

@@ -11,9 +11,6 @@ from shared.contracts.failures import Failure
 SECRET = "secret://"
 SECRET_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
-MISSING = Failure(
-    reason="secret_missing", detail="; a secret of the tenant is allowed", permanent=True
-)
 UNUSABLE = Failure(
     reason="secret_unusable", detail="; UTF-8 without a NUL is allowed", permanent=True
 )
@@ -45,14 +42,20 @@ def needs_secrets(launch: Launch) -> bool:
 
 
 def _read(folder: Path | None, tenant: str, name: str) -> str | Failure:
-    if folder is None or not SECRET_NAME.fullmatch(name):
-        return MISSING
+    if folder is None:
+        return _missing("the executor has no folder of secrets: BERTH_SECRETS sets one")
+    if not SECRET_NAME.fullmatch(name):
+        return _missing("letters, digits and ._- are allowed")
     try:
         text = (folder / tenant / name).read_text(encoding="utf-8").rstrip("\n")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return MISSING
+        return _missing(f"there is no file {tenant}/{name} in the folder of secrets")
     except UnicodeDecodeError:
         return UNUSABLE
     except OSError as error:
         return Failure(reason="secret_unreadable", detail=f": {error.strerror}")
     return UNUSABLE if "\0" in text else text
+
+
+def _missing(detail: str) -> Failure:
+    return Failure(reason="secret_missing", detail=f"; {detail}", permanent=True)

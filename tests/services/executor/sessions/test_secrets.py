@@ -51,5 +51,21 @@ def test_a_secret_that_cannot_be_read_now_is_tried_again(folder: Path) -> None:
     assert failure.detail.startswith("env.KEY: 'loop': ")
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("absent", "there is no file ada/absent in the folder of secrets"),
+        ("../bob/token", "letters, digits and ._- are allowed"),
+    ],
+)
+def test_a_missing_secret_names_the_file_below_the_folder_and_no_path_of_the_machine(
+    folder: Path, name: str, detail: str
+) -> None:
+    failure = resolve_secrets(launch(KEY=f"secret://{name}"), folder).failure
+    assert failure is not None
+    assert failure.detail == f"env.KEY: {name!r}; {detail}"
+
+
 def test_without_a_folder_there_is_no_secret() -> None:
-    assert resolve_secrets(launch(KEY="secret://token"), None).failure is not None
+    failure = resolve_secrets(launch(KEY="secret://token"), None).failure
+    assert failure is not None and "BERTH_SECRETS" in failure.detail

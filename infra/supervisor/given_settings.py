@@ -1,0 +1,58 @@
+"""Settings of services that an operator gives in the environment of `berth up`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+GIVEN: Mapping[str, frozenset[str]] = {
+    "access": frozenset({"node_credential_days"}),
+    "admission": frozenset(),
+    "priority": frozenset({"models"}),
+    "placement": frozenset(),
+    "failslow": frozenset({"slowdown", "reports"}),
+    "throttle": frozenset({"line", "tick_ms", "prefill_tokens_per_s", "seed"}),
+    "executor": frozenset({"agent_pools", "report_window_ms", "slow", "secrets"}),
+    "publisher": frozenset({"max_records", "refresh_s"}),
+    "projector": frozenset({"gather_ms", "batch_records"}),
+    "gateway": frozenset(
+        {
+            "linger_ms",
+            "spans_from",
+            "streams",
+            "stream_queue",
+            "tenant_rate",
+            "tenant_burst",
+            "oidc_issuer",
+            "oidc_audience",
+            "oidc_keys",
+            "oidc_ca",
+            "oidc_leeway_s",
+            "oidc_tenant",
+            "oidc_role",
+            "oidc_roles",
+        }
+    ),
+}
+"""Settings by service; a test compares them with the services' classes of settings."""
+
+OF_EVERY_SERVICE = frozenset({"trace_sample"})
+PATHS = frozenset({"models", "secrets", "oidc_ca"})
+"""Settings that name a file or folder: services run in another directory than `berth up`."""
+PREFIX, FILE = "BERTH_", "_FILE"
+
+
+def given_settings(service: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the service's settings that are in the environment.
+
+    `BERTH_X_FILE`, a file with the value of `BERTH_X`, counts as well. Nothing else is passed on.
+    """
+    passed: dict[str, str] = {}
+    for name in sorted(GIVEN.get(service, frozenset()) | OF_EVERY_SERVICE):
+        variable = PREFIX + name.upper()
+        if variable in environ:
+            value = environ[variable]
+            passed[variable] = str(Path(value).absolute()) if name in PATHS else value
+        if variable + FILE in environ:
+            passed[variable + FILE] = str(Path(environ[variable + FILE]).absolute())
+    return passed
