@@ -34,7 +34,7 @@ def token(
     client = api(data)
     receipt = client.post("/v1/nodes/tokens", {**body, **({"max_uses": uses} if uses else {})})
     if not as_json:
-        say(f"shown once; on the node: berth-agent join {client.url} --token TOKEN")
+        say(f"shown once; on the node: {_join_line(client)}")
     report(as_json, receipt, str(receipt["token"]))
 
 
@@ -67,6 +67,14 @@ def revoke_token(
     client = api(data)
     ticket = client.post(f"/v1/nodes/tokens/{part(token_id)}/revoke", {})
     report(as_json, await_answer(client, ticket), f"token {token_id} revoked")
+
+
+def _join_line(client: Api) -> str:
+    """Return the command with which a node joins, with the CA that it has to trust."""
+    line = f"berth-agent join {client.url} --token TOKEN"
+    if not client.url.startswith("https:") or not client.ca:
+        return line
+    return f"{line} --ca ca.crt (a copy of {client.ca})"
 
 
 def approve(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None:

@@ -28,7 +28,8 @@ class Api:
         self._address = urlsplit(target.url)
         if self._address.scheme not in ("http", "https") or not self._address.hostname:
             raise BadInput(f"invalid address: {target.url!r}; must be http or https")
-        self._ca = target.ca
+        self.ca = target.ca
+        """File of the CA that is trusted beside the system's, empty for none."""
         self._headers = {"Accept": "application/json"}
         if target.key:
             self._headers["Authorization"] = f"Bearer {target.key}"
@@ -104,8 +105,8 @@ class Api:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme == "https":
             context = ssl.create_default_context()
-            if self._ca:
-                _trust(context, self._ca)
+            if self.ca:
+                _trust(context, self.ca)
             return HTTPSConnection(host, port, timeout=timeout_s, context=context)
         return HTTPConnection(host, port, timeout=timeout_s)
 

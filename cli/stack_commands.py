@@ -72,12 +72,13 @@ def up(
     kafka = external_kafka(broker)
     chosen = broker_of(broker) if kafka is None else "external"
     database = external_postgres(postgres, chosen)
-    address = listen_of(listen, port, tls)
     from infra.supervisor import supervise
 
     folder = data or Path(os.environ.get(DATA_VARIABLE, DATA))
+    # Its ports are in use too, which would say less.
     if supervise.is_running(folder):
         raise Refused(f"a stack is already running in {folder}; stop it with `berth down`")
+    address = listen_of(listen, port, tls)
     options = supervise.StackOptions(
         data_dir=folder,
         broker=chosen,

@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from infra.security.certificates import HERE
 from shared.server_settings import is_loopback
 
 LOOPBACK = "127.0.0.1"
@@ -34,8 +35,8 @@ class Listen:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its certificate, beside those of the loopback, which each certificate has."""
-        return () if self.is_local else (self.host,)
+        """Names of its certificate beside `HERE`, which each has; 127.0.0.2 is not among them."""
+        return () if self.host in HERE else (self.host,)
 
     def url(self, port: int, tls: bool) -> str:
         """Return the base address of a server on this host."""

@@ -76,7 +76,9 @@ def test_a_port_in_use_is_named(taken: int) -> None:
 def test_the_loopback_needs_no_tls_and_no_further_name_in_the_certificate(port: int) -> None:
     listen = parse_listen(f"127.0.0.1:{port}", tls=False)
     assert listen.is_local and listen.names == ()
+    assert Listen("::1").names == Listen("localhost").names == ()
     assert Listen("10.0.0.5").names == ("10.0.0.5",)
+    assert Listen("127.0.0.2").names == ("127.0.0.2",)
 
 
 def test_a_name_that_means_the_loopback_here_is_refused(
