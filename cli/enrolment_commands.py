@@ -10,8 +10,9 @@ from cli.answers import api, await_answer, pages, report
 from cli.arguments import AsJson, Data
 from cli.errors import NotFound
 from cli.http_api import Api, Json, part
+from cli.node_rows import find_node
 from cli.output import emit, say, table
-from cli.times import clock, parse_span_s
+from cli.times import clock, field_text, parse_span_s
 
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 NodeArgument = Annotated[str, typer.Argument(help="Node id.", metavar="NODE")]
@@ -103,18 +104,19 @@ def revoke(
 def show(node: NodeArgument, as_json: AsJson = False, data: Data = None) -> None:
     """Show a node: its identity, and its GPUs and state if it has joined its pool."""
     client = api(data)
-    rows = [row for row in pages(client, "/v1/nodes", {}, 100_000) if row["node_id"] == node]
+    row = find_node(client, node)
     identity = _identity(client, node)
-    if not rows and identity is None:
+    if row is None and identity is None:
         raise NotFound(f"no such node: {node}")
-    document = {**(rows[0] if rows else {"node_id": node}), "identity": identity}
+    document = {**(row or {"node_id": node}), "identity": identity}
     if as_json:
         emit(document)
         return
     shown = {**document, **{f"identity {name}": value for name, value in (identity or {}).items()}}
-    table(
-        ("FIELD", "VALUE"), ((name, value) for name, value in shown.items() if name != "identity")
+    fields = (
+        (name, field_text(name, value)) for name, value in shown.items() if name != "identity"
     )
+    table(("FIELD", "VALUE"), fields)
 
 
 def list_identities(client: Api, limit: int, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from cli.failure_words import failure_lines, failure_of
 from cli.http_api import Json, part
 from cli.job_file import Body
 from cli.output import emit, lines, table, text_of
-from cli.times import clock, span
+from cli.times import clock, field_text, span
 
 COLUMNS = (
     "JOB",
@@ -90,15 +90,11 @@ def show(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
 
 
 def _value(name: str, value: object) -> str:
-    if name.endswith("_at") or name == "waiting_since":
-        return clock(value)
-    if name.endswith("_ms"):
-        return span(value)
     if name == "backend" and value == "virtual":
         return "virtual (simulated GPUs)"
     if name == "failure":
         return str(value["reason"]) if isinstance(value, dict) else "-"
-    return json.dumps(value) if isinstance(value, (dict, list)) else text_of(value)
+    return field_text(name, value)
 
 
 def cancel(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -18,8 +18,10 @@ from cli.enrolment_commands import (
     token,
     tokens,
 )
+from cli.errors import Refused
 from cli.http_api import Json, part
-from cli.output import emit, table
+from cli.node_rows import COLUMNS, find_node, node_row, pending_lines, state_of
+from cli.output import emit, say, table
 from cli.times import clock
 
 NodeArgument = Annotated[str, typer.Argument(help="Node id.", metavar="NODE")]
@@ -66,44 +68,14 @@ def list_nodes(
     if enrolled:
         list_identities(api(data), limit, as_json)
         return
-    rows = pages(api(data), "/v1/nodes", {"pool": pool}, limit)
+    client = api(data)
+    rows = pages(client, "/v1/nodes", {"pool": pool}, limit)
     if as_json:
         emit(rows)
         return
-    columns = ("NODE", "POOL", "TYPE", "GPUS", "USED", "STATE", "SILENT", "LOST AFTER", "JOINED")
-    table(columns, map(_row, rows), "no nodes")
-
-
-def _row(node: Json) -> tuple[object, ...]:
-    used = sum(cast("list[int]", node["used_milli"])) / 1000
-    return (
-        node["node_id"],
-        node["pool"],
-        node["gpu_type"],
-        node["gpus"],
-        used,
-        _state(node),
-        _seconds(node["silent_ms"]) if node["silent_ms"] else "",
-        _seconds(node["lost_after_ms"]),
-        clock(node["joined_at"]),
-    )
-
-
-def _seconds(milliseconds: object) -> str:
-    """Return a time that a node may be silent; no limit where its workers are kept."""
-    return "never" if milliseconds is None else f"{int(cast('int', milliseconds)) // 1000} s"
-
-
-def _state(node: Json) -> str:
-    if not node["alive"]:
-        return "declared lost" if node["state"] == "declared" else f"lost ({node['reason']})"
-    if node["state"] == "suspected":
-        return "suspected"
-    if node["draining"]:
-        return "draining"
-    health = cast("float", node["health"])
-    slow = f", health {health:.2f}" if health < 1 else ""
-    return ("cordoned" if node["cordoned"] else "ready") + slow
+    table(COLUMNS, map(node_row, rows), "no nodes")
+    for line in pending_lines(client, pool):
+        say(line)
 
 
 @nodes.command()
@@ -124,7 +96,14 @@ def lost(
     """Give a node up: its jobs stop; its GPUs are released when nothing of it can be alive."""
     client = api(data)
     body: Json = {"powered_off": powered_off, "reason": reason, **({"pool": pool} if pool else {})}
-    answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
+    try:
+        answer = await_answer(client, client.post(f"/v1/nodes/{part(node)}/lost", body))
+    except Refused:
+        if not (row := find_node(client, node)) or row["alive"]:
+            raise
+        known = {"node_id": node, "state": row["state"], "reason": row["reason"]}
+        report(as_json, known, f"{node}: already {state_of(row)}")
+        return
     report(as_json, answer, f"{node}: lost accepted")
 
 
@@ -170,7 +149,10 @@ def drain(
     as_json: AsJson = False,
     data: Data = None,
 ) -> None:
-    """Cordon a node and migrate its jobs."""
+    """Cordon a node and move its jobs to other nodes; what cannot be moved is stopped and queued.
+
+    `berth cordon NODE` lets running jobs finish there instead.
+    """
     _order("drain", node, reason, pool, as_json, data)
 
 

@@ -11,11 +11,15 @@ from cli.answers import api, items
 from cli.arguments import AsJson, Data
 from cli.errors import Unreachable
 from cli.failure_words import failure_lines, failure_of
-from cli.http_api import Json, part
+from cli.http_api import Api, Json, part
 from cli.job_commands import JobArgument
+from cli.node_rows import away_lines
 from cli.output import emit, lines, table
 from cli.times import clock, span
 from cli.why_words import deciding, phase, words
+
+FOR_NODES = ("no_capacity", "no_node_fits", "no_nodes")
+"""Reasons of a wait that a node which is away may cause."""
 
 
 def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
@@ -23,13 +27,23 @@ def why(job: JobArgument, as_json: AsJson = False, data: Data = None) -> None:
 
     Also shows its position in the queue, or the terms of its placement.
     """
-    history = api(data).get(f"/v1/jobs/{part(job)}/why")
+    client = api(data)
+    history = client.get(f"/v1/jobs/{part(job)}/why")
     if as_json:
         emit(history)
         return
     table(("SINCE", "UNTIL", "FOR", "PHASE", "WHY"), map(_period, items(history)), "no history yet")
     lines(deciding(history.get("line"), history.get("placing")))
     lines(_last_failure(items(history)))
+    lines(_missing_nodes(client, job, items(history)))
+
+
+def _missing_nodes(client: Api, job: str, rows: list[Json]) -> list[str]:
+    """Return the nodes that are away, where the job waits for GPUs or nodes."""
+    held = bool(rows) and cast("Json", rows[-1]["data"]).get("reason") in FOR_NODES
+    if not held or rows[-1]["until"] is not None:
+        return []
+    return away_lines(client, client.get(f"/v1/jobs/{part(job)}")["pool"])
 
 
 def _last_failure(rows: list[Json]) -> list[str]:

@@ -12,7 +12,7 @@ from cli.arguments import AsJson, Data
 from cli.http_api import part
 from cli.output import emit, say, table
 from cli.target import data_dir
-from cli.times import span
+from cli.times import field_text, span
 
 tenants = typer.Typer(no_args_is_help=True, help="Tenants: list, add, retire, quota.")
 keys = typer.Typer(no_args_is_help=True, help="API keys: create, revoke.")
@@ -57,7 +57,7 @@ def show(tenant: TenantArgument, as_json: AsJson = False, data: Data = None) -> 
     if as_json:
         emit(document)
     else:
-        table(("FIELD", "VALUE"), document.items())
+        table(("FIELD", "VALUE"), ((name, field_text(name, v)) for name, v in document.items()))
 
 
 @tenants.command()

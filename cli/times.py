@@ -1,4 +1,4 @@
-"""Points in time and durations as text."""
+"""Points in time, durations and fields of documents as text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from cli.errors import BadInput
+from cli.output import text_of
 
 DAY_MS = 86_400_000
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -30,6 +31,21 @@ def span(ms: object) -> str:
     if seconds < 3600:
         return f"{int(seconds // 60)} min {int(seconds % 60)} s"
     return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def field_text(name: str, value: object) -> str:
+    """Return a field of a document as text: times and durations by its name, objects in words."""
+    if name.endswith("_at") or name == "waiting_since":
+        return clock(value)
+    if name.endswith("_ms") and isinstance(value, (int, float)):
+        return span(value)
+    match value:
+        case dict():
+            pairs = (f"{key} {field_text(key, item)}" for key, item in value.items())
+            return ", ".join(pairs) or "-"
+        case list() if any(isinstance(item, dict) for item in value):
+            return "; ".join(field_text(name, item) for item in value)
+    return text_of(value)
 
 
 def parse_span_s(text: str) -> int:

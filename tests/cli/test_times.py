@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli.errors import BadInput
-from cli.times import DAY_MS, clock, parse_span_s, span
+from cli.times import DAY_MS, clock, field_text, parse_span_s, span
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_a_duration_has_a_number_and_a_unit(text: str, span_s: int) -> None:
 def test_other_durations_are_refused_by_value_and_rule(text: str) -> None:
     with pytest.raises(BadInput, match="a whole number with s, m, h or d is allowed"):
         parse_span_s(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("ended_at", 0, "-"),
+        ("lost_after_ms", 90_000, "1 min 30 s"),
+        ("lost_after_ms", None, "-"),
+        ("used_milli", [0, 500], "0, 500"),
+        ("gang", {"workers": 2, "gpus_per_worker": 1.0}, "workers 2, gpus_per_worker 1"),
+        ("quotas", [{"pool": "a"}, {"pool": "b"}], "pool a; pool b"),
+        ("command", ["sh", "-c", "\x1b[2J"], "sh, -c, ?[2J"),
+        ("labels", {}, "-"),
+    ],
+)
+def test_a_field_of_a_document_is_text(name: str, value: object, text: str) -> None:
+    assert field_text(name, value) == text

@@ -85,9 +85,10 @@ def describe_infeasible(state: AdmissionState, job: PendingJob, workers: int) ->
     gpu_types = "/".join(demand.gpu_types) or "any GPU type"
     labels = ", ".join(f"{key}={value}" for key, value in sorted(demand.node_selector.items()))
     return (
-        f"gang.workers: {demand.workers}: the pool's {len(state.nodes)} nodes could hold {workers}"
-        f" of {demand.gpu_milli / GPU:g} GPUs ({gpu_types}), {demand.cpu_milli / 1000:g} cores,"
-        f" {demand.mem_mib / MIB:g} GiB" + (f" on nodes with {labels}" if labels else "")
+        f"gang.workers: {demand.workers}: the pool's nodes, {len(state.nodes)}, could hold"
+        f" {workers} worker{'' if workers == 1 else 's'} of {demand.gpu_milli / GPU:g} GPUs each"
+        f" ({gpu_types}), {demand.cpu_milli / 1000:g} cores, {demand.mem_mib / MIB:g} GiB"
+        + (f" on nodes with {labels}" if labels else "")
     )
 
 

@@ -24,6 +24,7 @@ from services.gateway.openapi import problem_responses, request_body
 from services.gateway.paging import Limit, PageToken, page_of
 from services.gateway.problem import ApiError, not_found
 from services.gateway.wiring import Gateway, gateway_of
+from shared.bus.clock import now_ms
 from shared.contracts.base import Command, JobId, Model, Name, Text
 from shared.contracts.nodes import Backend, CordonNode, DeclareNodeLost, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
@@ -57,13 +58,23 @@ async def list_nodes(
     """List nodes with their GPUs; `used_milli` has the thousandths in use of each GPU.
 
     `state` is joined, suspected, declared or lost; after `lost_after_ms` of silence a node is lost,
-    null: never.
+    null: never. `identity` is that of a node that joined with a token: pending, approved, expired
+    or revoked, null for another.
     """
     gateway = gateway_of(request)
     bearer = await authorize(request, "viewer")
     rows = await gateway.database.rows(bearer, queries.NODES, pool, after, limit)
-    bounded = [{**row, "lost_after_ms": lost_after_ms(gateway, row)} for row in rows]
-    return json_response(page_of(bounded, limit, "node_id"))
+    shown = [
+        {**row, "lost_after_ms": lost_after_ms(gateway, row), "identity": identity_of(gateway, row)}
+        for row in rows
+    ]
+    return json_response(page_of(shown, limit, "node_id"))
+
+
+def identity_of(gateway: Gateway, row: Row) -> str | None:
+    """Return the state of the node's identity; None for a node that never joined by a token."""
+    enrolled = gateway.access.view.enrolled.nodes.get(str(row["node_id"]))
+    return enrolled.state(now_ms()) if enrolled is not None else None
 
 
 def lost_after_ms(gateway: Gateway, row: Row) -> int | None:

@@ -19,7 +19,7 @@ def test_a_job_that_can_never_fit_is_rejected_with_the_numbers(stand: Stand) -> 
         assert (row["phase"], row["reason"]) == ("rejected", "infeasible")
         assert row["detail"] == stand.answer(ticket["command_id"])["detail"]
     assert "gang.workers: 5: " in stand.ended(huge["job_id"])["detail"]
-    assert "could hold 4 of 8 GPUs" in stand.ended(huge["job_id"])["detail"]
+    assert "could hold 4 workers of 8 GPUs each" in stand.ended(huge["job_id"])["detail"]
     assert "h900" in stand.ended(strange["job_id"])["detail"]
     assert stand.ended(good["job_id"])["phase"] == "succeeded"
 

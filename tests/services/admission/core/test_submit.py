@@ -145,9 +145,9 @@ def test_an_array_with_too_long_job_ids_is_refused() -> None:
 @pytest.mark.parametrize(
     ("spec", "number"),
     [
-        ({"gpus": 16}, "could hold 0"),
-        ({"gpus": 8, "workers": 3}, "could hold 2"),
-        ({"gpus": 0.6, "workers": 17}, "could hold 16"),
+        ({"gpus": 16}, "could hold 0 workers of 16 GPUs each"),
+        ({"gpus": 8, "workers": 3}, "could hold 2 workers of 8 GPUs each"),
+        ({"gpus": 0.6, "workers": 17}, "could hold 16 workers"),
         ({"gpu_types": ("a100",)}, "a100"),
         ({"node_selector": {"rack": "r9"}}, "rack=r9"),
     ],

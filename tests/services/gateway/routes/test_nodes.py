@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.problem import ApiError
-from services.gateway.routes.nodes import Verb, _command, _lane, lost_after_ms
+from services.gateway.routes.nodes import Verb, _command, _lane, identity_of, lost_after_ms
 from shared.contracts.access import PoolConfigured
 from shared.contracts.base import Command
+from shared.contracts.enrolment import NodeEnrolled, NodeRevoked
 from shared.contracts.nodes import CordonNode, DrainNode, UncordonNode
 from shared.contracts.registry import Bearer
 from tests.services.gateway.wired import gateway
@@ -50,3 +51,14 @@ def test_a_node_is_lost_after_the_silence_that_placement_noted_or_the_pool_requi
     assert lost_after_ms(made, {**row, "suspected_at": 5, "lost_after_ms": 0}) is None
     assert lost_after_ms(made, {**row, "pool": "kept", "lost_after_ms": 0}) is None
     assert lost_after_ms(made, {**row, "backend": "virtual", "lost_after_ms": 0}) == 60_000
+
+
+def test_a_row_has_the_state_of_the_nodes_identity() -> None:
+    enrolled = NodeEnrolled(
+        node_id="n1", pool="main", credential_sha256="ab", approved=True, expires_at=2**52
+    )
+    made = gateway(MAIN, enrolled)
+    assert identity_of(made, {"node_id": "n1"}) == "approved"
+    assert identity_of(made, {"node_id": "virtual-1"}) is None
+    revoked = gateway(MAIN, enrolled, NodeRevoked(node_id="n1"))
+    assert identity_of(revoked, {"node_id": "n1"}) == "revoked"
