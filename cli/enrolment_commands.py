@@ -72,7 +72,7 @@ def revoke_token(
 
 def _join_line(client: Api) -> str:
     """Return the command with which a node joins, with the CA that it has to trust."""
-    line = f"berth-agent join {client.url} --token TOKEN"
+    line = f"berth-agent join {client.url} --token-file FILE"
     if not client.url.startswith("https:") or not client.ca:
         return line
     return f"{line} --ca ca.crt (a copy of {client.ca})"

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _join(config: Config, options: argparse.Namespace) -> int:
     parse_address(options.url)
-    token = options.token or sys.stdin.readline().strip()
+    token = options.token or _read_token(options.token_file)
     node_id = options.node_id or socket.gethostname().split(".")[0].lower()
     make_passable(config.state)
     if os.path.exists(f"{config.state}/identity.json") and not options.again:
@@ -71,6 +71,18 @@ def _join(config: Config, options: argparse.Namespace) -> int:
             "The running agent has the old identity: restart it (systemctl restart berth-agent)."
         )
     return 0
+
+
+def _read_token(path: str) -> str:
+    """Return the first line of the file. Raises ConfigError, OSError."""
+    if path == "-":
+        text = sys.stdin.readline()
+    else:
+        text, _, _ = Path(path).read_text(encoding="utf-8", errors="replace").partition("\n")
+    if not text.strip():
+        source = "standard input" if path == "-" else path
+        raise ConfigError(f"{source}: no token in its first line; one is required")
+    return text.strip()
 
 
 def _run(config: Config, options: argparse.Namespace) -> int:
@@ -112,7 +124,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     join = _command(commands, "join", _join, "Join a pool with a token.")
     join.add_argument("url", help="URL of the gateway")
-    join.add_argument("--token", help="join token (default: read from standard input)")
+    token = join.add_mutually_exclusive_group()
+    token.add_argument(
+        "--token-file", default="-", help="file of the join token (default: -, standard input)"
+    )
+    token.add_argument("--token", help="join token; other users of the machine can read it there")
     join.add_argument("--node-id", help="name of the node (default: host name)")
     join.add_argument("--ca", help="PEM file of the installation's CA")
     join.add_argument(

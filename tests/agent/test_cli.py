@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -76,9 +77,14 @@ def gateway() -> Iterator[GatewayDouble]:
     gateway.close()
 
 
-def join(gateway: GatewayDouble, state: Path, *more: str) -> int:
-    flags = ("--token", "t.secret", "--node-id", "n1", "--state", str(state))
-    return main(["join", gateway.url, *flags, *more])
+def join(
+    gateway: GatewayDouble,
+    state: Path,
+    *more: str,
+    token: tuple[str, ...] = ("--token", "t.secret"),
+) -> int:
+    flags = ("--node-id", "n1", "--state", str(state))
+    return main(["join", gateway.url, *token, *flags, *more])
 
 
 def test_a_node_joins_with_a_secret_of_its_own(
@@ -98,6 +104,29 @@ def test_a_node_joins_with_a_secret_of_its_own(
     assert stat.S_IMODE(os.stat(tmp_path / "state").st_mode) == 0o711
     printed = capsys.readouterr().out
     assert printed == "Joined pool gpu as n1; an operator has to run `berth nodes approve`.\n"
+
+
+def test_the_token_is_read_from_a_file_or_from_standard_input(
+    gateway: GatewayDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("t.file\n")
+    assert join(gateway, tmp_path / "a", token=("--token-file", str(path))) == 0
+    for flags in (("--token-file", "-"), ()):
+        monkeypatch.setattr("sys.stdin", io.StringIO("t.stdin\n"))
+        assert join(gateway, tmp_path / "b", "--again", token=flags) == 0
+    tokens = [request.token for _, _, request in gateway.requests]
+    assert tokens == ["t.file", "t.stdin", "t.stdin"]
+
+
+def test_a_file_without_a_token_is_named(
+    gateway: GatewayDouble, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("\n")
+    assert join(gateway, tmp_path / "a", token=("--token-file", str(path))) == 1
+    assert f"{path}: no token in its first line" in capsys.readouterr().err
+    assert gateway.requests == []
 
 
 def test_an_identity_is_replaced_only_on_request(

@@ -19,4 +19,4 @@ from cli.target import Target
 )
 def test_the_command_names_the_ca_that_the_operator_trusts(url: str, ca: str, end: str) -> None:
     client = Api(Target(url, "a.b", ca))
-    assert _join_line(client) == f"berth-agent join {url} --token TOKEN{end}"
+    assert _join_line(client) == f"berth-agent join {url} --token-file FILE{end}"

@@ -206,7 +206,9 @@ def agent(site: Site, node: str) -> Iterator[None]:
     command = [sys.executable, "-m", "berth_agent"]
     env = environment(site.home) | {"PYTHONPATH": str(AGENT)}
     state = ("--state", str(folder / "state"))
-    words = ("join", site.url(""), "--token", site.token, "--ca", str(site.ca))
+    token = site.home.parent / f"token-{node}"
+    token.write_text(site.token)
+    words = ("join", site.url(""), "--token-file", str(token), "--ca", str(site.ca))
     done = host.run([*command, *words, "--node-id", f"agent-{node}", *state], env)
     assert done.returncode == 0, done.stderr
     settings = ("--run", str(folder / "run"), "--gpus", "1", "--gpu-type", "a100")
