@@ -36,6 +36,7 @@ ELSEWHERE = {
     "quarantine": "has no block",
     "security": "tests/infra, tests/services/gateway and tests/e2e/test_secrets.py",
     "several-machines": "tests/operations/test_several_machines.py",
+    "training": "tests/e2e/test_training.py",
     "tilt": "tests/operations/test_tilt.py",
     "upgrade": "tests/operations/test_upgrade.py",
 }

@@ -1,0 +1,166 @@
+"""A training with PyTorch DDP on nodes with an agent, by the commands of the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth_agent.core.environment import DEFAULT_PATH
+from infra.supervisor.stack import AGENT as OWN_AGENT
+from tests.e2e.joined import JoinedNode, a_joined_node
+from tests.e2e.stand import Json, Stand, a_stand, eventually
+from tests.e2e.test_agents import berth, output
+from tests.operations.machines_page import environment
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+RUN, DRAIN, TORCHRUN = BLOCKS.findall((ROOT / "docs" / "operations" / "training.md").read_text())
+PYTHON = shutil.which("python3", path=DEFAULT_PATH)
+NODES = ("train-1", "train-2", "train-3")
+POOL = "gpu"
+WITHIN_S = 300.0
+OLD_TORCHRUN = {"--nproc_per_node 2": "--nproc_per_node 2 --redirects 9:1 --tee 9:1"}
+"""PyTorch 1.13 cannot read its own default of these options with Python 3.11."""
+USER = {"uid_first": 70_000} if os.geteuid() == 0 else {}
+
+
+def missing() -> str:
+    """Return why the python3 of workers cannot train, empty if it can."""
+    if PYTHON is None:
+        return "workers find no python3"
+    code = "import torch.distributed as d; raise SystemExit(not d.is_gloo_available())"
+    done = subprocess.run([PYTHON, "-c", code], capture_output=True, check=False)
+    return "" if done.returncode == 0 else f"{PYTHON} has no PyTorch with gloo"
+
+
+pytestmark = [pytest.mark.parts, pytest.mark.stack]
+
+
+@pytest.fixture(scope="module")
+def stand() -> Iterator[Stand]:
+    if reason := missing():
+        pytest.skip(reason)
+    with a_stand(OWN_AGENT, "failslow", "throttle", tls=True) as stand:
+        berth(stand, "pools", "add", POOL, "backends=agent")
+        yield stand
+
+
+@pytest.fixture(scope="module")
+def nodes(stand: Stand) -> Iterator[dict[str, JoinedNode]]:
+    """Two nodes of two GPUs each."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(a_node(stand, name)) for name in NODES[:2]}
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that tenants may write to, with the example."""
+    with tempfile.TemporaryDirectory(prefix="berth-shared-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        (folder / "ddp.py").write_bytes((ROOT / "docs" / "examples" / "ddp.py").read_bytes())
+        yield folder
+
+
+def a_node(stand: Stand, name: str) -> Any:
+    return a_joined_node(stand, POOL, name, gpus=2, **USER)
+
+
+def run_block(stand: Stand, block: str, changes: Mapping[str, str]) -> str:
+    """Run the commands of a block with these words changed; return what they print."""
+    for old, new in changes.items():
+        block = block.replace(old, new)
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", block],
+        env=environment(stand.stack.data_dir),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def submit(stand: Stand, block: str, shared: Path, **changes: str) -> str:
+    """Submit the job of a block; all nodes are on this machine."""
+    local = {"berth submit": "berth submit --json --env GLOO_SOCKET_IFNAME=lo"}
+    here = {"/shared": str(shared), "--tenant vision": "--tenant ada"}
+    matched = re.search(r'"job_id": "([^"]+)"', run_block(stand, block, local | here | changes))
+    assert matched is not None
+    return matched[1]
+
+
+def lines(stand: Stand, job_id: str, pattern: str) -> list[tuple[str, ...]]:
+    """Return what matches; processes of one worker may write into one line."""
+    return [match.groups() for match in re.finditer(pattern, "\n".join(output(stand, job_id)))]
+
+
+def ended(stand: Stand, job_id: str) -> Json:
+    row = stand.ended(job_id, WITHIN_S)
+    assert row["phase"] == "succeeded", berth(stand, "why", job_id)
+    return row
+
+
+def weights(stand: Stand, job_id: str, step: int) -> float:
+    """Return the sum of the weights with which each of the four ranks ended."""
+    pattern = rf"rank (\d) ends at step {step}, weights (\d+\.\d{6})"
+    eventually(lambda: len(lines(stand, job_id, pattern)) == 4)
+    matched = dict(lines(stand, job_id, pattern))
+    assert set(matched) == set("0123")
+    [same] = set(matched.values())
+    return float(same)
+
+
+def step_of(checkpoint: Path) -> int:
+    return int(checkpoint.stem.removeprefix("step-"))
+
+
+def test_a_training_is_moved_by_a_drain_and_ends_as_if_nothing_had_happened(
+    stand: Stand, nodes: dict[str, JoinedNode], shared: Path
+) -> None:
+    run = shared / "run-17"
+    job_id = submit(stand, RUN, shared)
+    eventually(lambda: len(list(run.glob("attempt-000001/*.pt"))) >= 2, WITHIN_S)
+    row = stand.job(job_id)
+    assert row is not None and sorted(row["nodes"]) == sorted(nodes)
+    with a_node(stand, NODES[2]):
+        run_block(stand, DRAIN, {"$NODE": "train-2"})
+        eventually(lambda: len(list(run.glob("attempt-000002/*.pt"))) >= 2, WITHIN_S)
+        first = max(run.glob("attempt-000001/*.pt"))
+        (run / "finish").touch()
+        row = ended(stand, job_id)
+        assert sorted(row["nodes"]) == ["train-1", "train-3"]
+        assert row["attempt"] == 2
+        last = step_of(max(run.glob("attempt-000002/*.pt")))
+        moved = weights(stand, job_id, last)
+        begun = lines(stand, job_id, r"rank \d of 4 begins at step (\d+)")
+        assert {int(step) for (step,) in begun} == {0, step_of(first)}
+        again = submit(stand, RUN, shared, **{"run-17": "again", "1000000": str(last)})
+        assert ended(stand, again)["attempt"] == 1
+        # The first iteration of a life reduces its gradients in another order than later ones.
+        assert weights(stand, again, last) == pytest.approx(moved, rel=1e-6)
+    berth(stand, "uncordon", "train-2")
+
+
+def test_torchrun_starts_several_processes_per_worker(
+    stand: Stand, nodes: dict[str, JoinedNode], shared: Path
+) -> None:
+    job_id = submit(stand, TORCHRUN, shared, **OLD_TORCHRUN)
+    row = ended(stand, job_id)
+    assert sorted(row["nodes"]) == sorted(nodes)
+    assert (shared / "run-18" / "attempt-000001" / "step-000000200.pt").exists()
+
+
+def test_the_ledgers_are_sound(stand: Stand) -> None:
+    assert stand.verify().violations == []
