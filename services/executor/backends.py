@@ -14,7 +14,7 @@ class Backend(Protocol):
     """Called from the event loop only; outcomes may arrive before a call returns."""
 
     def prepare(self, spec: WorkerSpec) -> None:
-        """Prepare a worker; the outcome is Prepared or PrepareFailed."""
+        """Prepare a worker; the outcome is Prepared."""
         ...
 
     def start(self, allocation_id: str) -> None:

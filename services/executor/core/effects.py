@@ -10,21 +10,16 @@ from shared.contracts.reports import Report
 
 
 class WorkerSpec(NamedTuple):
-    """Everything that a backend needs to run one worker."""
+    """Everything that the backend needs to run one worker."""
 
     allocation_id: str
     job_id: str
-    tenant: str
-    attempt: int
-    array_index: int | None
     rank: int
     world_size: int
-    local_rank: int
     node_id: str
     gpus: tuple[int, ...]
     gpu_milli: int
     gang_nodes: tuple[str, ...]
-    master_address: str
     job_spec: JobSpec
     gpu_types: tuple[str, ...] = ()
     """GPU types of the gang's nodes, each once."""
@@ -36,7 +31,7 @@ class WorkerSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PrepareWorker:
-    """Prepare a worker without starting it; the outcome is Prepared or PrepareFailed."""
+    """Prepare a worker without starting it; the outcome is Prepared."""
 
     spec: WorkerSpec
 
@@ -81,14 +76,6 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareFailed:
-    """The worker can never run here; `reason` is machine-readable."""
-
-    allocation_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerEnded:
     """Nothing of the worker is left; `exit_code` is None if it never ran."""
 
@@ -97,4 +84,4 @@ class WorkerEnded:
     ran_ms: int = 0
 
 
-WorkerOutcome: TypeAlias = Prepared | PrepareFailed | WorkerEnded
+WorkerOutcome: TypeAlias = Prepared | WorkerEnded

@@ -6,7 +6,6 @@ from services.executor.core.effects import (
     Effect,
     ForgetWorker,
     Prepared,
-    PrepareFailed,
     SendReport,
     WorkerEnded,
     WorkerOutcome,
@@ -14,7 +13,7 @@ from services.executor.core.effects import (
 from services.executor.core.membership import register_idle
 from services.executor.core.state import ExecutorState, Worker, WorkerPhase
 from shared.contracts.construct import construct
-from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
+from shared.contracts.reports import WorkerExited, WorkerReady, WorkerStopped
 
 
 def on_outcome(state: ExecutorState, outcome: WorkerOutcome) -> list[Effect]:
@@ -24,8 +23,6 @@ def on_outcome(state: ExecutorState, outcome: WorkerOutcome) -> list[Effect]:
     match outcome:
         case Prepared():
             return _on_ready(worker)
-        case PrepareFailed(reason=reason):
-            return _on_refused(state, worker, reason)
         case WorkerEnded():
             return _on_ended(state, worker, outcome)
 
@@ -36,14 +33,6 @@ def _on_ready(worker: Worker) -> list[Effect]:
     worker.phase = WorkerPhase.READY
     ready = construct(WorkerReady, allocation_id=worker.allocation_id, job_id=worker.job_id)
     return [SendReport(ready)]
-
-
-def _on_refused(state: ExecutorState, worker: Worker, reason: str) -> list[Effect]:
-    state.vacate(worker)
-    worker.last_report = WorkerRefused(
-        allocation_id=worker.allocation_id, job_id=worker.job_id, reason=reason[:1024]
-    )
-    return [SendReport(worker.last_report)]
 
 
 def _on_ended(state: ExecutorState, worker: Worker, end: WorkerEnded) -> list[Effect]:

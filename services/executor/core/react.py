@@ -11,7 +11,6 @@ from services.executor.core.effects import (
     StopWorker,
     WorkerSpec,
 )
-from services.executor.core.inventory import ADDRESS_LABEL
 from services.executor.core.membership import on_joined, on_lost, on_terms
 from services.executor.core.state import ExecutorState, TrackedJob, Worker, WorkerPhase
 from services.executor.core.stopping import stop
@@ -56,7 +55,7 @@ def react(state: ExecutorState, fact: Fact) -> list[Effect]:
         case NodeJoined() | NodeLost() | PoolConfigured() as e:
             return _on_node(state, fact, e)
         case JobEnqueued() as e:
-            state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec, e.array_index)
+            state.jobs[e.job_id] = TrackedJob(e.tenant, e.spec)
         case JobSucceeded() | JobFailed() | JobCancelled() as e:
             state.jobs.pop(e.job_id, None)
         case _:
@@ -70,7 +69,6 @@ def _on_node(
     match e:
         case NodeJoined():
             state.gpu_types[e.node_id] = e.gpu_type
-            state.addresses[e.node_id] = e.labels.get(ADDRESS_LABEL, "127.0.0.1")
             return on_joined(state, e)
         case NodeLost():
             return on_lost(state, e)
@@ -150,21 +148,15 @@ def _ids(worker: Worker) -> dict[str, str]:
 def _worker_spec(
     state: ExecutorState, worker: Worker, e: JobPlaced, a: Allocation, job: TrackedJob
 ) -> WorkerSpec:
-    master = min(e.allocations, key=lambda allocation: allocation.rank)
     return WorkerSpec(
         allocation_id=worker.allocation_id,
         job_id=e.job_id,
-        tenant=e.tenant,
-        attempt=e.attempt,
-        array_index=job.array_index,
         rank=a.rank,
         world_size=len(e.allocations),
-        local_rank=sum(o.node_id == a.node_id and o.rank < a.rank for o in e.allocations),
         node_id=a.node_id,
         gpus=a.gpus,
         gpu_milli=a.gpu_milli,
         gang_nodes=tuple(sorted({o.node_id for o in e.allocations})),
-        master_address=state.addresses.get(master.node_id, "127.0.0.1"),
         job_spec=job.spec,
         gpu_types=job.gpu_types,
         done_s=job.done_s,

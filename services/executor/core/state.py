@@ -27,7 +27,6 @@ class TrackedJob:
 
     tenant: str
     spec: JobSpec
-    array_index: int | None
     started_at: int = 0
     done_s: float = 0.0
     """Cluster seconds of work that earlier starts saved in a checkpoint."""
@@ -82,7 +81,6 @@ class ExecutorState:
     """Highest generation of each own node, in the ledger or sent."""
     terms: PoolTerms | None = None
     """Present terms of leases, as of the placement ledger; nothing registers before they are."""
-    addresses: dict[str, str] = field(default_factory=dict)
     gpu_types: dict[str, str] = field(default_factory=dict)
     """GPU type of every node of the pool."""
     mine: dict[str, str] = field(default_factory=dict)

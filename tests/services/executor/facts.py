@@ -130,17 +130,12 @@ def worker_spec(
     values: dict[str, object] = {
         "allocation_id": allocation_id,
         "job_id": job,
-        "tenant": "ada",
-        "attempt": 1,
-        "array_index": None,
         "rank": 0,
         "world_size": 1,
-        "local_rank": 0,
         "node_id": node,
         "gpus": (0,),
         "gpu_milli": 1000,
         "gang_nodes": (node,),
-        "master_address": "127.0.0.1",
         "job_spec": spec or a_spec(),
     }
     return WorkerSpec(**{**values, **more})  # type: ignore[arg-type]

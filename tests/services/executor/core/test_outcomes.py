@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.executor.core.effects import (
-    Effect,
-    ForgetWorker,
-    Prepared,
-    PrepareFailed,
-    SendReport,
-    WorkerEnded,
-)
+from services.executor.core.effects import Effect, ForgetWorker, Prepared, SendReport, WorkerEnded
 from services.executor.core.outcomes import on_outcome
 from services.executor.core.state import ExecutorState, Worker, WorkerPhase
-from shared.contracts.reports import WorkerExited, WorkerReady, WorkerRefused, WorkerStopped
+from shared.contracts.reports import WorkerExited, WorkerReady, WorkerStopped
 from tests.services.executor.facts import a_lane
 
 ID = "0/1/0/0"
@@ -58,13 +51,6 @@ def test_an_end_is_an_exit_unless_a_stop_was_requested_or_the_code_is_unknown(
     assert on_outcome(lane, WorkerEnded(ID, exit_code, 9)) == [SendReport(report)]
     assert worker.last_report == report and not worker.lives
     assert lane.use["n1", 0] == {}, "the GPU is free"
-
-
-def test_a_refusal_frees_the_gpu_and_its_reason_is_cut() -> None:
-    lane, _ = lane_with(WorkerPhase.PREPARING)
-    (effect,) = on_outcome(lane, PrepareFailed(ID, "x" * 5000))
-    assert isinstance(effect, SendReport) and isinstance(effect.report, WorkerRefused)
-    assert len(effect.report.reason) == 1024 and lane.use["n1", 0] == {}
 
 
 @pytest.mark.parametrize(
