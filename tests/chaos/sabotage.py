@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
-import services.executor.lane  # noqa: F401
+import services.executor.pool_ledger  # noqa: F401
 from services.publisher import app as publisher_app
 from shared.bus.inbox import Channel, Inbox
 from shared.bus.rounds import Rounds
@@ -141,7 +141,9 @@ TRUSTS = (Rounds, "_send", _trusting)
 
 RULES: dict[str, tuple[Patch, ...]] = {
     "no reader rule": (READER,),
-    "no reader rule in the executor": (("services.executor.lane", "LedgerTail", CredulousTail),),
+    "no reader rule in the executor": (
+        ("services.executor.pool_ledger", "LedgerTail", CredulousTail),
+    ),
     "only seq, every ack believed": ((Reader, "offer_record", _follows_by_number), TRUSTS),
     "every ack believed": (TRUSTS,),
     "used inputs kept after a fold": ((Inbox, "settle", _forgetful),),
