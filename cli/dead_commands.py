@@ -21,8 +21,18 @@ if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
 
 MOST = 100_000
-dead = typer.Typer(no_args_is_help=True, help="Undecodable or defective input: list, retry, skip.")
+dead = typer.Typer(
+    invoke_without_command=True,
+    help="Undecodable or defective input: list, show, retry, skip; alone: list.",
+)
 DeadArgument = Annotated[str, typer.Argument(help="Id, or topic/partition/offset.", metavar="ID")]
+
+
+@dead.callback()
+def list_without_verb(context: typer.Context, as_json: AsJson = False, data: Data = None) -> None:
+    """List them, without a verb."""
+    if context.invoked_subcommand is None:
+        list_(as_json=as_json, data=data)
 
 
 @dead.command("list")

@@ -12,8 +12,15 @@ from cli.http_api import Json, part
 from cli.output import emit, table
 from cli.times import clock
 
-faults = typer.Typer(no_args_is_help=True, help="Slow workers: list, dismiss.")
+faults = typer.Typer(invoke_without_command=True, help="Slow workers: list, dismiss; alone: list.")
 FaultArgument = Annotated[str, typer.Argument(help="Fault id.", metavar="FAULT")]
+
+
+@faults.callback()
+def list_without_verb(context: typer.Context, as_json: AsJson = False, data: Data = None) -> None:
+    """List them, without a verb."""
+    if context.invoked_subcommand is None:
+        list_(as_json=as_json, data=data)
 
 
 @faults.command("list")

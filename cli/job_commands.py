@@ -11,11 +11,12 @@ from cli.answers import api, await_answer, pages, report
 from cli.arguments import AsJson, Data
 from cli.errors import BadInput, CliError
 from cli.failure_words import failure_lines, failure_of
-from cli.http_api import Json, part
+from cli.http_api import Api, Json, part
 from cli.job_file import Body
-from cli.output import emit, lines, table, text_of
+from cli.output import emit, lines, say, table, text_of
 from cli.times import clock, field_text, span
 
+ENDS = ("succeeded", "failed", "cancelled", "rejected")
 COLUMNS = (
     "JOB",
     "NAME",
@@ -109,11 +110,23 @@ def cancel(
 ) -> None:
     """Cancel a job or an array."""
     client = api(data)
+    if phase := _ended_phase(client, job):
+        report(as_json, {"job_id": job, "phase": phase}, f"{job} has ended already: {phase}")
+        return
     body: Body = {"reason": reason, **({"pool": pool} if pool else {})}
     ticket = client.post(f"/v1/jobs/{part(job)}/cancel", body)
     answer = await_answer(client, ticket) if wait else {}
     outcome = "cancelled" if answer else "cancellation requested"
     report(as_json, {"job_id": job, **ticket, "answer": answer or None}, f"{job} {outcome}")
+
+
+def _ended_phase(client: Api, job: str) -> str:
+    """Return the phase of a job that has ended; empty for another, an array, or if unknown."""
+    try:
+        phase = str(client.get(f"/v1/jobs/{part(job)}")["phase"])
+    except CliError:
+        return ""
+    return phase if phase in ENDS else ""
 
 
 def logs(
@@ -134,8 +147,10 @@ def logs(
         printed = cast("list[Json]", document["lines"])
         if as_json:
             emit(document)
-        else:
+        elif printed:
             lines(_line(frame) for frame in printed)
+        else:
+            say(_no_output(client.get(f"/v1/jobs/{part(job)}")))
         return
     for event, text in client.stream(path, {"follow": "true"}):
         frame = json.loads(text)
@@ -147,6 +162,13 @@ def logs(
             emit(frame)
         else:
             lines([_line(frame)])
+
+
+def _no_output(document: Json) -> str:
+    """Return why there are no lines."""
+    if document.get("started_at"):
+        return "no output"
+    return f"no output: the job has not started, phase {document['phase']}; see `berth why JOB`"
 
 
 def _line(printed: Json) -> str:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from infra.supervisor.running import RunningStack
 
 READY_S = 120.0
+FORGETS = "the embedded broker keeps data in memory: jobs, tenants and keys end with the stack"
+LOST = "its jobs, tenants and keys are gone; `berth up --broker kafka` keeps them"
 access = typer.Typer(no_args_is_help=True, help="Bootstrap access.")
 
 
@@ -30,7 +32,8 @@ def up(
     broker: Annotated[
         str,
         typer.Option(
-            help="embedded, kafka (needs Java), or HOST:PORT,... of a Kafka that runs already."
+            help="embedded (forgets all at `berth down`), kafka (needs Java), or HOST:PORT,... of "
+            "a Kafka that runs already."
         ),
     ] = "embedded",
     postgres: Annotated[
@@ -68,7 +71,10 @@ def up(
     tls: Tls = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start a stack: broker, Postgres, services, a virtual and a local pool."""
+    """Start a stack: broker, Postgres, services, a virtual and a local pool.
+
+    With the embedded broker, the default, everything is lost when the stack stops.
+    """
     kafka = external_kafka(broker)
     chosen = broker_of(broker) if kafka is None else "external"
     database = external_postgres(postgres, chosen)
@@ -97,6 +103,8 @@ def up(
         result = {"api": stack.gateway, "data": str(stack.data_dir), "broker": stack.broker}
         shown = [f"API {stack.gateway}", f"key {stack.data_dir / 'operator.key'}"]
         report(as_json, result | monitoring_addresses(stack), *shown, *address_lines(stack))
+        if not stack.durable:
+            say(FORGETS)
         if not detach:
             say("press Ctrl-C to stop")
             stay(folder)
@@ -151,6 +159,8 @@ def down(as_json: AsJson = False, data: Data = None) -> None:
 
     folder = data_dir(data)
     ran = supervise.down(folder)
+    if ran and not supervise.load(folder).durable:
+        say(LOST)
     report(
         as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "no stack was running"
     )

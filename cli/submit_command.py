@@ -13,10 +13,10 @@ from cli.arguments import AsJson, Data
 from cli.errors import BadInput
 from cli.failure_words import failure_lines, failure_of
 from cli.http_api import Api, Json, part
+from cli.job_commands import ENDS
 from cli.job_file import Body, merged, read, variables
 from cli.output import say
 
-ENDS = ("succeeded", "failed", "cancelled", "rejected")
 WAIT_S = 0.3
 
 

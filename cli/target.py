@@ -56,7 +56,8 @@ def gateway_of(folder: Path) -> str:
         return str(_stack(folder)["gateway"])
     except FileNotFoundError:
         raise Unreachable(
-            f"no stack in {folder}: start one with `berth up`, or set {URL} and {KEY}"
+            f"no stack in {folder}: start one with `berth up`, name its folder with --data or "
+            f"{DATA_VARIABLE}, or set {URL} and {KEY}"
         ) from None
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{folder / STACK_FILE} cannot be read: {error}") from None

@@ -82,6 +82,9 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
     stack = _start(options, prepared)
     open_up(stack, pools.pools(prepared.plan.time_scale), prepared.tenants, prepared.node)
     say(f"stack ready after {time.time() - began_s:.1f} s; API: {stack.gateway}")
+    shown = advice(stack)
+    for line in () if options.check else shown:
+        say(line)
     replaying = Replaying(
         stack=stack,
         due=due(prepared),
@@ -91,7 +94,7 @@ def _run(options: DemoOptions, prepared: Prepared, began_s: float) -> int:
         speed=prepared.plan.time_scale,
         timeout_s=options.timeout_s or prepared.plan.expected_wall_s * PATIENCE + GRACE_S,
         stays=not options.check,
-        advice=advice(stack),
+        advice=shown,
     )
     outcome = asyncio.run(replaying.run())
     if outcome.missing:

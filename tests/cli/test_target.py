@@ -34,7 +34,7 @@ def test_a_named_folder_goes_before_the_environment(
 
 
 def test_no_stack_is_not_reachable(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="berth up"):
+    with pytest.raises(Unreachable, match="berth up`, name its folder with --data or BERTH_HOME"):
         target(tmp_path)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cli.submit_command import ENDS
+from cli.job_commands import ENDS
 from infra.broker import kafka
 from tests.operations import hosts
 from tests.operations.hosts import Host, Network
