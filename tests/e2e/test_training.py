@@ -114,7 +114,7 @@ def ended(stand: Stand, job_id: str) -> Json:
 
 def weights(stand: Stand, job_id: str, step: int) -> float:
     """Return the sum of the weights with which each of the four ranks ended."""
-    pattern = rf"rank (\d) ends at step {step}, weights (\d+\.\d{6})"
+    pattern = rf"rank (\d) ends at step {step}, weights (\d+\.\d{{6}})"
     eventually(lambda: len(lines(stand, job_id, pattern)) == 4)
     matched = dict(lines(stand, job_id, pattern))
     assert set(matched) == set("0123")
