@@ -153,13 +153,18 @@ def stay(data: Path) -> None:
     raise typer.Exit(1)
 
 
+def is_forgetful(stack: RunningStack) -> bool:
+    """Return whether a stop loses what cannot be had again; a simulation is kept in its files."""
+    return not stack.durable and not stack.recorded
+
+
 def down(as_json: AsJson = False, data: Data = None) -> None:
     """Stop a stack."""
     from infra.supervisor import supervise
 
     folder = data_dir(data)
     ran = supervise.down(folder)
-    if ran and not supervise.load(folder).durable:
+    if ran and is_forgetful(supervise.load(folder)):
         say(LOST)
     report(
         as_json, {"stopped": ran, "data": str(folder)}, "stopped" if ran else "no stack was running"

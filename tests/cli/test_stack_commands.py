@@ -11,8 +11,11 @@ from typer.testing import CliRunner
 
 from cli.errors import BadInput, Refused
 from cli.main import app
+from cli.stack_commands import is_forgetful
 from infra.machine.folders import make_own
 from infra.supervisor import control
+from infra.supervisor.running import load
+from tests.infra.supervisor.test_data_folder import ended_stack
 
 
 @pytest.fixture
@@ -57,3 +60,16 @@ def test_the_folder_of_a_durable_stack_is_not_taken_by_an_embedded_one(tmp_path:
     error = refused("--data", str(tmp_path))
     assert isinstance(error, Refused)
     assert "berth up --broker kafka" in str(error)
+
+
+def test_the_help_states_that_an_embedded_stack_keeps_nothing() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["up", "--help"]).stdout.split())
+    assert "With the embedded broker, the default, everything is lost when the stack stops" in shown
+
+
+def test_only_a_live_embedded_stack_loses_its_jobs_at_a_stop(tmp_path: Path) -> None:
+    ended_stack(tmp_path, "embedded")
+    stack = load(tmp_path)
+    assert is_forgetful(stack)
+    assert not is_forgetful(stack.model_copy(update={"recorded": "DIR"}))
+    assert not is_forgetful(stack.model_copy(update={"broker": "kafka"}))
