@@ -116,7 +116,7 @@ def weights(stand: Stand, job_id: str, step: int) -> float:
     """Return the sum of the weights with which each of the four ranks ended."""
     pattern = rf"rank (\d) ends at step {step}, weights (\d+\.\d{{6}})"
     eventually(lambda: len(lines(stand, job_id, pattern)) == 4)
-    matched = dict(lines(stand, job_id, pattern))
+    matched: dict[str, str] = {line[0]: line[1] for line in lines(stand, job_id, pattern)}
     assert set(matched) == set("0123")
     [same] = set(matched.values())
     return float(same)

@@ -22,7 +22,7 @@ from benchmarks.parts.chaos.nodes.ticks import (
     read_uses,
 )
 from berth_agent.linux import files, processes
-from infra.supervisor.local_node import AGENT
+from infra.supervisor.stack import AGENT
 from tests.agent.node_bench import NodeBench
 from tests.e2e.joined import JoinedNode, a_joined_node
 from tests.e2e.stand import Stand, a_stand, eventually

@@ -36,6 +36,8 @@ class Identity:
     """PEM of the installation's CA; empty: those that the system trusts."""
     next_secret: str = ""
     """Secret whose renewal may have been lost on its way."""
+    has_own_executors: bool = False
+    """The addresses of the executors were given at the join: a renewal does not replace them."""
 
     @property
     def credential(self) -> str:
@@ -89,6 +91,7 @@ def join(
         secret=secret,
         gateway=gateway,
         executors=executors or joined.executors,
+        has_own_executors=bool(executors),
         expires_at=joined.expires_at,
         approved=joined.approved,
         ca=pem,
@@ -115,11 +118,17 @@ def renew(identity: Identity) -> Identity:
             **asdict(identity),
             "secret": identity.next_secret,
             "next_secret": "",
-            "executors": joined.executors or identity.executors,
+            "executors": _renewed_executors(identity, joined),
             "expires_at": joined.expires_at,
             "approved": joined.approved,
         }
     )
+
+
+def _renewed_executors(identity: Identity, joined: Joined) -> tuple[str, ...]:
+    if identity.has_own_executors:
+        return identity.executors
+    return joined.executors or identity.executors
 
 
 def _sha256(secret: str) -> str:

@@ -13,6 +13,7 @@ from infra.machine.folders import LONGEST_SOCKET, LONGEST_TELEMETRY, agent_run_d
 from infra.supervisor import control, local_node
 from infra.supervisor.local_node import LocalNode
 from infra.supervisor.running import Broker, RunningStack
+from infra.supervisor.stack import AGENT
 from shared.contracts.keys import hash_secret
 
 NODE = LocalNode("local", "slot", 2, 4.0, 8.0)
@@ -75,7 +76,7 @@ def test_a_later_start_keeps_the_identity_and_gives_it_the_present_ports(
         ("http://127.0.0.1:7001",),
         ("http://127.0.0.1:7009",),
     )
-    assert started == [local_node.AGENT]
+    assert started == [AGENT]
 
 
 def test_only_the_running_process_can_be_ready(tmp_path: Path) -> None:
