@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 OUTPUT_BYTES = 64 * 1024
 OPEN_FILES = 4096
-IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals that Python or the step ignores, and that a program must not."""
 
 
 class TimedOut(Exception):
@@ -57,9 +55,9 @@ def take_identity(spec: Spec) -> None:
 
 
 def reset_signals() -> None:
-    """Undo what the step ignores: a program would inherit it."""
+    """Undo what the step ignores, or whoever started the agent: a program would inherit it."""
     signal.set_wakeup_fd(-1)
-    for number in (*IGNORED, signal.SIGUSR1, signal.SIGUSR2):
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
 
 

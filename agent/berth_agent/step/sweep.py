@@ -14,13 +14,20 @@ def sweep(groups: list[str], spared: int = 0) -> bool:
     child that is not killed.
     """
     cgroups.kill_members(groups)
-    orphans = [pid for pid in processes.children() if pid != spared]
+    orphans = _children(spared)
     processes.kill_each(orphans)
-    return not all([_reaped(pid) for pid in orphans])
+    for pid in orphans:
+        _reap(pid)
+    # The children of those that died just now are children of this process by now.
+    return bool(_children(spared))
 
 
-def _reaped(pid: int) -> bool:
+def _children(spared: int) -> list[int]:
+    return [pid for pid in processes.children() if pid != spared]
+
+
+def _reap(pid: int) -> None:
     try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
+        os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return True
+        return

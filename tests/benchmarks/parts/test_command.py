@@ -14,7 +14,9 @@ from infra.supervisor import supervise
 pytestmark = pytest.mark.process
 
 PROGRAM = """
-import asyncio, sys
+import asyncio, signal, sys
+# Shells start background jobs with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from dataclasses import dataclass
 from pathlib import Path
 from benchmarks.parts.command import serve

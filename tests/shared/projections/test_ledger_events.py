@@ -27,7 +27,12 @@ def test_events_keep_the_order_of_their_ledger() -> None:
     assert [event.position for event in events] == ["0/1/0", "0/1/1", "0/2/0"]
     assert [event.subject for event in events] == ["n1", "n1", "n2"]
     assert events[0].traceparent == "00-aa"
-    assert events[2].data == {"node_id": "n2", "draining": False, "reason": "hot"}
+    assert events[2].data == {
+        "node_id": "n2",
+        "draining": False,
+        "reason": "hot",
+        "until_joined": False,
+    }
     assert events[2].at == pen.at
 
 
