@@ -76,8 +76,13 @@ def test_a_real_process_runs_in_the_local_pools_container(project: Project) -> N
     )
     assert status == 202, ticket
     assert project.stand.ended(ticket["job_id"], WELL_S)["phase"] == "succeeded"
-    printed = cli("logs", ticket["job_id"])["lines"]
-    assert any("user 10001" in line["text"] for line in printed)
+
+    def has_printed() -> bool:
+        lines = cli("logs", ticket["job_id"])["lines"]
+        return any("user 10001" in line["text"] for line in lines)
+
+    # The end of a worker overtakes its last lines.
+    eventually(has_printed)
 
 
 def test_a_jobs_start_is_one_trace_in_the_api_and_in_the_tracing_ui(project: Project) -> None:
