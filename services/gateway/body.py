@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Request
 
 from services.gateway.core.strict import Body, parse_object
 from services.gateway.problem import ApiError
+from shared.bodies import BodyTooLarge, BodyTooSlow, collect_body
 
 LIMIT_BYTES = 64 * 1024
-BODY_TIMEOUT_S = 15.0
-"""Longest time in which a body must arrive."""
 
 
 async def raw_body(
@@ -25,18 +22,12 @@ async def raw_body(
         raise _too_large(limit_bytes)
     if not encoded and request.headers.get("content-encoding", "identity") != "identity":
         raise ApiError(415, "unsupported_encoding", "send the body uncompressed")
-    chunks: list[bytes] = []
-    size = 0
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit_bytes:
-                    raise _too_large(limit_bytes)
-                chunks.append(chunk)
-    except TimeoutError:
-        raise ApiError(408, "too_slow", f"body: not here after {BODY_TIMEOUT_S:g} s") from None
-    return b"".join(chunks)
+        return await collect_body(request.stream(), limit_bytes)
+    except BodyTooLarge:
+        raise _too_large(limit_bytes) from None
+    except BodyTooSlow as error:
+        raise ApiError(408, "too_slow", str(error)) from None
 
 
 async def json_body(request: Request) -> Body:

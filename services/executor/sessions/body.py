@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from aiohttp import web
 
 from services.executor.sessions.refusal import Refused
+from shared.bodies import BodyTooLarge, BodyTooSlow, collect_body
 
 KIB = 1024
-BODY_TIMEOUT_S = 15.0
-"""Longest time in which a body must arrive; a slow client holds its own connection only."""
 ESCAPED_NUL = b"\\u0000"
 REPLACEMENT = "\ufffd"
 
@@ -21,17 +19,12 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     too_large = Refused(413, "too_large", f"body: larger than {max_bytes} bytes")
     if (request.content_length or 0) > max_bytes:
         raise too_large
-    chunks, size = list[bytes](), 0
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for chunk in request.content.iter_any():
-                size += len(chunk)
-                if size > max_bytes:
-                    raise too_large
-                chunks.append(chunk)
-    except TimeoutError:
-        raise Refused(408, "too_slow", f"body: not here after {BODY_TIMEOUT_S:g} s") from None
-    return b"".join(chunks)
+        return await collect_body(request.content.iter_any(), max_bytes)
+    except BodyTooLarge:
+        raise too_large from None
+    except BodyTooSlow as error:
+        raise Refused(408, "too_slow", str(error)) from None
 
 
 def replace_nul(body: bytes) -> bytes:

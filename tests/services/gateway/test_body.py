@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from services.gateway import body
 from services.gateway.body import LIMIT_BYTES, json_body, raw_body
 from services.gateway.core.field_errors import NotJson
 from services.gateway.problem import ApiError
+from shared import bodies
 
 
 def request(*chunks: bytes, **headers: str) -> Request:
@@ -61,6 +61,6 @@ async def test_a_body_that_does_not_arrive_is_refused(monkeypatch: pytest.Monkey
         await asyncio.sleep(60)
         return {}
 
-    monkeypatch.setattr(body, "BODY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.05)
     scope = {"type": "http", "method": "POST", "headers": []}
     assert await refusal(Request(scope, receive)) == (408, "too_slow")

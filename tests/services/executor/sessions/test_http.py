@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.executor.sessions import body, http, server
+from services.executor.sessions import http, server
 from services.executor.sessions.limits import REPORTS, REQUESTS
+from shared import bodies
 from shared.rate import Rate
 from tests.services.executor.sessions.installation import PATIENCE_S, Installation, enrolled
 
@@ -121,7 +122,7 @@ async def test_reports_are_limited_per_node(site: Installation) -> None:
 async def test_a_slow_client_delays_no_other_and_is_refused(
     site: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
     async with site.serving(), site.agent("n2") as calm:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(
