@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, NamedTuple, TypeVar
 
 from fastapi import Query
 
 from services.gateway.core.field_errors import FieldError, InvalidBody
 from services.gateway.database import Row
+
+E = TypeVar("E")
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="rows per page")]
 PageToken = Annotated[
@@ -52,3 +54,11 @@ def page_of(rows: Sequence[Row], limit: int, *keys: str) -> dict[str, object]:
     if len(rows) < limit:
         return {"items": rows, "next": None}
     return {"items": rows, "next": ":".join(str(rows[-1][key]) for key in keys)}
+
+
+def page_of_entries(
+    entries: Mapping[str, E], show: Callable[[E], Row], after: str | None, limit: int, key: str
+) -> dict[str, object]:
+    """Return the page of entries that are kept in memory, ordered by name, as their rows."""
+    later = sorted(name for name in entries if after is None or name > after)
+    return page_of([show(entries[name]) for name in later[:limit]], limit, key)

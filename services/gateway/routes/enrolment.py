@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
@@ -21,7 +22,7 @@ from services.gateway.commands import (
 from services.gateway.core.strict import parse_body
 from services.gateway.openapi import problem_responses, request_body
 from services.gateway.outbox import OutgoingCommand
-from services.gateway.paging import Limit, PageToken, page_of
+from services.gateway.paging import Limit, PageToken, page_of_entries
 from services.gateway.problem import not_found
 from services.gateway.wiring import gateway_of
 from shared.bus.clock import now_ms
@@ -103,9 +104,8 @@ async def list_node_tokens(
     """List the join tokens, without their secrets: valid, expired, used up or revoked."""
     await authorize(request, "operator")
     tokens = gateway_of(request).access.view.enrolled.tokens
-    later = sorted(token_id for token_id in tokens if after is None or token_id > after)
-    rows = [token_row(tokens[token_id], now_ms()) for token_id in later[:limit]]
-    return json_response(page_of(rows, limit, "token_id"))
+    show = partial(token_row, now=now_ms())
+    return json_response(page_of_entries(tokens, show, after, limit, "token_id"))
 
 
 @router.post(
@@ -125,9 +125,8 @@ async def list_enrolled_nodes(
     """List the nodes that joined with a token: pending, approved, expired or revoked."""
     await authorize(request, "operator")
     nodes = gateway_of(request).access.view.enrolled.nodes
-    later = sorted(node_id for node_id in nodes if after is None or node_id > after)
-    rows = [enrolled_row(nodes[node_id], now_ms()) for node_id in later[:limit]]
-    return json_response(page_of(rows, limit, "node_id"))
+    show = partial(enrolled_row, now=now_ms())
+    return json_response(page_of_entries(nodes, show, after, limit, "node_id"))
 
 
 @enrolments.get("/{node_id}", responses=problem_responses(404, 422))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.gateway.core.field_errors import InvalidBody
-from services.gateway.paging import TimeCursor, page_of
+from services.gateway.paging import TimeCursor, page_of, page_of_entries
 
 ROWS = [{"at": 5, "id": "a:b"}, {"at": 7, "id": "c"}]
 
@@ -31,3 +31,13 @@ def test_a_token_is_read_as_it_was_written() -> None:
 def test_what_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidBody, match="must be `next` of the previous page"):
         TimeCursor.read(token)
+
+
+def test_entries_in_memory_are_paged_by_name() -> None:
+    entries = {"b": 2, "a": 1, "c": 3}
+
+    def page(after: str | None) -> dict[str, object]:
+        return page_of_entries(entries, lambda n: {"id": "abc"[n - 1]}, after, 2, "id")
+
+    assert page(None) == {"items": [{"id": "a"}, {"id": "b"}], "next": "b"}
+    assert page("b") == {"items": [{"id": "c"}], "next": None}
