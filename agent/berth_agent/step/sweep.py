@@ -15,6 +15,8 @@ def sweep(groups: list[str], spared: int = 0) -> bool:
     """
     cgroups.kill_members(groups)
     orphans = _children(spared)
+    if not orphans:
+        return False
     processes.kill_each(orphans)
     for pid in orphans:
         _reap(pid)
